@@ -1,1 +1,1 @@
-"""Append tables: rows are only added, and small files are joined."""
+"""Append tables: rows are only added, and small files are compacted."""

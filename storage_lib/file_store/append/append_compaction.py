@@ -1,14 +1,14 @@
-"""Compaction of an append table: small files of one bucket become larger ones, in the order of their rows.
+"""Compaction of an append table: merges small files of one bucket, in the order of their rows.
 
 A file is small below half of the target size; larger ones are never rewritten.
 
     due    small files that together reach the target size; else the newest ones, if there are ``min_file_count`` of
-           them, and none is larger than all that are newer together: so with every rewrite a row's file doubles, and
-           a table of many small commits writes its rows a few times, not once per commit
+           them, none larger than all newer ones together: so each rewrite doubles the size of a row's file, and
+           a table of many small commits rewrites its rows a few times, not once per commit
     full   any two small files
 
-Where rows go to buckets by their values, only neighbours in age are joined, so that the bucket's order is kept for
-readers that treat it as a queue. Where they don't, rows have no order to keep, and any small files are joined.
+If rows are assigned to buckets by their values, only neighbours in age are merged, which keeps the bucket's order for
+readers that treat it as a queue. Otherwise rows have no order, and any small files are merged.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ JOINED_MIN = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallFileCompaction:
-    """Decides; does no I/O. ``only_neighbours``: no larger file may lie between those that are joined."""
+    """Chooses files without I/O. ``only_neighbours``: no larger file may be between merged files."""
 
     target_file_size: int
     min_file_count: int
     only_neighbours: bool
 
     def pick(self, files: Sequence[DataFileMeta], *, full: bool) -> list[CompactionUnit]:
-        """The groups to join, each to be carried out by itself; none if nothing is due."""
+        """Return the groups to merge, each a separate compaction; empty if none is due."""
         groups = self._groups(files) if full else map(self._due, self._groups(files))
         return [
             CompactionUnit(files=tuple(group), output_level=APPEND_LEVEL)
@@ -58,7 +58,7 @@ class SmallFileCompaction:
         return group[-count:] if count >= self.min_file_count else ()
 
     def _groups(self, files: Sequence[DataFileMeta]) -> Iterator[list[DataFileMeta]]:
-        """Small files in append order, cut where a group has reached the target size."""
+        """Yield groups of small files in append order; a group ends when it has reached the target size."""
         group: list[DataFileMeta] = []
         for file in in_append_order(files):
             is_small = file.file_size * 2 < self.target_file_size
@@ -75,14 +75,14 @@ class SmallFileCompaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendCompactor:
-    """Joins files of one bucket, a few batches in memory at a time."""
+    """Merges files of one bucket, with a few batches in memory at a time."""
 
     layout: AppendLayout
     data_files: DataFileWriter
     reader: DataFileReader
 
     def compact(self, unit: CompactionUnit) -> Increment:
-        """Rewrite the unit's rows, with sequence numbers that start at their smallest."""
+        """Rewrite the unit's rows, with sequence numbers from their smallest on."""
         first = min(file.min_sequence_number for file in unit.files)
         written = self.data_files.write(
             self._numbered(unit.files, first), level=unit.output_level, file_source=FileSource.COMPACT
@@ -90,7 +90,7 @@ class AppendCompactor:
         return Increment(compact_before=unit.files, compact_after=tuple(written))
 
     def take_unsynced(self) -> list[str]:
-        """Paths to make durable before the commit."""
+        """Return the paths to make durable before the commit."""
         return self.data_files.take_unsynced()
 
     def _numbered(self, files: Sequence[DataFileMeta], next_sequence: int) -> Iterator[pa.RecordBatch]:

@@ -1,6 +1,6 @@
-"""The columns of an append table's data files: the table's and nothing else, as Paimon's append tables have them.
+"""Columns of an append table's data files: only the table's columns, as in Paimon's append tables.
 
-On its way to a file a batch carries ``_SEQUENCE_NUMBER`` in front; only the file's metadata keeps it.
+Before it is written, a batch starts with ``_SEQUENCE_NUMBER``; only the file's metadata keeps that.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class AppendLayout:
 
     @cached_property
     def file_arrow_schema(self) -> pa.Schema:
-        """Of a data file, with Parquet field ids."""
+        """Arrow schema of a data file, with Parquet field ids."""
         columns = self.schema.arrow_schema
         return pa.schema(
             [with_field_id(columns.field(field.name), field.id, field.type) for field in self.schema.fields]
@@ -43,48 +43,48 @@ class AppendLayout:
 
     @property
     def sorted_by(self) -> tuple[str, ...]:
-        """As they arrived."""
+        """Empty: rows are in order of arrival."""
         return ()
 
     def field(self, name: str) -> pa.Field:
-        """The Arrow field of a table column."""
+        """Return the Arrow field of a table column."""
         return self.schema.arrow_schema.field(name)
 
     def projection(self, names: Sequence[str]) -> pa.Schema:
-        """The Arrow schema of those columns, in that order."""
+        """Return the Arrow schema of those columns, in that order."""
         return pa.schema([self.field(name) for name in names])
 
     def numbered(self, rows: pa.RecordBatch, first_sequence: int) -> pa.RecordBatch:
-        """Table rows with sequence numbers from ``first_sequence`` on; no column is copied."""
+        """Return table rows with sequence numbers from ``first_sequence`` on, without copying columns."""
         sequence = pa.array(np.arange(first_sequence, first_sequence + rows.num_rows, dtype=np.int64))
         schema = pa.schema([SEQUENCE_FIELD, *self.schema.arrow_schema])
         return pa.RecordBatch.from_arrays([sequence, *rows.columns], schema=schema)
 
     def to_file(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The columns of a data file for a numbered batch; nothing is copied."""
+        """Return the columns of a data file for a numbered batch, without copying."""
         return pa.RecordBatch.from_arrays(rows.columns[1:], schema=self.file_arrow_schema)
 
     def new_tally(self) -> SequenceTally:
-        """For one data file."""
+        """Return a new tally for one data file."""
         return SequenceTally()
 
 
 class SequenceTally:
-    """The sequence interval of a data file without keys and deletions."""
+    """Sequence interval of a data file without keys and deletions."""
 
     def __init__(self) -> None:
         self._first: int | None = None
         self._last = 0
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """The next rows, their numbers ascending."""
+        """Add rows with ascending sequence numbers."""
         numbers = rows.column(SEQUENCE_NUMBER)
         if self._first is None:
             self._first = numbers[0].as_py()
         self._last = numbers[-1].as_py()
 
     def facts(self, _stats: Mapping[str, ColumnStats]) -> KeyFacts:
-        """Empty keys, as the format asks."""
+        """Return the sequence interval, with empty keys as the format requires."""
         assert self._first is not None  # noqa: S101  a file is only opened for rows
         return KeyFacts(
             min_key=EMPTY_ROW,

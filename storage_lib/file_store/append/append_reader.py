@@ -1,4 +1,4 @@
-"""The rows of an append table's files, as they stand: nothing is merged, so everything prunes."""
+"""Reads the rows of an append table's files as stored: without a merge, any condition can prune."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read_appended(
     columns: Sequence[str],
     predicate: Predicate | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows that match, file after file, as non-empty batches of ``columns`` in the order asked.
+    """Yield matching rows, file after file, as non-empty batches of ``columns`` in the given order.
 
     Row groups without a match are not decoded. Raises ``NotFoundError`` or ``CorruptFileError`` naming the file.
     """
@@ -41,5 +41,5 @@ def read_appended(
 
 
 def in_append_order(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
-    """Files of one bucket, oldest rows first; those of writers that ran side by side as they were committed."""
+    """Sort files of one bucket, oldest rows first; files of parallel writers stay in commit order."""
     return sorted(files, key=lambda file: file.min_sequence_number)

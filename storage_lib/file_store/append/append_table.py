@@ -1,4 +1,4 @@
-"""The kind of table without a primary key that is declared append-only: a plain Paimon append table."""
+"""Kind of table that is append-only and has no primary key: a plain Paimon append table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from storage_lib.schema.types.row_kind import RowKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendTable:
-    """A ``TableKind``. ``strategy`` says which files are due to be joined."""
+    """A ``TableKind``. ``strategy`` chooses the files to compact."""
 
     layout: AppendLayout
     strategy: SmallFileCompaction
@@ -34,11 +34,11 @@ class AppendTable:
         return
 
     def file_format(self, inner: FileFormat) -> FileFormat:
-        """As other engines know it."""
+        """Return the format unchanged."""
         return inner
 
     def writer(self, data_files: DataFileWriter, *, next_sequence: int) -> AppendWriter:
-        """Rows behind those that are there."""
+        """Return a writer that appends rows."""
         return AppendWriter(
             layout=self.layout,
             data_files=data_files,
@@ -47,7 +47,7 @@ class AppendTable:
         )
 
     def overwriter(self, data_files: DataFileWriter, _reader: DataFileReader) -> AppendWriter:
-        """Rows from the first number on."""
+        """Return a writer whose sequence numbers start at 0."""
         return self.writer(data_files, next_sequence=0)
 
     def read(
@@ -59,28 +59,28 @@ class AppendTable:
         predicate: Predicate | None,
         ordered: bool,  # noqa: ARG002  without a key, rows have no order
     ) -> Iterator[pa.RecordBatch]:
-        """Raw, in append order."""
+        """Yield the rows as stored, in append order."""
         return read_appended(in_append_order(files), reader, columns=columns, predicate=predicate)
 
     def changes(
         self, files: Sequence[DataFileMeta], reader: DataFileReader
     ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        """Every row is an insert."""
+        """Yield every row as an insert."""
         for rows in read_appended(files, reader, columns=self.layout.value_names):
             yield rows, pa.repeat(pa.scalar(int(RowKind.INSERT), pa.int8()), rows.num_rows)
 
     def groups(self, files: Sequence[DataFileMeta]) -> list[list[DataFileMeta]]:
-        """Each file by itself."""
+        """Return each file as a group."""
         return [[file] for file in in_append_order(files)]
 
     def independent(self, files: Sequence[DataFileMeta]) -> Sequence[DataFileMeta]:
-        """All: no row hides another."""
+        """Return all files: no row hides another."""
         return files
 
     def compaction_units(self, files: Sequence[DataFileMeta], *, full: bool) -> list[CompactionUnit]:
-        """Groups of small files."""
+        """Return groups of small files."""
         return self.strategy.pick(files, full=full)
 
     def compactor(self, data_files: DataFileWriter, reader: DataFileReader) -> AppendCompactor:
-        """Joins files."""
+        """Return a compactor that merges files."""
         return AppendCompactor(layout=self.layout, data_files=data_files, reader=reader)

@@ -1,4 +1,4 @@
-"""The write side of one bucket of an append table: rows gather in memory and become files in the order they came."""
+"""Write path of one bucket of an append table: rows are buffered in memory and written in order of arrival."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from storage_lib.file_store.merge_tree.memtable import refuse_nulls
 from storage_lib.file_store.merge_tree.merge_keys import Indices
 
 APPEND_LEVEL = 0
-"""Append tables know no other level (docs/format.md)."""
+"""The only level of append tables (docs/format.md)."""
 
 
 class AppendWriter:
-    """Writer of one bucket that appends to it or overwrites it. Not thread-safe."""
+    """Appends to one bucket or overwrites it. Not thread-safe."""
 
     def __init__(
         self, *, layout: AppendLayout, data_files: DataFileWriter, next_sequence: int, memtable_bytes_max: int
@@ -35,13 +35,13 @@ class AppendWriter:
 
     @property
     def memtable_bytes(self) -> int:
-        """Bytes held in memory."""
+        """Size of the buffered rows, in bytes."""
         return self._memtable_bytes
 
     def write(self, rows: pa.RecordBatch, kinds: pa.Int8Array, rows_selected: Indices | None = None) -> None:
-        """Take all rows, or only the selected ones in that order.
+        """Add all rows, or only the selected ones in that order.
 
-        Raises ``InvalidInputError`` for a null in a NOT NULL column and for anything but inserts; nothing is taken
+        Raises ``InvalidInputError`` for a null in a NOT NULL column and for any kind other than insert; no row is added
         then.
         """
         refuse_nulls(rows, self._layout.schema)
@@ -57,21 +57,21 @@ class AppendWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Turn what is in memory into files."""
+        """Write the buffered rows to files."""
         self._new_files += self._data_files.write(self._drained(), level=APPEND_LEVEL)
 
     def prepare_commit(self) -> Increment:
-        """Flush, and hand over all files since the last call. They are durable once ``take_unsynced`` is synced."""
+        """Flush, and return all files since the last call. They are durable once ``take_unsynced`` is synced."""
         self.flush()
         new_files, self._new_files = self._new_files, []
         return Increment(new_files=tuple(new_files))
 
     def take_unsynced(self) -> list[str]:
-        """Paths to make durable before the commit."""
+        """Return the paths to make durable before the commit."""
         return self._data_files.take_unsynced()
 
     def abort(self) -> None:
-        """Forget the rows in memory and delete the files that were not handed over yet."""
+        """Discard the rows in memory, and delete all files that have not been returned."""
         self._batches, self._memtable_bytes = [], 0
         new_files, self._new_files = self._new_files, []
         self._data_files.delete(new_files)

@@ -1,1 +1,1 @@
-"""Kinds of tables: how each writes, reads and compacts a bucket, which kind a schema means, and what is refused."""
+"""Kinds of tables: how each writes, reads and compacts a bucket, the kind of a schema, and unsupported features."""

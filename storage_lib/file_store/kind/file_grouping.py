@@ -1,4 +1,4 @@
-"""Which files of a bucket hang together: all that planning has to know of a kind of table."""
+"""Grouping of a bucket's files: the only part of a table's kind that planning needs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 
 
 class FileGrouping(Protocol):
-    """Decides; does no I/O."""
+    """Groups files without I/O."""
 
     def groups(self, files: Sequence[DataFileMeta]) -> Sequence[Sequence[DataFileMeta]]:
-        """One bucket's files cut into groups that can be read apart from one another, in an order worth reading in."""
+        """Divide one bucket's files into groups that can be read separately, in a good order for reading."""
 
     def independent(self, files: Sequence[DataFileMeta]) -> Sequence[DataFileMeta]:
-        """Of one bucket's files those that may be left out if no row in them matches: they hide no other's rows."""
+        """Return those files of one bucket that may be skipped if none of their rows matches: they hide no others."""

@@ -1,6 +1,6 @@
-"""What tables of other engines may ask for and this library lacks: refused by name, since rows would come out wrong.
+"""Features of other engines' tables that this library lacks: refused by name, since rows would be wrong.
 
-Options are looked at when a table is opened, files when they are read: a table may have lost an option since.
+Options are checked when a table is opened, files when they are read: an option may have been removed since.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from storage_lib.schema.options.table_options import TableOptions
 from storage_lib.schema.table_schema import TableSchema
 
 _OPTIONS = (
-    # columns in files of their own, joined by row id
+    # columns in separate files, joined by row id
     "blob-field",
     "data-evolution.enabled",
     "row-tracking.enabled",
@@ -20,27 +20,27 @@ _OPTIONS = (
     "chain-table.enabled",
     "scan.fallback-branch",
     "scan.primary-branch",
-    # files elsewhere
+    # files in other directories
     "data-file.path-directory",
     "index-file-in-data-file-dir",
-    # another order of rows or versions
+    # different order of rows or versions
     "pk-clustering-override",
     "sequence.snapshot-ordering",
-    # other rows
+    # different rows
     "record-level.expire-time",
     "rowkind.field",
 )
-"""Options that change which rows a table shows, or where they are, in ways not known here."""
+"""Options that change the rows of a table, or their location, in unsupported ways."""
 
 _INDEX_OF_KEYS = re.compile(r"pk-[a-z-]+\.index\.columns")
-"""Indexes that every writer has to keep; a look-up by another engine would miss the rows of one that does not."""
+"""Indexes that every writer has to maintain: a lookup by another engine would miss rows written without them."""
 
 _POSTPONED_BUCKETS = -2
 _MANIFEST_FORMAT = "manifest.format"
 
 
 def refuse_foreign_features(table: str, schema: TableSchema, options: TableOptions) -> None:
-    """Raise ``InvalidInputError`` naming an option of the table that can't be honoured; ``table`` is its name."""
+    """Raise ``InvalidInputError`` naming an unsupported option of the table; ``table`` is its name."""
     for key, text in options.others.items():
         is_known = key in _OPTIONS or _INDEX_OF_KEYS.fullmatch(key)
         if is_known and text.strip().lower() != "false":

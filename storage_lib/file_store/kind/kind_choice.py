@@ -1,4 +1,4 @@
-"""A table's schema and options -> its kind."""
+"""Choice of a table's kind by its schema and options."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from storage_lib.schema.table_schema import TableSchema
 
 
 def kind_of(table: str, schema: TableSchema, options: TableOptions) -> TableKind:
-    """What the table is inside; ``table`` is its name in messages.
+    """Return the kind of the table; ``table`` is its name in messages.
 
-    Raises ``InvalidInputError`` for options that its kind can't have.
+    Raises ``InvalidInputError`` for options that its kind does not support.
     """
     if schema.is_append_only:
         return AppendTable(

@@ -1,6 +1,6 @@
-"""What differs between kinds of tables inside one bucket: how rows are laid out, written, read and compacted.
+"""Differences between kinds of tables within one bucket: how rows are laid out, written, read and compacted.
 
-    primary key                 merge_tree/key_value_table.py    versions of a key become one row
+    primary key                 merge_tree/key_value_table.py    versions of a key are merged
     none                        value_count/value_count_table.py rows are counted
     none, and append-only       append/append_table.py           rows are only added
 
@@ -28,58 +28,58 @@ from storage_lib.schema.filter.predicate import Predicate
 
 
 class BucketWriter(Protocol):
-    """The write side of one bucket. One thread at a time; several buckets' writers run side by side."""
+    """Writer of one bucket. Not thread-safe; writers of several buckets may run in parallel."""
 
     @property
     def memtable_bytes(self) -> int:
-        """Bytes held in memory."""
+        """Size of the buffered rows, in bytes."""
 
     def write(self, rows: pa.RecordBatch, kinds: pa.Int8Array, rows_selected: Indices | None = None) -> None:
-        """Take all rows, or only the selected ones in that order.
+        """Add all rows, or only the selected ones in that order.
 
-        Raises ``InvalidInputError`` for a null in a NOT NULL column or a kind that the table can't store; nothing is
-        taken then.
+        Raises ``InvalidInputError`` for a null in a NOT NULL column or a kind that the table can't store; no row is
+        added then.
         """
 
     def flush(self) -> None:
-        """Turn what is in memory into files."""
+        """Write the buffered rows to files."""
 
     def prepare_commit(self) -> Increment:
-        """Flush, and hand over all files since the last call. They are durable once ``take_unsynced`` is synced."""
+        """Flush, and return all files since the last call. They are durable once ``take_unsynced`` is synced."""
 
     def take_unsynced(self) -> list[str]:
-        """Paths to make durable before the commit."""
+        """Return the paths to make durable before the commit."""
 
     def abort(self) -> None:
-        """Forget the rows in memory and delete the files that were not handed over yet."""
+        """Discard the rows in memory, and delete all files that have not been returned."""
 
 
 class BucketCompactor(Protocol):
-    """Carries out compactions of one bucket."""
+    """Runs compactions of one bucket."""
 
     def compact(self, unit: CompactionUnit) -> Increment:
-        """Replace the unit's files; empty if they may stay. On an error nothing stays behind."""
+        """Replace the unit's files; empty if no file has to change. After an error, no file is left."""
 
     def take_unsynced(self) -> list[str]:
-        """Paths to make durable before the commit."""
+        """Return the paths to make durable before the commit."""
 
 
 class TableKind(FileGrouping, Protocol):
-    """One kind of table, with the numbers of one table. Holds no state, so threads may share it."""
+    """Kind of one table, with its options. Stateless, so threads may share it."""
 
     @property
     def layout(self) -> FileLayout:
-        """The columns of its data files."""
+        """Columns of its data files."""
 
     @property
     def comparable_key(self) -> Callable[[bytes], ComparableKey] | None:
-        """How serialized keys compare, where no two files of a level from 1 on may share one; None: they may."""
+        """Order of serialized keys if no two files of a level from 1 on may share one; None if they may."""
 
     def file_format(self, inner: FileFormat) -> FileFormat:
-        """The format as this kind of table names its files."""
+        """Return the format with the file extension of this kind of table."""
 
     def writer(self, data_files: DataFileWriter, *, next_sequence: int) -> BucketWriter:
-        """Appends to a bucket; ``next_sequence`` is above the bucket's highest at the writer's base snapshot."""
+        """Create a writer that appends; ``next_sequence`` is above the bucket's highest at its base snapshot."""
 
     def overwriter(self, data_files: DataFileWriter, reader: DataFileReader) -> BucketWriter:
         """Create a writer that overwrites a bucket; its rows are older than rows appended afterwards."""
@@ -93,18 +93,18 @@ class TableKind(FileGrouping, Protocol):
         predicate: Predicate | None,
         ordered: bool,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows that ``files`` add up to and that match, as non-empty batches of ``columns`` in the order asked.
+        """Yield the merged, matching rows of ``files``, as non-empty batches of ``columns`` in the given order.
 
-        ``ordered`` sorts them by key, where there is one.
+        ``ordered`` sorts them by key, if the table has one.
         """
 
     def changes(
         self, files: Sequence[DataFileMeta], reader: DataFileReader
     ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        """Rows (table columns) and kinds (int8) that were written into ``files``, file after file."""
+        """Yield the rows (table columns) and kinds (int8) stored in ``files``, file after file."""
 
     def compaction_units(self, files: Sequence[DataFileMeta], *, full: bool) -> Sequence[CompactionUnit]:
-        """What to compact in a bucket of these files: what is due, or with ``full`` all that can be."""
+        """Return the compactions that are due for a bucket of these files; with ``full`` all possible ones."""
 
     def compactor(self, data_files: DataFileWriter, reader: DataFileReader) -> BucketCompactor:
-        """For one bucket."""
+        """Create a compactor of one bucket."""

@@ -1,1 +1,1 @@
-"""Tables without primary key: a row is its own key, and its value is how often it occurs."""
+"""Tables without primary key: a row is its own key, and its value is its number of occurrences."""

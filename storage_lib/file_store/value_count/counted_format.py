@@ -1,6 +1,6 @@
-"""A file format under another extension, so that no other engine takes a table with counts for a plain one.
+"""File format under another extension, so that no other engine reads a table with counts as a plain one.
 
-Paimon's readers and writers choose a file's format by its extension; to each of them this one is unknown, and says so.
+Paimon's readers and writers choose a file's format by its extension, and refuse this unknown one.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ class CountedFormat:
 
     @property
     def extension(self) -> str:
-        """The end of a file name, without dot."""
+        """File extension, without the dot."""
         return f"{self.inner.extension}{COUNTED_SUFFIX}"
 
     def refuse_unsupported(self, schema: pa.Schema) -> None:
-        """As the format itself."""
+        """Check as the inner format does."""
         self.inner.refuse_unsupported(schema)
 
     def writer(self, output: pa.NativeFile, schema: pa.Schema, sample: pa.RecordBatch) -> FormatWriter:
-        """Of the format itself."""
+        """Return a writer of the inner format."""
         return self.inner.writer(output, schema, sample)
 
     def reader(self, source: pa.NativeFile, path: str) -> FormatReader:
-        """Of the format itself."""
+        """Return a reader of the inner format."""
         return self.inner.reader(source, path)

@@ -1,4 +1,4 @@
-"""Rows with counts -> as many rows as the counts say."""
+"""Expansion of rows with counts to repeated rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROWS_MAX = 131_072
 
 
 def repeated(rows: pa.RecordBatch, counts: np.ndarray) -> Iterator[pa.RecordBatch]:
-    """Every row as often as its count (0 or more) says, in batches of at most ``ROWS_MAX``, or as ``rows`` is."""
+    """Yield every row ``count`` times (0 or more), in batches of at most ``ROWS_MAX``; ``rows`` itself if all are 1."""
     if bool(np.all(counts == 1)):
         yield rows
         return

@@ -1,6 +1,6 @@
-"""The merge function of a table without primary key: counts are added up, and what adds up to nothing is gone.
+"""Merge function of a table without primary key: counts are added, and a row whose count is zero is dropped.
 
-Addition commutes, so it is of no matter in which order versions come: a deletion may be there before its row is.
+Addition commutes, so versions may come in any order: a deletion may come before its row.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ class ValueCount:
     keeps_newest: bool = field(default=False, init=False)
 
     def columns_for(self, wanted: frozenset[str]) -> frozenset[str]:
-        """The count besides."""
+        """Return these columns and the count."""
         return wanted | {VALUE_COUNT}
 
     def lifted(self, rows: pa.RecordBatch, kinds: pa.Int8Array) -> tuple[pa.RecordBatch, pa.Int8Array]:
-        """+1 for what is put in, -1 for what is taken away."""
+        """Add a count to each row: +1 for additions, -1 for retractions."""
         counts = np.where(retracts(kinds), -1, 1).astype(np.int64)
         return rows.append_column(COUNT_FIELD, pa.array(counts)), _kinds_of(counts)
 
     def merge(self, versions: Versions, *, final: bool) -> pa.RecordBatch:
-        """The sums. If ``final``, negative ones are dropped like zero."""
+        """Add the counts. If ``final``, negative sums are dropped like zero."""
         rows = versions.rows
         counts = np.add.reduceat(rows.column(VALUE_COUNT).to_numpy(), versions.starts)
         kept = np.flatnonzero(counts > 0 if final else counts != 0)
@@ -44,7 +44,7 @@ class ValueCount:
         merged = rows.take(pa.array(versions.starts[kept])) if len(kept) < rows.num_rows else rows
         replaced = {VALUE_COUNT: pa.array(counts), VALUE_KIND: _kinds_of(counts)}
         if SEQUENCE_NUMBER in rows.schema.names:
-            # One number for all: it says no more than how old the file is, and takes no room.
+            # One number for all rows: it only shows the age of the file, and compresses well.
             newest = pc.max(rows.column(SEQUENCE_NUMBER)).as_py()
             replaced[SEQUENCE_NUMBER] = pa.array(np.full(len(kept), newest, dtype=np.int64))
         columns = [replaced.get(name, merged.column(place)) for place, name in enumerate(rows.schema.names)]

@@ -1,9 +1,9 @@
-"""The columns of a table without primary key: the whole row is the key, and a count says how often it is there.
+"""Columns of a table without primary key: the whole row is the key, with a count of its occurrences.
 
 In memory and in a data file:  _SEQUENCE_NUMBER, _VALUE_KIND, all table columns, _VALUE_COUNT.
 
 Rows are sorted by their canonical bytes (schema/encoding/canonical_rows.py), one per distinct row. The count is
-negative where deletions came before what they delete; ``_VALUE_KIND`` is then that of a deletion, and readers omit
+negative if deletions came before the deleted rows; ``_VALUE_KIND`` is then that of a deletion, and readers omit
 the row.
 """
 
@@ -32,23 +32,23 @@ from storage_lib.schema.types.data_types import DataType, parse_data_type
 COUNT_FIELD = pa.field(VALUE_COUNT, pa.int64(), nullable=False)
 COUNT_FIELD_ID = 2_147_483_644
 BOUND_BYTES_MAX = 256
-"""Of a long row, metadata keeps the beginning, as a bound that is safe."""
+"""Longer rows are truncated in metadata, to a safe bound."""
 
 _BYTES = parse_data_type("BYTES")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ValueCountSchema(KeyValueSchema):
-    """A ``KeyValueSchema`` whose key is in no column of its own."""
+    """A ``KeyValueSchema`` without separate key columns."""
 
     @cached_property
     def key_names(self) -> tuple[str, ...]:
-        """All table columns: what has to be read to know the key."""
+        """All table columns, which make up the key."""
         return tuple(field.name for field in self.schema.fields)
 
     @cached_property
     def key_types(self) -> tuple[DataType, ...]:
-        """Bytes."""
+        """Type of the canonical bytes."""
         return (_BYTES,)
 
     @cached_property
@@ -68,25 +68,25 @@ class ValueCountSchema(KeyValueSchema):
         return super()._file_arrow_schema().append(with_field_id(COUNT_FIELD, COUNT_FIELD_ID))
 
     def to_file(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The same columns."""
+        """Return the same columns."""
         return pa.RecordBatch.from_arrays(rows.columns, schema=self.file_arrow_schema)
 
     def key_columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
-        """The canonical bytes of each row."""
+        """Return the canonical bytes of each row."""
         return [canonical_rows([rows.column(name) for name in self.key_names])]
 
     def key_bytes(self, rows: pa.RecordBatch, index: int) -> bytes:
-        """One row's key, in full."""
+        """Return the complete key of one row."""
         (keys,) = self.key_columns(rows.slice(index, 1))
         return _serialized(keys[0].as_py())
 
     def new_tally(self) -> FileTally:
-        """For one data file."""
+        """Return a new tally for one data file."""
         return CountTally(self)
 
 
 class CountTally:
-    """Bounds of the rows of a data file, its sequence interval, and how many of its rows only delete."""
+    """Row bounds, sequence interval and number of delete rows of a data file."""
 
     def __init__(self, layout: ValueCountSchema) -> None:
         self._layout = layout
@@ -95,14 +95,14 @@ class CountTally:
         self._last_batch: pa.RecordBatch | None = None
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """The next rows in the order of their bytes."""
+        """Add rows in the order of their bytes."""
         if self._first is None:
             self._first = self._key(rows, 0)
         self._last_batch = rows
         self._delete_row_count += int((rows.column(VALUE_KIND).to_numpy() & RETRACT_BIT).sum())
 
     def facts(self, stats: Mapping[str, ColumnStats]) -> KeyFacts:
-        """Long rows as bounds of them."""
+        """Return the totals; keys of long rows are truncated to safe bounds."""
         assert self._first is not None  # noqa: S101  a file is only opened for rows
         assert self._last_batch is not None  # noqa: S101
         low = _serialized(self._first[:BOUND_BYTES_MAX])
@@ -124,7 +124,7 @@ class CountTally:
 
 
 def everything() -> tuple[bytes, bytes]:
-    """Two serialized keys between which all others lie."""
+    """Return two serialized keys that include all others between them."""
     return _serialized(b""), _serialized(b"\xff")
 
 
@@ -133,9 +133,9 @@ def _serialized(key: bytes) -> bytes:
 
 
 def _upper_bound(key: bytes) -> bytes:
-    """``key``, or something short above it."""
+    """Return ``key``, or a short upper bound of it."""
     if len(key) <= BOUND_BYTES_MAX:
         return key
-    # Every key begins with 01 or 02, so there is a byte to raise.
+    # Every key starts with 01 or 02, so a byte can be incremented.
     beginning = key[:BOUND_BYTES_MAX].rstrip(b"\xff")
     return beginning[:-1] + bytes((beginning[-1] + 1,))

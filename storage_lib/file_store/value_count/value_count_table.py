@@ -1,4 +1,4 @@
-"""The kind of table without a primary key that takes updates and deletions: an LSM tree of rows and their counts."""
+"""Kind of table without a primary key that accepts updates and deletions: an LSM tree of rows and counts."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ from storage_lib.schema.types.row_kind import RowKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueCountTable:
-    """A ``TableKind``: ``counts`` is a table whose key is the row and whose merge function adds counts up."""
+    """A ``TableKind``; ``counts`` is a table whose key is the row and whose merge function adds counts."""
 
     counts: KeyValueTable
 
     @property
     def layout(self) -> ValueCountSchema:
-        """Rows and counts."""
+        """Columns of rows and counts."""
         assert isinstance(self.counts.layout, ValueCountSchema)  # noqa: S101  made so
         return self.counts.layout
 
     def file_format(self, inner: FileFormat) -> CountedFormat:
-        """One that other engines refuse."""
+        """Return a format that other engines refuse."""
         return CountedFormat(inner=inner)
 
     @property
     def comparable_key(self) -> None:
-        """Runs may overlap: whatever reads them adds up."""
+        """Return None: runs may overlap, since readers add the counts."""
         return
 
     def writer(self, data_files: DataFileWriter, *, next_sequence: int) -> MergeTreeWriter:
-        """Files of level 0."""
+        """Return a writer of files at level 0."""
         return self.counts.writer(data_files, next_sequence=next_sequence)
 
     def overwriter(self, data_files: DataFileWriter, reader: DataFileReader) -> OverwriteWriter:
-        """One sorted run at the deepest level."""
+        """Return a writer of one sorted run at the deepest level."""
         return self.counts.overwriter(data_files, reader)
 
     def read(
@@ -66,7 +66,7 @@ class ValueCountTable:
         predicate: Predicate | None,
         ordered: bool,
     ) -> Iterator[pa.RecordBatch]:
-        """A row with count n comes n times."""
+        """Yield a row with count n as n rows."""
         with_count = (*columns, *((VALUE_COUNT,) if columns else ()))
         for batch in self.counts.read(files, reader, columns=with_count, predicate=predicate, ordered=ordered):
             yield from repeated(batch.select(list(columns)), batch.column(VALUE_COUNT).to_numpy())
@@ -74,7 +74,7 @@ class ValueCountTable:
     def changes(
         self, files: Sequence[DataFileMeta], reader: DataFileReader
     ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        """Inserts and deletions, as many as each count says."""
+        """Yield inserts and deletions, each as often as its count."""
         for file in files:
             for batch in reader.read(file, self.layout.value_names, batch_rows=BATCH_ROWS_MAX):
                 counts = batch.column(VALUE_COUNT).to_numpy()
@@ -84,19 +84,19 @@ class ValueCountTable:
                         yield part, pa.repeat(pa.scalar(int(kind), pa.int8()), part.num_rows)
 
     def groups(self, files: Sequence[DataFileMeta]) -> list[list[DataFileMeta]]:
-        """Sections: no row is on both sides of a cut."""
+        """Return the sections: groups that share no row."""
         return self.counts.groups(files)
 
     def independent(self, files: Sequence[DataFileMeta]) -> Sequence[DataFileMeta]:
-        """All: whatever has a count of a row that matches, matches itself."""
+        """Return all files: every version of a matching row matches itself."""
         return files
 
     def compaction_units(self, files: Sequence[DataFileMeta], *, full: bool) -> list[CompactionUnit]:
-        """As with a key, but nothing negative is ever dropped: its row may still come."""
+        """Return units as with a key, except that no negative count is dropped: its row may come later."""
         low, high = everything()
         kept = (KeyInterval(low=low, high=high),)
         return [replace(unit, older_keys=kept) for unit in self.counts.compaction_units(files, full=full)]
 
     def compactor(self, data_files: DataFileWriter, reader: DataFileReader) -> Compactor | MarkingCompactor:
-        """Adds counts up."""
+        """Return a compactor that adds counts."""
         return self.counts.compactor(data_files, reader)
