@@ -1,1 +1,1 @@
-"""Which files may be deleted: files that a table references, directories that it has claimed, and safe deletion."""
+"""Safe deletion of files: those that a table references, and directories that it has claimed."""

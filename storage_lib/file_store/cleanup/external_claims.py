@@ -1,7 +1,7 @@
-"""Whose an external data directory is. Manifests name files by whole paths, so two tables could share one unnoticed.
+"""Ownership of external data directories. Manifests name files by absolute paths, so two tables could share one.
 
-A table that is created or altered here claims each of its directories by a file in it, which holds the table's own
-directory. Only what lies in a claimed directory may be deleted without being named by the table's metadata: orphan
+A table that is created or altered here claims each of its directories by a file in it, which contains the table's own
+directory. Files that the table's metadata does not name may only be deleted in a claimed directory: orphan
 files, and the whole directory when the table is dropped. Tables of other engines have no claims.
 """
 
@@ -18,14 +18,14 @@ _LENGTH_MAX = 4096
 
 
 class ExternalClaims:
-    """The claims of the table whose directory is ``location``. Directories are given as URLs or as paths."""
+    """Claims of the table whose directory is ``location``. Directories are given as URLs or as paths."""
 
     def __init__(self, file_io: FileIO, location: str) -> None:
         self._file_io = file_io
         self.own_name = absolute_place(location)
 
     def holder(self, directory: str) -> str | None:
-        """The directory of the table that has claimed it; None if none has."""
+        """Return the directory of the table that has claimed it; None if none has."""
         try:
             data = self._file_io.read_bytes(f"{_path_of(directory)}/{CLAIM_NAME}")
         except NotFoundError:
@@ -33,7 +33,7 @@ class ExternalClaims:
         return data[:_LENGTH_MAX].decode(errors="replace").strip()
 
     def holder_around(self, directory: str) -> str | None:
-        """The table that has claimed a directory, or one above it, or whose own directory is at or above it."""
+        """Return the table that claims this directory or a parent, or has its own directory there, or None."""
         for each in _upwards(_path_of(directory)):
             holder = self.holder(each)
             if holder is not None:
@@ -43,18 +43,18 @@ class ExternalClaims:
         return None
 
     def is_ours(self, directory: str) -> bool:
-        """Whether this table has claimed it."""
+        """Return whether this table has claimed it."""
         holder = self.holder(directory)
         return holder is not None and is_same_place(holder, self.own_name)
 
     def is_others(self, directory: str) -> bool:
-        """Whether another table has claimed it or one above it, or it is in another table's own directory."""
+        """Return whether another table has claimed it or a parent, or it is in another table's own directory."""
         return self._other_holder(directory) is not None
 
     def claim(self, directory: str, *, is_new: bool) -> None:
-        """Make a directory this table's; fine if it is already. One that is new to the table has to be empty.
+        """Claim a directory for this table; no-op if it has the claim. A new directory has to be empty.
 
-        Raises ``InvalidInputError`` if it is another table's, or not empty.
+        Raises ``InvalidInputError`` if it belongs to another table, or is not empty.
         """
         path = _path_of(directory)
         holder = self.holder_around(directory)
@@ -79,7 +79,7 @@ class ExternalClaims:
             self.claim(directory, is_new=is_new)
 
     def refuse_others(self, directory: str) -> None:
-        """Raise ``InvalidInputError`` where new files of this table would lie among another's, which deletes them."""
+        """Raise ``InvalidInputError`` for another table's directory: it would delete new files of this table."""
         holder = self._other_holder(directory)
         if holder is not None:
             message = (
@@ -92,18 +92,18 @@ class ExternalClaims:
             raise InvalidInputError(message)
 
     def _other_holder(self, directory: str) -> str | None:
-        """The table other than this one that holds the directory, if there is one."""
+        """Return the other table that holds the directory; None if there is none."""
         holder = self.holder_around(directory)
         return None if holder is None or is_same_place(holder, self.own_name) else holder
 
     def release(self, directory: str) -> None:
-        """Give up a claim on a directory that was never used."""
+        """Release the claim on a directory that was never used."""
         if self.is_ours(directory):
             path = _path_of(directory)
             self._file_io.delete(f"{path}/{CLAIM_NAME}", below=path)
 
     def hand_over(self, directory: str, location: str) -> None:
-        """Let the table's new directory hold the claim: it was renamed."""
+        """Transfer the claim to the table's new directory, after a rename."""
         if self.is_ours(directory):
             self._file_io.replace(f"{_path_of(directory)}/{CLAIM_NAME}", absolute_place(location).encode())
 
@@ -113,7 +113,7 @@ def _path_of(directory: str) -> str:
 
 
 def _upwards(path: str) -> list[str]:
-    """A directory and those above it, without the root of a disk."""
+    """Return a directory and its parents, without the root of a disk."""
     scheme, separator, rest = path.rpartition("://")
     parts = rest.split("/")
     return [f"{scheme}{separator}{'/'.join(parts[:end])}" for end in range(len(parts), 0 if separator else 1, -1)]

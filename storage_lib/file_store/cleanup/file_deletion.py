@@ -1,7 +1,7 @@
-"""Deletes files of a table by the paths that its metadata names, inside the table's directories only.
+"""Deletes files of a table by the paths in its metadata, only inside the table's directories.
 
-Metadata can be damaged, or written by somebody who wishes harm. So a file outside the table's own directory goes only
-if it has the place of a data file (partition, bucket) below a directory that a schema of the table declares, and that
+Metadata can be damaged or malicious. So a file outside the table's own directory is only deleted
+if it is where a data file would be (partition, bucket) below a directory that a schema of the table declares, and that
 directory is neither claimed by another table nor a part of one.
 """
 
@@ -26,7 +26,7 @@ _IN_BUCKET = r"bucket-(?:\d+|postpone)/(?:[01]{4}/[01]{4}/[01]{4}/[01]{8}/)?[^/]
 
 
 class FileDeletion:
-    """Of one table. ``delete`` never raises for a file that it leaves alone: it says so in the log."""
+    """Deletes files of one table. ``delete`` logs a warning instead of raising for a file that it refuses."""
 
     def __init__(self, file_io: FileIO, paths: TablePaths, schema: TableSchema) -> None:
         self._file_io = file_io
@@ -52,12 +52,12 @@ class FileDeletion:
         self._file_io.delete(path, below=root)
 
     def delete_all(self, paths: Iterable[str]) -> None:
-        """Delete files in this order."""
+        """Delete files in the given order."""
         for path in paths:
             self.delete(path)
 
     def learn(self) -> None:
-        """Look up what every schema declares, before some of them go."""
+        """Read the declared directories of all schemas, before some schemas are deleted."""
         if self._declared is None:
             self._declared = declared_by_any_schema(self._file_io, self._paths)
 
@@ -77,7 +77,7 @@ class FileDeletion:
 
 
 def declared_by_any_schema(file_io: FileIO, paths: TablePaths) -> tuple[str, ...]:
-    """Every directory that a schema of the table, or of a branch, names. A schema that can't be read is passed over."""
+    """Return every directory that a schema of the table or of a branch declares. Unreadable schemas are skipped."""
     found: dict[str, None] = {}
     try:
         branches = BranchDirectory(file_io, paths).all_names()

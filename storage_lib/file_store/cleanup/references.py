@@ -1,6 +1,6 @@
 """Files that the snapshots, tags and branches of a table reference; these must never be deleted.
 
-A history (the main branch, or another) that begins at its earliest snapshot F needs
+A history (the main branch, or another) that starts at its earliest snapshot F needs
 
     live(F)                    the live files of F
     ADD of every later delta   files added since, or restored (by a rollback or fast-forward)
@@ -43,16 +43,16 @@ class Files:
         return self
 
     def __sub__(self, other: Files) -> Files:
-        """These without those of ``other``."""
+        """Return these files without those of ``other``."""
         return Files(self.data - other.data, self.manifests - other.manifests, self.lists - other.lists)
 
     def in_order(self) -> list[str]:
-        """Manifests after data files, and lists last: what is interrupted can be found again from what is left."""
+        """Return data files, manifests, then lists: an interrupted deletion is resumed from the remaining files."""
         return [*sorted(self.data), *sorted(self.manifests), *sorted(self.lists)]
 
 
 class FileReferences:
-    """Reads metadata only. ``paths`` are those of the branch whose files are in question."""
+    """Reads metadata only. ``paths`` are those of the branch whose files may be deleted."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class FileReferences:
         branches: BranchDirectory,
         tells_changes: bool,
     ) -> None:
-        """``tells_changes``: streams of other engines read changelog files, not the rows that were appended."""
+        """``tells_changes``: streams of other engines read changelog files, not appended rows."""
         self._tells_changes = tells_changes
         self.root = paths.root
         self._paths = paths
@@ -72,7 +72,7 @@ class FileReferences:
         self._branches = branches
 
     def of_table(self) -> Files:
-        """What any snapshot, tag or branch needs; expired snapshots too, as long as their files are there."""
+        """Return the files of all snapshots, tags and branches, including expired snapshots whose files still exist."""
         needed = Files()
         for branch in self._branches.all_names():
             history = self._branches.history(branch)
@@ -88,9 +88,9 @@ class FileReferences:
         return needed
 
     def of_others(self, *, but_changelogs: bool = False) -> Files:
-        """What tags need, of this branch and of others, and what the snapshots of the others need.
+        """Return the files of all tags, including this branch's, and of the snapshots of other branches.
 
-        With the long-lived changelogs of all branches, ``but_changelogs`` of this one.
+        Long-lived changelogs of all branches are included; ``but_changelogs`` excludes those of this branch.
         """
         needed = Files()
         for branch in self._branches.all_names():
@@ -102,9 +102,9 @@ class FileReferences:
         return needed
 
     def of_changelogs(self, changelogs: Iterable[Snapshot]) -> Files:
-        """Files of expired snapshots whose changelog is kept: changelog files, or the added files without any.
+        """Return the files of retained changelogs: changelog files, or the added files if there are none.
 
-        Other engines delete the rest, so what is gone is passed over.
+        Other engines delete the rest, so missing files are skipped.
         """
         needed = Files()
         for changelog in changelogs:
@@ -119,32 +119,32 @@ class FileReferences:
         return needed
 
     def of_branch(self, branch: str) -> Files:
-        """Files that one branch and its tags need."""
+        """Return the files that one branch and its tags need."""
         needed = self._of_tags(branch)
         needed |= self._of_moving_history(branch)
         return needed
 
     def of_own(self, history: SnapshotHistory, first_id: int | None = None) -> Files:
-        """What the snapshots of this branch, from ``first_id`` on, need of files that are older than these.
+        """Return the older files that the snapshots of this branch from ``first_id`` on (None: all) need.
 
-        No append adds such a file, only an overwrite can bring one back.
+        Appends never add such files; only an overwrite can restore one.
         """
         if first_id is None:
             return self._of_moving_history(self._paths.branch, history, only=CommitKind.OVERWRITE)
         return self._of_history(history, first_id, only=CommitKind.OVERWRITE)
 
     def of_own_whole(self, history: SnapshotHistory) -> Files:
-        """Everything that the snapshots of this branch need."""
+        """Return all files that the snapshots of this branch need."""
         return self._of_moving_history(self._paths.branch, history)
 
     def of_snapshot(self, snapshot: Snapshot) -> Files:
-        """Live files of one snapshot, and its metadata. Raises ``NotFoundError`` if a metadata file is missing."""
+        """Return live files and metadata of one snapshot. Raises ``NotFoundError`` if a metadata file is missing."""
         needed = self.metadata_of(snapshot)
         needed.data.update(self.live_paths(snapshot))
         return needed
 
     def all_of(self, snapshot: Snapshot) -> Files:
-        """Whatever is named by a snapshot of which something may be gone: added, deleted, changelog."""
+        """Return all files named by a snapshot, some of which may be missing: added, deleted, changelog."""
         named = self.metadata_of(snapshot, strict=False)
         for name in self._lists_of(snapshot):
             for entry in self.entries(name, strict=False):
@@ -152,7 +152,7 @@ class FileReferences:
         return named
 
     def metadata_of(self, snapshot: Snapshot, *, strict: bool = True) -> Files:
-        """Manifests, lists, indexes and statistics."""
+        """Return manifests, lists, indexes and statistics."""
         files = Files(lists={self._paths.manifest_path(name) for name in self._lists_of(snapshot)})
         for name in self._lists_of(snapshot):
             manifests = self._list(name, strict=strict and name != snapshot.changelog_manifest_list)
@@ -165,12 +165,12 @@ class FileReferences:
         return files
 
     def paths_in(self, list_name: str, kind: FileKind, *, strict: bool) -> set[str]:
-        """The data files that the manifests of a list add, or delete."""
+        """Return the data files that the manifests of a list add, or delete."""
         entries = self.entries(list_name, strict=strict)
         return {path for entry in entries if entry.kind is kind for path in self._data_files.of(entry)}
 
     def live_paths(self, snapshot: Snapshot) -> set[str]:
-        """The data files that a snapshot shows, and its changelog's."""
+        """Return the live data files of a snapshot, and those of its changelog."""
         lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
         entries = [entry for name in lists for entry in self.entries(name, strict=True)]
         gone = {entry.identity for entry in entries if entry.kind is FileKind.DELETE}
@@ -178,7 +178,7 @@ class FileReferences:
         return live | self._changelog_paths(snapshot)
 
     def entries(self, list_name: str, *, strict: bool) -> Iterator[ManifestEntry]:
-        """Entries of a list's manifests; without ``strict`` what is gone is passed over."""
+        """Yield entries of a list's manifests; without ``strict`` missing files are skipped."""
         for manifest in self._list(list_name, strict=strict):
             try:
                 yield from self._manifests.read_manifest(manifest)
@@ -189,7 +189,7 @@ class FileReferences:
     def _of_moving_history(
         self, branch: str, history: SnapshotHistory | None = None, *, only: CommitKind | None = None
     ) -> Files:
-        """Files that a branch needs; snapshots that expire or are deleted during the call are skipped."""
+        """Return the files that a branch needs; snapshots that expire or are deleted during the call are skipped."""
         history = history or self._branches.history(branch)
         while (earliest_id := history.earliest_id()) is not None:
             try:
@@ -202,7 +202,7 @@ class FileReferences:
         return Files()
 
     def _of_history(self, history: SnapshotHistory, earliest_id: int, *, only: CommitKind | None = None) -> Files:
-        """What the snapshots of a history need; of the later deltas those ``only`` of one kind of commit."""
+        """Return the files of a history's snapshots; later deltas ``only`` of one kind of commit, if given."""
         latest_id = history.latest_id()
         needed = Files()
         if latest_id is None:
@@ -225,7 +225,7 @@ class FileReferences:
         return needed
 
     def _carried_by(self, snapshots: Iterable[Snapshot]) -> Files:
-        """Metadata other than manifests that snapshots share with earlier ones, and that each names again."""
+        """Return metadata other than manifests that snapshots share with earlier ones, and that each names again."""
         indexes = {each.index_manifest for each in snapshots if each.index_manifest is not None}
         statistics = {each.statistics for each in snapshots if each.statistics is not None}
         files = Files(data={self._paths.statistics_path(name) for name in statistics})
@@ -237,7 +237,7 @@ class FileReferences:
     def _changelog_paths(self, snapshot: Snapshot) -> set[str]:
         if snapshot.changelog_manifest_list is None:
             return set()
-        # Other engines delete the changelog of a snapshot that expires, also where a tag keeps the rest.
+        # Other engines delete the changelog of an expired snapshot, even if a tag keeps its other files.
         return self.paths_in(snapshot.changelog_manifest_list, FileKind.ADD, strict=False)
 
     def _index_files(self, name: str, *, strict: bool) -> set[str]:

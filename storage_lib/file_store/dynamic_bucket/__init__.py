@@ -1,1 +1,1 @@
-"""Dynamic buckets: which bucket a new key gets, and the hash indexes that store the bucket of each key."""
+"""Dynamic buckets: choice of the bucket of a new key, and hash indexes that store the bucket of each key."""

@@ -1,7 +1,7 @@
-"""Which bucket a key of a table with dynamic buckets goes to: pure decisions, the same as Paimon's assigners take.
+"""Bucket assignment for tables with dynamic buckets: pure functions that agree with Paimon's assigners.
 
-A key that is there already stays in its bucket. New keys fill the buckets that have fewer than the wanted number of
-keys, lowest number first; then new buckets begin. Several assigners can work side by side: each has the keys and the
+An existing key stays in its bucket. New keys fill the buckets that have fewer than the target number of
+keys, lowest number first; then new buckets are created. Several assigners can run in parallel: each has the keys and
 buckets of its own number, modulo the number of assigners.
 """
 
@@ -17,16 +17,16 @@ import numpy.typing as npt
 from storage_lib.errors import InvalidInputError
 
 BUCKETS_MAX = 32_767
-"""Paimon keeps the number of a bucket in 16 bits."""
+"""Paimon stores the number of a bucket in 16 bits."""
 
 Hashes = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketLimits:
-    """How many keys a bucket is meant to hold, how many buckets a partition may have, and how many assigners there are.
+    """Target number of keys per bucket, maximum number of buckets per partition, and number of assigners.
 
-    ``buckets_max`` None: as many as the format knows.
+    ``buckets_max`` None: the maximum of the format.
     """
 
     target_keys: int
@@ -35,13 +35,13 @@ class BucketLimits:
 
 
 def assigners_of(partition_hash: int, key_hashes: Hashes, assigner_count: int) -> npt.NDArray[np.int64]:
-    """The number of the assigner of each key of one partition."""
+    """Return the number of the assigner of each key of one partition."""
     of_keys = np.abs(np.fmod(key_hashes.astype(np.int64), assigner_count))
     return (abs(partition_hash) % assigner_count + of_keys) % assigner_count
 
 
 class FillingBuckets:
-    """The buckets of one partition, with the number of keys in each; new keys are put into them."""
+    """Buckets of one partition, with the number of keys in each; assigns buckets to new keys."""
 
     def __init__(self, key_counts: Mapping[int, int], limits: BucketLimits) -> None:
         self._counts = dict(key_counts)
@@ -49,7 +49,7 @@ class FillingBuckets:
         self._last = (BUCKETS_MAX if limits.buckets_max is None else limits.buckets_max) - 1
 
     def place(self, hashes: Hashes, assigner: int) -> npt.NDArray[np.int32]:
-        """The buckets of some new keys of one assigner, in the order in which the keys came.
+        """Return the buckets of new keys of one assigner, in order of arrival.
 
         Raises ``InvalidInputError`` if there are too many buckets.
         """
@@ -69,7 +69,7 @@ class FillingBuckets:
         return placed
 
     def add(self, buckets: npt.NDArray[np.int32]) -> None:
-        """Count keys that were put into these buckets before."""
+        """Count keys that were assigned to these buckets before."""
         for bucket, count in zip(*(each.tolist() for each in np.unique(buckets, return_counts=True)), strict=True):
             self._counts[bucket] = self._counts.get(bucket, 0) + count
 
@@ -81,7 +81,7 @@ class FillingBuckets:
         return chain(known, fresh)
 
     def _beyond(self, hashes: Hashes, assigner: int) -> npt.NDArray[np.int32]:
-        """Where keys go that no bucket has room for: to any, by their hashes."""
+        """Assign keys by hash to any bucket; raises ``InvalidInputError`` without an option to limit buckets."""
         if self._limits.buckets_max is None:
             message = (
                 f"a partition has reached {BUCKETS_MAX} buckets of {self._limits.target_keys} keys, the most that the "
@@ -93,10 +93,10 @@ class FillingBuckets:
 
 
 class PartitionIndex:
-    """Which keys of one partition, told by their hashes, are in which bucket; grows as new keys come.
+    """Index of the keys of one partition by bucket, using their hashes; grows with new keys.
 
-    Keys with the same hash share a bucket. Ten bytes a key are held. ``earlier``: what was in the buckets whose content
-    is replaced; keys of it that come again go where they were, so that a bucket's changes tell all of a key.
+    Keys with the same hash share a bucket. Uses ten bytes per key. ``earlier`` has the keys of replaced content:
+    if they come again, they get their old bucket, so that the changes of a bucket include all of a key.
     """
 
     def __init__(
@@ -116,9 +116,9 @@ class PartitionIndex:
         self._added: dict[int, list[Hashes]] = {}
 
     def assign(self, hashes: Hashes, assigners: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-        """The bucket of each key; ``assigners`` are the keys' assigners."""
+        """Return the bucket of each key; ``assigners`` are the keys' assigners."""
         for bucket in self._unindexed:
-            # Another assigner's are in another task.
+            # Buckets of other assigners belong to other tasks.
             if (assigners == bucket % self._limits.assigner_count).any():
                 self._added.setdefault(bucket, [])
         distinct, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
@@ -140,7 +140,7 @@ class PartitionIndex:
         return buckets[inverse]
 
     def grown(self) -> dict[int, Hashes]:
-        """All hashes of each bucket that has new ones, or had no index."""
+        """Return all hashes of each bucket that has new ones, or had no index."""
         return {
             bucket: np.concatenate([self._of_buckets.get(bucket, np.empty(0, np.int32)), *added])
             for bucket, added in sorted(self._added.items())
@@ -163,13 +163,13 @@ class _Sorted:
         return cls(hashes=distinct, buckets=buckets[first])
 
     def buckets_of(self, wanted: Hashes) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
-        """The bucket of each hash, and whether it has one."""
+        """Return the bucket of each hash, and whether it has one."""
         if not len(self.hashes):
             return np.zeros(len(wanted), np.int32), np.zeros(len(wanted), np.bool_)
         places = np.minimum(np.searchsorted(self.hashes, wanted), len(self.hashes) - 1)
         return self.buckets[places], self.hashes[places] == wanted
 
     def with_more(self, hashes: Hashes, buckets: npt.NDArray[np.int32]) -> _Sorted:
-        """These and others, ascending."""
+        """Return these hashes and others, ascending."""
         places = np.searchsorted(self.hashes, hashes)
         return _Sorted(hashes=np.insert(self.hashes, places, hashes), buckets=np.insert(self.buckets, places, buckets))

@@ -21,14 +21,14 @@ from storage_lib.schema.table_schema import BUCKET_UNAWARE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionHashes:
-    """The hashes of the keys in each bucket of a partition; ``unindexed`` buckets have files and no index."""
+    """Hashes of the keys in each bucket of a partition; ``unindexed`` buckets have files but no index."""
 
     of_buckets: Mapping[int, npt.NDArray[np.int32]]
     unindexed: frozenset[int] = frozenset()
 
 
 class HashIndexes:
-    """``read_hashes`` gives the hashes of the keys in data files, for buckets that were written without an index."""
+    """``read_hashes`` computes the hashes of keys in data files, for buckets that were written without an index."""
 
     def __init__(
         self,
@@ -48,9 +48,9 @@ class HashIndexes:
         self._read_hashes = read_hashes
 
     def of_partition(self, snapshot: Snapshot | None, partition: bytes) -> PartitionHashes:
-        """The hashes of the keys in each bucket of a partition; none where it still has a fixed number of buckets.
+        """Return the hashes of the keys in each bucket of a partition; empty if it has a fixed number of buckets.
 
-        Raises ``CorruptFileError`` or ``NotFoundError`` for an index file that is damaged or gone.
+        Raises ``CorruptFileError`` or ``NotFoundError`` for a damaged or missing index file.
         """
         if snapshot is None or self._scan.live_files(snapshot, partitions=(partition,)).bucket_count(partition) not in (
             None,
@@ -72,7 +72,7 @@ class HashIndexes:
         return PartitionHashes(of_buckets=found | read, unindexed=frozenset(read))
 
     def write(self, hashes: npt.NDArray[np.int32]) -> HashIndexFile:
-        """Make a durable index file of a bucket's hashes."""
+        """Write a durable index file of a bucket's hashes."""
         name = TablePaths.new_index_name(self._new_name(), 0)
         path = self._paths.index_path(name)
         data = encode_hashes(hashes)
