@@ -1,8 +1,8 @@
-"""Avro object container files in memory: what manifests and manifest lists are made of (docs/format.md, 1.5).
+"""Avro object container files in memory, the format of manifests and manifest lists (docs/format.md, 1.5).
 
-Records are decoded by the schema in the file's own header, so fields of other releases are kept or simply missing.
-fastavro does the records; the container around them is read here because fastavro's zstandard codec wants a package
-of its own, and because logical types are left as the numbers they are.
+Records are decoded with the schema in the file's own header, so fields of other releases are preserved or missing.
+fastavro decodes the records; the container is decoded here because fastavro's zstandard codec requires an extra
+package, and because logical types have to stay plain numbers.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ Record: TypeAlias = Mapping[str, Any]
 
 
 class BinaryOutput(Protocol):
-    """What blocks are written to."""
+    """Output of blocks."""
 
     def write(self, data: bytes, /) -> object:
-        """Take all of ``data``."""
+        """Write all of ``data``."""
 
 
 class BinaryInput(Protocol):
-    """What blocks are read from."""
+    """Input of blocks."""
 
     def read(self, size: int, /) -> bytes:
-        """At most ``size`` bytes, none at the end."""
+        """Return at most ``size`` bytes, none at the end."""
 
     def seek(self, position: int, /) -> object:
-        """Read on from there."""
+        """Continue reading at ``position``."""
 
     def tell(self) -> int:
-        """Where the next read begins."""
+        """Return the position of the next read."""
 
 
 _MAGIC = b"Obj\x01"
@@ -50,7 +50,7 @@ _OTHER_FORMATS = {b"PAR1": "parquet", b"ORC": "orc"}
 _SYNC_LENGTH = 16
 _META_SCHEMA = fastavro.parse_schema({"type": "map", "values": "bytes"})
 _SYNC_KIND, _DIGEST = "dynamic-table.sync", b"blake2b"
-"""Header of files whose mark between blocks is a digest of all that they hold; other readers pass over it."""
+"""Header of files whose sync marker is a digest of their content; other readers ignore it."""
 _LONG_BYTES_MAX = 10
 _EXPANDED_BYTES_MIN = 256 << 20
 _EXPANDED_RATIO_MAX = 200
@@ -66,14 +66,14 @@ UNREADABLE = (
     OverflowError,
     MemoryError,
     AssertionError,
-    SystemError,  # CPython's word for bytes of a negative length
+    SystemError,  # from CPython, for a negative number of bytes
     zlib.error,
     zstandard.ZstdError,
     SchemaParseException,
     UnknownType,
     SchemaResolutionError,
 )
-"""What decoders raise for bytes that are no Avro."""
+"""Exceptions that decoders raise for invalid Avro."""
 _BLOCK_BYTES_MAX = 1 << 20
 _RECORDS_PER_BLOCK = 4096
 
@@ -81,7 +81,7 @@ _RECORDS_PER_BLOCK = 4096
 def encode_container(schema_json: str, records: Sequence[Record]) -> bytes:
     """Write ``records`` as one zstandard container file; the same records always give the same bytes."""
     out = io.BytesIO()
-    # The mark between blocks need only be unlikely in the data; derived from the content it keeps files repeatable.
+    # The sync marker only has to be unlikely in the data; derived from the content, it keeps files reproducible.
     body = list(_encode_blocks(schema_json, records))
     digest = blake2b(schema_json.encode(), digest_size=_SYNC_LENGTH)
     for _, block in body:
@@ -100,9 +100,9 @@ def encode_container(schema_json: str, records: Sequence[Record]) -> bytes:
 
 
 def decode_container(data: bytes, source: str) -> list[dict[str, Any]]:
-    """Every record of a container file; logical types stay plain numbers.
+    """Decode every record of a container file; logical types stay plain numbers.
 
-    Raises ``CorruptFileError`` naming ``source`` when the bytes are not a container, or use an unknown codec.
+    Raises ``CorruptFileError`` naming ``source`` if the bytes are not a container, or use an unknown codec.
     """
     try:
         return _decode(data, source)
@@ -116,7 +116,7 @@ def decode_container(data: bytes, source: str) -> list[dict[str, Any]]:
 
 
 def container_schema(data: bytes, source: str) -> str:
-    """The schema in the header of a container file, as JSON; raises as ``decode_container``."""
+    """Return the schema in the header of a container file, as JSON; raises as ``decode_container``."""
     _check_magic(data, source)
     stream = io.BytesIO(data)
     stream.seek(len(_MAGIC))
@@ -151,7 +151,7 @@ def _decode(data: bytes, source: str) -> list[dict[str, Any]]:
         content = _decompress(block, codec, source, left)
         left -= len(content)
         _check_count(count, content, source)
-        # A block is the inside of an Avro array: with count and end mark around it, one call decodes it all.
+        # A block is the content of an Avro array: with count and end marker around it, one call decodes all records.
         array = io.BytesIO(count_bytes + content + b"\x00")
         decoded = cast("list[dict[str, Any]]", fastavro.schemaless_reader(array, array_schema, None))
         if len(decoded) != count or array.read(1):
@@ -220,7 +220,7 @@ def _decompress(block: bytes, codec: str, source: str, bytes_max: int) -> bytes:
 
 
 def _check_count(count: int, content: bytes, source: str) -> None:
-    """A record has a byte at least: what announces more would be read for ever."""
+    """Raise ``CorruptFileError`` for an impossible count: a record has at least a byte, so the loop would not end."""
     if not 0 < count <= len(content):
         message = f"{source} announces {count} records in a block of {len(content)} bytes"
         raise CorruptFileError(message)
@@ -261,13 +261,13 @@ def _read_long(stream: BinaryInput) -> int:
 
 
 class BlockWriter:
-    """Writes a container file block by block to an output that the caller opened and will close."""
+    """Writes a container file block by block to an output that the caller opens and closes."""
 
     def __init__(self, output: BinaryOutput, schema_json: str, codec: str) -> None:
-        """``codec`` is one of null, deflate and zstandard."""
+        """Write the header; ``codec`` is one of null, deflate and zstandard."""
         self._output = output
         self._codec = codec
-        # The mark between blocks need only be unlikely in the data.
+        # The sync marker only has to be unlikely in the data.
         self._sync = blake2b(schema_json.encode(), digest_size=_SYNC_LENGTH).digest()
         head = io.BytesIO()
         head.write(_MAGIC)
@@ -276,7 +276,7 @@ class BlockWriter:
         output.write(head.getvalue() + self._sync)
 
     def write(self, count: int, content: bytes) -> None:
-        """One block of ``count`` records, encoded already."""
+        """Write one block of ``count`` records, already encoded."""
         block = _compress(content, self._codec)
         head = io.BytesIO()
         _write_long(head, count)
@@ -285,10 +285,10 @@ class BlockWriter:
 
 
 class BlockReader:
-    """Reads a container file block by block; ``source`` must be able to seek, and stays the caller's."""
+    """Reads a container file block by block; ``source`` must be seekable, and is closed by the caller."""
 
     def __init__(self, source: BinaryInput, name: str) -> None:
-        """Read the header; raises ``CorruptFileError`` naming the file, or what fastavro raises."""
+        """Read the header; raises ``CorruptFileError`` naming the file, or an error of fastavro."""
         self._source = source
         self._name = name
         magic = source.read(len(_MAGIC))
@@ -302,7 +302,7 @@ class BlockReader:
         self._start = source.tell()
 
     def counts(self) -> Iterator[int]:
-        """How many records each block has; the records are passed over."""
+        """Yield the number of records of each block, without decoding them."""
         self._source.seek(self._start)
         while (count := self._next_count()) is not None:
             size = _read_long(self._source)
@@ -312,10 +312,10 @@ class BlockReader:
             yield count
 
     def blocks(self, names: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
-        """The records of each block with those fields only; logical types stay plain numbers."""
+        """Yield the records of each block with only those fields; logical types stay plain numbers."""
         writer = _array_schema(json.dumps(self.schema))
         wanted = {**self.schema, "fields": [each for each in self.schema["fields"] if each["name"] in names]}
-        # Resolving two schemas takes its time even where they are the same.
+        # Schema resolution is slow even if the schemas are equal.
         reader = None if wanted == self.schema else _array_schema(json.dumps(wanted))
         self._source.seek(self._start)
         while (count := self._next_count()) is not None:

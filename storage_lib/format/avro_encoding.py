@@ -1,7 +1,7 @@
-"""Rows as Avro's bytes, whole columns at a time: each column encoded by itself, then joined row by row.
+"""Avro encoding of rows by column: each column is encoded separately, then joined row by row.
 
-A record is its fields one after the other, a union the zigzag number of its branch (null is 0) before the value, text
-its length before it, an array or a map its count before its entries and a 0 behind (only the 0 if there are none).
+A record is the concatenation of its fields, a union the zigzag number of its branch (null is 0) before the value, a
+string its length before it, an array or a map its count before its entries and a 0 after (only the 0 if empty).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _NULL, _VALUE, _END = b"\x00", b"\x02", b"\x00"
 
 
 def encoded_rows(columns: Sequence[pa.Array], record: Mapping[str, Any]) -> bytes:
-    """All rows, one after the other; ``columns`` are of the types that ``avro_types.stored`` makes for ``record``."""
+    """Encode all rows; ``columns`` have the types that ``avro_types.stored`` returns for ``record``."""
     return _bytes_of(_record(columns, record))
 
 
 def encoded_records(columns: Sequence[pa.Array], record: Mapping[str, Any]) -> pa.Array:
-    """As ``encoded_rows``, each row a value of a binary array."""
+    """Encode rows as ``encoded_rows``, each to a value of a binary array."""
     return _record(columns, record)
 
 
@@ -35,7 +35,7 @@ def _record(columns: Sequence[pa.Array], record: Mapping[str, Any]) -> pa.Array:
 
 
 def _encoded(array: pa.Array, of: AvroSchema) -> pa.Array:
-    """With the branch in front, where the type is a union."""
+    """Encode values, preceded by the branch if the type is a union."""
     if isinstance(of, str) or not isinstance(of, Sequence):
         return _plain(array, of)
     (inner,) = (each for each in of if each != "null")
@@ -44,7 +44,7 @@ def _encoded(array: pa.Array, of: AvroSchema) -> pa.Array:
 
 
 def _plain(array: pa.Array, of: AvroSchema) -> pa.Array:
-    """Encoded values; whatever may stand where the array is null."""
+    """Encode values; the result is arbitrary where the array is null."""
     type_ = array.type
     if isinstance(of, Mapping) and pa.types.is_list(type_):
         lists = list_parts(array)

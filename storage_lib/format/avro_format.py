@@ -1,8 +1,8 @@
-"""Avro as the FileStore writes it: an object container file of zstandard blocks, a record a row (docs/format.md).
+"""Avro files of the file store: an object container file of zstandard blocks, one record per row (docs/format.md).
 
-Rows are written column by column (``avro_encoding``), but where a record ends only its reader learns: fastavro,
-compiled, goes through them one by one, which makes reading many times slower than of the columnar formats. This one
-is there for tables that others keep in it.
+Rows are written column by column (``avro_encoding``), but the end of a record is only known after decoding it:
+fastavro, which is compiled, decodes them one by one, so reading is many times slower than with columnar formats. This
+format is for tables that other engines write in it.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _UNREADABLE = (*UNREADABLE, pa.ArrowException, OSError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroFormat:
-    """Settings of the Avro files to write; reading needs none of them."""
+    """Settings for writing Avro files; reading needs none of them."""
 
     compression: str = "zstd"
     extension: str = field(default="avro", init=False)
 
     def refuse_unsupported(self, schema: pa.Schema) -> None:
-        """Raise ``InvalidInputError`` for nanoseconds and variants, which Avro has no type for."""
+        """Raise ``InvalidInputError`` for nanoseconds and variants, for which Avro has no type."""
         for column in schema:
             if has_nanoseconds(column.type):
                 message = f"Column {column.name!r} has a timestamp finer than a microsecond; declare it TIMESTAMP(6)."
@@ -57,7 +57,7 @@ class AvroFormat:
         return AvroFileWriter(output, schema, record, blocks)
 
     def reader(self, source: pa.NativeFile, path: str) -> AvroFileReader:
-        """Open a file by its header."""
+        """Open a file and read its header."""
         try:
             return AvroFileReader(BlockReader(source, path), path)
         except _UNREADABLE as error:
@@ -65,7 +65,7 @@ class AvroFormat:
 
 
 class AvroFileWriter:
-    """One Avro file on its way to the output."""
+    """Avro file being written to the output."""
 
     row_group_rows = GROUP_ROWS
 
@@ -79,27 +79,27 @@ class AvroFileWriter:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes written so far."""
+        """Number of bytes written so far."""
         return int(self._output.tell())
 
     def write(self, rows: pa.Table) -> None:
-        """Append rows, some thousand a block."""
+        """Append rows, some thousand per block."""
         self._statistics.add(rows)
         for batch in rows.to_batches(max_chunksize=BLOCK_ROWS):
             arrays = [stored(column) for column in batch.columns]
             self._blocks.write(batch.num_rows, encoded_rows(arrays, self._record))
 
     def close(self) -> Mapping[str, ColumnStats]:
-        """An Avro file has no footer."""
+        """Flush the output; an Avro file has no footer."""
         self._output.flush()
         return self._statistics.result()
 
     def abandon(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: no resources are held."""
 
 
 class AvroFileReader:
-    """One Avro file, its header read."""
+    """Avro file whose header has been read."""
 
     def __init__(self, blocks: BlockReader, path: str) -> None:
         self._blocks = blocks
@@ -109,7 +109,7 @@ class AvroFileReader:
 
     @property
     def row_count(self) -> int:
-        """Rows in the file, added up over its blocks: their heads are read, their rows are not."""
+        """Number of rows in the file, the sum over its blocks: only block headers are read."""
         if self._row_count is None:
             try:
                 self._row_count = sum(self._blocks.counts())
@@ -119,7 +119,7 @@ class AvroFileReader:
 
     @property
     def column_names(self) -> Sequence[str]:
-        """Columns in the file."""
+        """Names of the columns in the file."""
         return list(self._fields)
 
     def batches(
@@ -130,7 +130,7 @@ class AvroFileReader:
         row_test: RowTest | None = None,  # noqa: ARG002  as above
         batch_rows: int,
     ) -> Iterator[pa.RecordBatch]:
-        """Batches of every block, none left out."""
+        """Yield batches of every block; none is skipped."""
         wanted = [name for name in self._fields if name in columns]
         row_type = pa.struct([(name, stored_type(self._fields[name])) for name in wanted])
         try:

@@ -1,12 +1,12 @@
-"""Arrow's types as Avro's, and arrays of the one as what fastavro takes and gives for the other.
+"""Conversion of Arrow types to Avro's, and of arrays to and from the types that fastavro supports.
 
     TINYINT, SMALLINT, INT, DATE, TIME     int           BIGINT, TIMESTAMP    long (milli- or microseconds)
     DECIMAL                                bytes: the unscaled value, big-endian two's complement
     ARRAY, ROW                             array, record
-    MAP, MULTISET                          map where keys are text, else an array of records (key, value)
+    MAP, MULTISET                          map if keys are text, else an array of records (key, value)
 
-Whatever may be null is a union of null and its type. Logical types stand in the schema for other readers; values go
-through as the numbers they are. A TIMESTAMP is a ``timestamp-*``, a TIMESTAMP_LTZ a ``local-timestamp-*``: the names
+A nullable type is a union of null and the type. Logical types are in the schema for other readers; values are encoded
+as plain numbers. A TIMESTAMP is a ``timestamp-*``, a TIMESTAMP_LTZ a ``local-timestamp-*``: the names
 look swapped, but that is what Paimon writes.
 """
 
@@ -57,12 +57,12 @@ _DIGITS = {"ms": "millis", "us": "micros"}
 
 
 def avro_schema_of(schema: pa.Schema) -> Mapping[str, Any]:
-    """The record that holds a row."""
+    """Return the record schema of a row."""
     return _record(_RECORD_NAME, list(schema))
 
 
 def stored(array: pa.Array) -> pa.Array:  # noqa: PLR0911  one per kind of type
-    """The same values in the types that fastavro takes as they are."""
+    """Convert values to types that fastavro accepts directly."""
     type_ = array.type
     if pa.types.is_decimal(type_):
         return unscaled_bytes(array)
@@ -92,7 +92,7 @@ def stored(array: pa.Array) -> pa.Array:  # noqa: PLR0911  one per kind of type
 
 
 def stored_type(of: AvroSchema) -> pa.DataType:
-    """The Arrow type of what fastavro gives for an Avro type, logical types left as numbers."""
+    """Return the Arrow type of fastavro's values of an Avro type, with logical types as numbers."""
     kind, spec = _of_union(of)
     if kind == "array":
         return pa.list_(stored_type(spec["items"]))
@@ -104,7 +104,7 @@ def stored_type(of: AvroSchema) -> pa.DataType:
 
 
 def restored(array: pa.Array, of: AvroSchema) -> pa.Array:  # noqa: PLR0911  one per kind of type
-    """What ``stored`` made of an array, in the types that the Avro schema tells; maps of other keys stay lists."""
+    """Convert an array of stored values back to the types of the Avro schema; inverse of ``stored``."""
     kind, spec = _of_union(of)
     logical = spec.get("logicalType")
     if logical == "decimal":
@@ -163,7 +163,7 @@ def _avro_of(type_: pa.DataType, name: str) -> AvroSchema:  # noqa: PLR0911  one
 
 
 def _of_union(of: AvroSchema) -> tuple[str, Mapping[str, Any]]:
-    """The kind of a type and its description, null left aside."""
+    """Return the kind of a type and its description, ignoring null."""
     if isinstance(of, Sequence) and not isinstance(of, str):
         (of,) = (each for each in of if each != "null")
     if isinstance(of, str):

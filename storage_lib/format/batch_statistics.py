@@ -1,4 +1,4 @@
-"""Statistics of a file's columns, collected from the batches that go into it, for formats that hand out none."""
+"""Statistics of a file's columns, computed from its batches, for formats whose library returns none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from storage_lib.schema.filter.column_stats import ColumnStats, stats_of_column
 
 
 class BatchStatistics:
-    """Of every scalar column; nested ones have none."""
+    """Statistics of every scalar column; nested columns have none."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._groups: dict[str, list[ColumnStats]] = {
@@ -19,22 +19,22 @@ class BatchStatistics:
         }
 
     def add(self, rows: pa.Table) -> None:
-        """Count these rows in."""
+        """Add rows to the statistics."""
         for name, groups in self._groups.items():
-            # Folded at once, so that a long file holds no more than a short one.
+            # Fold at once, so that a long file needs no more memory than a short one.
             groups[:] = [over_groups([*groups, stats_of_column(rows.column(name))])]
 
     def result(self) -> Mapping[str, ColumnStats]:
-        """By column, over all rows."""
+        """Return the statistics of all rows, by column."""
         return {name: over_groups(groups) for name, groups in self._groups.items()}
 
 
 def over_groups(groups: Sequence[ColumnStats]) -> ColumnStats:
-    """What the statistics of parts say of the whole."""
+    """Combine the statistics of parts to those of the whole."""
     null_counts = [group.null_count for group in groups]
     row_count = sum(group.row_count for group in groups)
     null_count = None if None in null_counts else sum(count for count in null_counts if count is not None)
-    # A group of nulls alone has no bounds and moves none; any other group without bounds leaves the file without.
+    # A group of only nulls has no bounds and is ignored; any other group without bounds leaves the file without.
     valued = [group for group in groups if group.null_count is None or group.null_count < group.row_count]
     if not valued or any(group.min is None or group.max is None for group in valued):
         return ColumnStats(min=None, max=None, null_count=null_count, row_count=row_count)

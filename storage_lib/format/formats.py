@@ -1,4 +1,4 @@
-"""The formats of data files by the names that options use."""
+"""Formats of data files by the names that options use."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ FORMATS: Mapping[str, tuple[str, ...]] = {
     "orc": tuple(ORC_CODECS),
     "avro": tuple(AVRO_CODECS),
 }
-"""Values of ``file.format``, and of ``file.compression`` for each."""
+"""Values of ``file.format``, with the values of ``file.compression`` for each."""
 
 
 def new_format(name: str, *, compression: str, compression_level: int) -> FileFormat:
-    """The format that an option names; ``compression_level`` is zstd's. One
-    that a package adds takes neither.
+    """Return the format of an option; ``compression_level`` is zstd's. Formats of packages ignore both.
 
     Raises ``InvalidInputError`` for an unknown format or codec.
     """
@@ -49,7 +48,7 @@ def new_format(name: str, *, compression: str, compression_level: int) -> FileFo
 
 
 def format_of(options: TableOptions, level: int | None = None) -> FileFormat:
-    """The format of a table's new data files at ``level``, None: where no level is named; raises as ``new_format``."""
+    """Return the format of a table's new data files at ``level`` (None: the default); raises as ``new_format``."""
     formats, codecs = options.file_format_per_level or {}, options.file_compression_per_level or {}
     return new_format(
         options.file_format if level is None else formats.get(level, options.file_format),
@@ -59,13 +58,13 @@ def format_of(options: TableOptions, level: int | None = None) -> FileFormat:
 
 
 def formats_by_level(options: TableOptions) -> dict[int, FileFormat]:
-    """The formats of the levels that the options name; raises as ``new_format``."""
+    """Return the formats of the levels that the options name; raises as ``new_format``."""
     levels = {*(options.file_format_per_level or {}), *(options.file_compression_per_level or {})}
     return {level: format_of(options, level) for level in sorted(levels)}
 
 
 def all_formats() -> tuple[FileFormat, ...]:
-    """One of each, for reading, which needs no settings; packages add others."""
+    """Return one of each format for reading, which needs no settings, including those of packages."""
     return (ParquetFormat(), OrcFormat(), AvroFormat(), *_added_formats())
 
 

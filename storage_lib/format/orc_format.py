@@ -1,8 +1,8 @@
-"""ORC as the FileStore writes it: zstd, columns with their ids in the attribute ``paimon.id`` (docs/format.md).
+"""ORC files of the file store: zstd, columns with their ids in the attribute ``paimon.id`` (docs/format.md).
 
-Arrow's ORC knows no time of day and reads timestamps as nanoseconds: the former is stored as milliseconds in an INT,
-as Paimon does; of the latter only 1677-09-22 to 2262-04-10 is taken, and before 1970 whole seconds only. A stripe is
-read at once, so it is small.
+Arrow's ORC has no time of day and reads timestamps as nanoseconds: the former is stored as milliseconds in an INT,
+as Paimon does; the latter are limited to 1677-09-22 to 2262-04-10, and before 1970 to whole seconds. A whole stripe is
+read at once, so stripes are small.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ONE_SECOND = datetime(1970, 1, 1, 0, 0, 1)  # noqa: DTZ001  after the epoch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrcFormat:
-    """Settings of the ORC files to write; reading needs none of them."""
+    """Settings for writing ORC files; reading needs none of them."""
 
     compression: str = "zstd"
     extension: str = field(default="orc", init=False)
@@ -62,7 +62,7 @@ class OrcFormat:
         return OrcFileWriter(guarded, schema, writer)
 
     def reader(self, source: pa.NativeFile, path: str) -> OrcFileReader:
-        """Open a file by its footer."""
+        """Open a file and read its footer."""
         try:
             return OrcFileReader(orc.ORCFile(source), path)
         except (pa.ArrowException, OSError) as error:
@@ -71,7 +71,7 @@ class OrcFormat:
 
 
 class OrcFileWriter:
-    """One ORC file on its way to the output."""
+    """ORC file being written to the output."""
 
     row_group_rows = GROUP_ROWS
 
@@ -83,20 +83,20 @@ class OrcFileWriter:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the stripes written so far."""
+        """Size of the stripes written so far, in bytes."""
         return self._output.tell()
 
     def write(self, rows: pa.Table) -> None:
-        """Append rows to the present stripe.
+        """Append rows to the current stripe.
 
-        Raises ``InvalidInputError`` for a timestamp that ORC's nanoseconds can't hold.
+        Raises ``InvalidInputError`` for a timestamp that ORC's nanoseconds can't represent.
         """
         for name in rows.column_names:
             for chunk in rows.column(name).chunks:
                 _check_timestamps(chunk, name)
         self._statistics.add(rows)
         # Arrow's ORC writer (seen in pyarrow 26) takes the nulls of a sliced struct from its beginning, and moves the
-        # values of a struct in a struct where the outer one has nulls and the inner one doesn't.
+        # values of a nested struct if the outer one has nulls and the inner one does not.
         whole = rows.take(pa.array(np.arange(rows.num_rows))).combine_chunks().to_batches()[0]
         columns = [
             with_nulls_below(column if column.type == each.type else column.cast(each.type))
@@ -112,14 +112,14 @@ class OrcFileWriter:
         return self._statistics.result()
 
     def abandon(self) -> None:
-        """Pyarrow would write the footer anyway, later, when it deletes the writer."""
+        """Discard the output; pyarrow would otherwise write the footer later, when it deletes the writer."""
         self._output.discard()
         with suppress(Exception):
             self._writer.close()
 
 
 class _GuardedOutput:
-    """Keeps what goes wrong in the output from Arrow's ORC writer, which ends the process then (seen in pyarrow 26)."""
+    """Hides output errors from Arrow's ORC writer, which aborts the process on them (seen in pyarrow 26)."""
 
     closed = False
 
@@ -130,7 +130,7 @@ class _GuardedOutput:
         self._error: BaseException | None = None
 
     def write(self, data: bytes) -> int:
-        """Hand on; nothing after an error."""
+        """Write to the output; ignored after an error."""
         if self._error is None and not self._is_discarding:
             try:
                 self._output.write(data)
@@ -140,27 +140,27 @@ class _GuardedOutput:
         return len(data)
 
     def discard(self) -> None:
-        """Write nothing any more."""
+        """Ignore all further writes."""
         self._is_discarding = True
 
     def raise_error(self) -> None:
-        """Whatever went wrong so far."""
+        """Raise the first error so far, if any."""
         if self._error is not None:
             raise self._error
 
     def tell(self) -> int:
-        """Bytes taken so far."""
+        """Return the number of bytes accepted so far."""
         return self._size
 
     def flush(self) -> None:
-        """The caller's, who opened the output."""
+        """Do nothing: the caller owns the output."""
 
     def close(self) -> None:
-        """The caller's, who opened the output."""
+        """Do nothing: the caller owns the output."""
 
 
 class OrcFileReader:
-    """One ORC file, its footer read."""
+    """ORC file whose footer has been read."""
 
     def __init__(self, file: orc.ORCFile, path: str) -> None:
         self._file = file
@@ -168,12 +168,12 @@ class OrcFileReader:
 
     @property
     def row_count(self) -> int:
-        """Rows in the file."""
+        """Number of rows in the file."""
         return int(self._file.nrows)
 
     @property
     def column_names(self) -> Sequence[str]:
-        """Columns in the file."""
+        """Names of the columns in the file."""
         names: list[str] = self._file.schema.names
         return names
 
@@ -185,8 +185,8 @@ class OrcFileReader:
         row_test: RowTest | None = None,  # noqa: ARG002  whole stripes are read in any case
         batch_rows: int,
     ) -> Iterator[pa.RecordBatch]:
-        """Batches of every stripe, none left out."""
-        # By position: to Arrow's reader a name with a dot in it is a path.
+        """Yield batches of every stripe; none is skipped."""
+        # Select by position: Arrow's reader interprets a name with a dot as a path.
         positions = sorted({self._file.schema.get_field_index(name) for name in columns})
         for stripe in range(self._file.nstripes):
             try:
@@ -199,7 +199,7 @@ class OrcFileReader:
 
 
 def _stored_field(each: pa.Field) -> pa.Field:
-    """The field as ORC holds it, its id in ORC's attribute."""
+    """Return the field as stored in ORC, with its id in ORC's attribute."""
     field_id = (each.metadata or {}).get(_FIELD_ID_KEY)
     stored = each.with_type(_stored_type(each.type))
     return stored.with_metadata(None if field_id is None else {_ORC_ID_KEY: field_id})
@@ -238,10 +238,10 @@ def _check_timestamps(array: pa.Array, name: str) -> None:
 
 
 def _is_storable(array: pa.Array) -> pa.Array:
-    """Whether each timestamp comes back from an ORC file.
+    """Return whether each timestamp can be read back from an ORC file.
 
-    Arrow writes nanoseconds below zero where there is a fraction before 1970 (seen in pyarrow 26), and can't read what
-    does not fit into 64 bits of nanoseconds.
+    Arrow writes negative nanoseconds for a fraction before 1970 (seen in pyarrow 26), and can't read timestamps that
+    exceed 64 bits of nanoseconds.
     """
     unit = array.type.unit
     low, high, second = (

@@ -1,13 +1,11 @@
-"""How each column of a Parquet file is best stored, decided from a sample of its rows.
+"""Choice of encoding and compression of each column of a Parquet file, from a sample of its rows.
 
-Of a nested column each leaf is one to Parquet, by its dotted path: ``tags.list.element``, ``prices.key_value.key``.
-
-A dictionary pays only for values that repeat (for a high-cardinality string it doubles the cost of writing), and
+For a nested column, each leaf is a Parquet column with a dotted path: ``tags.list.element``, ``prices.key_value.key``.
+A dictionary only pays off for values that repeat (for a high-cardinality string it doubles the cost of writing), and
 compression only for bytes that shrink (random doubles don't, and reading them raw is three times faster).
-
-Integers without a dictionary (numbers, dates, moments, decimals of up to 18 digits) are stored as packed differences,
-uncompressed, where these are smaller than what compression leaves: written in half the time, read in a quarter of it.
-Strings stay plain: Paimon's Java core 1.4 misreads DELTA_LENGTH_BYTE_ARRAY.
+Integers without a dictionary (numbers, dates, timestamps, decimals of up to 18 digits) are stored as packed
+differences, uncompressed, if these are smaller than the compressed values: written in half the time, read in a quarter
+of it. Strings stay plain: Paimon's Java core 1.4 misreads DELTA_LENGTH_BYTE_ARRAY.
 (https://parquet.apache.org/docs/file-format/data-pages/encodings/)
 """
 
@@ -28,7 +26,7 @@ COMPRESSION_SAMPLE_ROWS = 4_096
 COMPRESSED_SIZE_MAX = 0.85
 COMPRESSION_SAMPLE_BYTES_MIN = 4_096
 DIFFERENCES_SIZE_MAX = 0.75
-"""Of the plain size: beyond that, plain integers are hardly larger and are read faster."""
+"""Share of the plain size; above it, plain integers are hardly larger and are read faster."""
 
 _DIFFERENCES_BLOCK = 128
 _DECIMAL_DIGITS_IN_INTEGER = 18
@@ -37,8 +35,9 @@ _DECIMAL_DIGITS_IN_32_BITS = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnEncodings:
-    """Paths of columns with a dictionary and of those kept as differences, codec per column, and level per compressed
-    column.
+    """Paths of columns with a dictionary or stored as differences, and codec and level by column.
+
+    ``compression_level`` has only compressed columns.
     """
 
     dictionary: tuple[str, ...]
@@ -48,7 +47,7 @@ class ColumnEncodings:
 
 
 def column_encodings(sample: pa.RecordBatch, compression: str, compression_level: int | None) -> ColumnEncodings:
-    """Choose for each column of ``sample``; an empty sample gets dictionaries nowhere and compression everywhere."""
+    """Choose for each column of ``sample``; for an empty sample, no dictionaries, and compression for all columns."""
     leaves = dict(_leaves(sample.columns, sample.schema.names))
     dictionary = tuple(path for path, leaf in leaves.items() if _repeats(leaf))
     codec = None if compression == "none" else pa.Codec(compression, compression_level)
@@ -68,7 +67,7 @@ def column_encodings(sample: pa.RecordBatch, compression: str, compression_level
 
 
 def _leaves(arrays: Iterable[pa.Array], paths: Iterable[str]) -> Iterator[tuple[str, pa.Array]]:
-    """The values of every leaf column that Parquet makes of these columns."""
+    """Yield path and values of every leaf column that Parquet makes of these columns."""
     for path, array in zip(paths, arrays, strict=True):
         if pa.types.is_list(array.type):
             yield from _leaves([list_parts(array).values], [f"{path}.list.element"])
@@ -91,10 +90,10 @@ def _repeats(column: pa.Array) -> bool:
 
 
 def _middle(column: pa.Array) -> pa.Array:
-    """Some values in a row, as Parquet keeps them: nulls take no room."""
+    """Return consecutive values from the middle, as Parquet stores them: nulls take no space."""
     start = max(0, (len(column) - COMPRESSION_SAMPLE_ROWS) // 2)
     part = column.slice(start, COMPRESSION_SAMPLE_ROWS).drop_null()
-    # Taking makes buffers of this part alone, whatever the column was sliced from.
+    # ``take`` copies this part into buffers of its own, whatever the column was sliced from.
     part = part.take(pa.array(np.arange(len(part))))
     kind = part.type
     if pa.types.is_decimal(kind) and kind.precision <= _DECIMAL_DIGITS_IN_INTEGER:
@@ -106,7 +105,7 @@ def _middle(column: pa.Array) -> pa.Array:
 
 
 def _compressed_share(part: pa.Array, codec: pa.Codec) -> float:
-    """How much compression leaves of the values; they are expected to shrink where they are too few to tell."""
+    """Return the compressed share of the values' size; a sample too small to tell counts as compressible."""
     values = part.buffers()[-1]
     if values is None or values.size < COMPRESSION_SAMPLE_BYTES_MIN:
         return COMPRESSED_SIZE_MAX

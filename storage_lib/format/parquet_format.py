@@ -1,6 +1,6 @@
-"""Parquet as the FileStore writes it: zstd level 1, decimals as integers, field ids, statistics (docs/format.md).
+"""Parquet files of the file store: zstd level 1, decimals as integers, field ids, statistics (docs/format.md).
 
-Row groups are kept small (32,768 rows or 16 MiB, whichever is less): a look-up decodes a third of what it would with
+Row groups are small (32,768 rows or 16 MiB, whichever is less): a lookup decodes a third of the data compared with
 groups four times as large, while writing and scanning cost the same.
 """
 
@@ -34,7 +34,7 @@ ROW_GROUP_BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetFormat:
-    """Settings of the Parquet files to write; reading needs none of them."""
+    """Settings for writing Parquet files; reading needs none of them."""
 
     compression: str = "zstd"
     compression_level: int | None = 1
@@ -42,7 +42,7 @@ class ParquetFormat:
     extension: str = field(default="parquet", init=False)
 
     def refuse_unsupported(self, schema: pa.Schema) -> None:
-        """Raise ``InvalidInputError`` for nanoseconds: the format wants INT96, which other engines cut to micros."""
+        """Raise ``InvalidInputError`` for nanoseconds: they need INT96, which other engines truncate to micros."""
         for column in schema:
             if has_nanoseconds(column.type):
                 message = (
@@ -52,7 +52,7 @@ class ParquetFormat:
                 raise InvalidInputError(message)
 
     def writer(self, output: pa.NativeFile, schema: pa.Schema, sample: pa.RecordBatch) -> ParquetFileWriter:
-        """Start a file whose encodings suit ``sample``."""
+        """Start a file with encodings that suit ``sample``."""
         row_bytes = max(1, sample.nbytes // max(1, sample.num_rows))
         rows = min(self.row_group_rows_max, max(ROW_GROUP_ROWS_MIN, ROW_GROUP_BYTES // row_bytes))
         encodings = column_encodings(sample, self.compression, self.compression_level)
@@ -72,7 +72,7 @@ class ParquetFormat:
         return ParquetFileWriter(output, schema, parquet, rows)
 
     def reader(self, source: pa.NativeFile, path: str) -> ParquetFileReader:
-        """Open a file by its footer."""
+        """Open a file and read its footer."""
         try:
             return ParquetFileReader(pq.ParquetFile(source, pre_buffer=False, page_checksum_verification=True), path)
         except (pa.ArrowException, OSError) as error:
@@ -81,7 +81,7 @@ class ParquetFormat:
 
 
 class ParquetFileWriter:
-    """One Parquet file on its way to the output."""
+    """Parquet file being written to the output."""
 
     def __init__(
         self, output: pa.NativeFile, schema: pa.Schema, parquet: pq.ParquetWriter, row_group_rows: int
@@ -95,7 +95,7 @@ class ParquetFileWriter:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes written so far."""
+        """Number of bytes written so far."""
         return int(self._output.tell())
 
     def write(self, rows: pa.Table) -> None:
@@ -109,21 +109,21 @@ class ParquetFileWriter:
         self._parquet.write_table(rows, row_group_size=max(1, rows.num_rows))
 
     def close(self) -> Mapping[str, ColumnStats]:
-        """Write the footer; its statistics cost nothing more."""
+        """Write the footer, and return its statistics."""
         collected: list[pq.FileMetaData] = []
-        # pyarrow hands the footer out only through this list, or by reading the file again.
+        # pyarrow only returns the footer through this list; otherwise the file would have to be read again.
         self._parquet._metadata_collector = collected  # noqa: SLF001  no public way after construction
         self._parquet.close()
         return file_statistics(collected[0], trusted_floats=frozenset(self._floats_without_nan))
 
     def abandon(self) -> None:
-        """Pyarrow would write the footer anyway, later, when it deletes the writer."""
+        """Close the writer; pyarrow would otherwise write the footer later, when it deletes the writer."""
         with suppress(Exception):
             self._parquet.close()
 
 
 class ParquetFileReader:
-    """One Parquet file, its footer read."""
+    """Parquet file whose footer has been read."""
 
     def __init__(self, parquet: pq.ParquetFile, path: str) -> None:
         self._parquet = parquet
@@ -131,12 +131,12 @@ class ParquetFileReader:
 
     @property
     def row_count(self) -> int:
-        """Rows in the file."""
+        """Number of rows in the file."""
         return int(self._parquet.metadata.num_rows)
 
     @property
     def column_names(self) -> Sequence[str]:
-        """Columns in the file."""
+        """Names of the columns in the file."""
         names: list[str] = self._parquet.schema_arrow.names
         return names
 
@@ -148,7 +148,7 @@ class ParquetFileReader:
         row_test: RowTest | None = None,
         batch_rows: int,
     ) -> Iterator[pa.RecordBatch]:
-        """Batches of the row groups that may hold a match; after a row test, of little more than the rows it found."""
+        """Yield batches of the row groups that may have a match; with a row test, not much more than matching rows."""
         groups = self._matching_row_groups(predicate)
         if row_test is None:
             yield from self._decoded(groups, columns, batch_rows)
@@ -161,7 +161,7 @@ class ParquetFileReader:
             yield batch if len(here) > batch.num_rows // 2 else batch.take(pa.array(here))
 
     def bounds(self, column: str) -> RowGroupBounds | None:
-        """Of a column of integers that ascends through the file; None if the footer does not tell."""
+        """Return bounds of an integer column without nulls that ascends through the file; None if unknown."""
         metadata = self._parquet.metadata
         index = column_indices(metadata).get(column)
         if index is None:
@@ -177,7 +177,7 @@ class ParquetFileReader:
         )
 
     def values(self, column: str, groups: Sequence[int]) -> Sequence[npt.NDArray[np.integer]]:
-        """The column's values in each of these row groups."""
+        """Return the column's values in each of these row groups."""
         parts = [batch.column(0).to_numpy() for batch in self._decoded(list(groups), (column,), _TESTED_ROWS)]
         rows = [self._parquet.metadata.row_group(group).num_rows for group in groups]
         return [part.copy() for part in np.split(np.concatenate(parts), np.cumsum(rows)[:-1])]
@@ -185,7 +185,7 @@ class ParquetFileReader:
     def rows_at(
         self, columns: Sequence[str], positions: npt.NDArray[np.int64], *, batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
-        """The rows at these positions of the file, ascending."""
+        """Yield the rows at these ascending positions of the file."""
         wanted, rows = self._groups_of(range(self._parquet.metadata.num_row_groups), positions)
         for batch, here in self._batches_with(wanted, rows, columns, batch_rows):
             yield batch.take(pa.array(here))
@@ -193,7 +193,7 @@ class ParquetFileReader:
     def _batches_with(
         self, groups: list[int], rows: npt.NDArray[np.int64], columns: Sequence[str], batch_rows: int
     ) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]:
-        """The batches that have one of the rows (counted through these groups), and where they have them."""
+        """Yield batches with any of the rows (counted through these groups), and the rows' positions in the batch."""
         start = 0
         for batch in self._decoded(groups, columns, batch_rows):
             here = rows[slice(*np.searchsorted(rows, (start, start + batch.num_rows)))] - start
@@ -216,9 +216,9 @@ class ParquetFileReader:
             yield batch
 
     def _found_rows(self, groups: list[int], row_test: RowTest) -> npt.NDArray[np.int64]:
-        """Decode the tested columns alone, of all groups in one go: a look-up finds nothing in most of them.
+        """Decode only the tested columns, of all groups at once: a lookup has no match in most of them.
 
-        The rows found, counted from the beginning of the first of the groups and through these groups only.
+        Returns the matching rows, counted through these groups only.
         """
         found = [np.zeros(0, dtype=np.int64)]
         start = 0
@@ -230,7 +230,7 @@ class ParquetFileReader:
     def _groups_of(
         self, groups: Sequence[int], found: npt.NDArray[np.int64]
     ) -> tuple[list[int], npt.NDArray[np.int64]]:
-        """Those of the groups that have one of the rows found, and these rows counted through them only."""
+        """Return those of the groups that have matching rows, and these rows counted through them only."""
         rows = np.array([self._parquet.metadata.row_group(group).num_rows for group in groups], dtype=np.int64)
         ends = np.cumsum(rows)
         group_of_row = np.searchsorted(ends, found, side="right")

@@ -1,7 +1,7 @@
-"""Column statistics of a Parquet footer, as far as they are reliable enough to skip files or row groups.
+"""Column statistics of a Parquet footer that are reliable enough to skip files or row groups.
 
-A bound is dropped (None) where Parquet leaves doubt: no statistics, values that Python can't represent, and
-floating point, whose statistics are silent about NaN.
+A bound is dropped (None) if it is not reliable: no statistics, values that Python can't represent, and
+floating point, whose statistics do not include NaN.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FLOATING = frozenset({"FLOAT", "DOUBLE"})
 
 
 def column_indices(metadata: pq.FileMetaData) -> dict[str, int]:
-    """Where in the file each scalar column stands, by its name; nested columns have no statistics and are left out."""
+    """Return the index of each scalar column in the file, by name; nested columns have no statistics."""
     paths = [metadata.schema.column(index).path for index in range(metadata.num_columns)]
     if not any("." in path for path in paths):
         return {path: index for index, path in enumerate(paths)}
@@ -40,12 +40,12 @@ def _leaf_count(type_: pa.DataType) -> int:
 def row_group_statistics(
     group: pq.RowGroupMetaData, columns: Mapping[str, int], *, trusted_floats: frozenset[str] = frozenset()
 ) -> dict[str, ColumnStats]:
-    """Statistics of the columns given by name and index; ``trusted_floats`` are known to be free of NaN."""
+    """Return the statistics of columns, given by name and index; ``trusted_floats`` are known to have no NaN."""
     return {name: _column_statistics(group.column(index), name in trusted_floats) for name, index in columns.items()}
 
 
 def file_statistics(metadata: pq.FileMetaData, *, trusted_floats: frozenset[str]) -> dict[str, ColumnStats]:
-    """Statistics of every column over all row groups."""
+    """Return the statistics of every column over all row groups."""
     columns = column_indices(metadata)
     groups = [
         row_group_statistics(metadata.row_group(group), columns, trusted_floats=trusted_floats)
@@ -66,7 +66,7 @@ def _column_statistics(column: pq.ColumnChunkMetaData, trusted_float: bool) -> C
         try:
             low, high = statistics.min, statistics.max
         except (OverflowError, ValueError):
-            # Dates and timestamps outside of Python's years 1 to 9999.
+            # Dates and timestamps outside Python's years 1 to 9999.
             low, high = None, None
     null_count = statistics.null_count if statistics.has_null_count else None
     return ColumnStats(min=low, max=high, null_count=null_count, row_count=rows)
