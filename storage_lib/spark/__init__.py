@@ -1,7 +1,7 @@
 """The Spark connector: ``register(spark)`` and ``format("dynamic_table")``, or the verbs below, which do more.
 
-Importing this package imports no pyspark: names are looked up when they are first used, so that a scheduler can
-read ``SinkSpec`` and ``SinkHeartbeat`` cheaply.
+Importing this package does not import pyspark: names are resolved on first use, so that a scheduler can load
+``SinkSpec`` and ``SinkHeartbeat`` cheaply.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Import the module of a public name when it is first asked for."""
+    """Import the module of a public name on first use."""
     home = _HOMES.get(name)
     if home is None:
         message = f"module {__name__!r} has no attribute {name!r}"

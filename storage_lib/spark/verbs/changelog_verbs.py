@@ -1,4 +1,4 @@
-"""``read_changelog``: a foreign CDC topic as a streaming data frame."""
+"""``read_changelog``: read an external CDC topic as a streaming data frame."""
 
 from __future__ import annotations
 

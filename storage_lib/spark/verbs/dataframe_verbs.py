@@ -1,7 +1,7 @@
-"""Read and write a table as a data frame: what ``format("dynamic_table")`` can't ask Spark for is done here.
+"""Read and write a table as a data frame, with the steps that ``format("dynamic_table")`` cannot request from Spark.
 
-Columns are cut before Spark sees the table, rows are brought to the tasks that own their buckets, and input is
-checked and computed before the lease is acquired.
+These verbs prune columns before Spark sees the table, repartition rows to the tasks that own their buckets, and check
+and compute the input before the lease is acquired.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def _check_write(
 
 @contextmanager
 def _given_back(table: DynamicTable, write_context: WriteContext | None) -> Iterator[None]:
-    """Renew a lease acquired before while the body computes; release it if that fails before any task."""
+    """Renew the lease of ``write_context`` while the body runs; abort the commit and release the lease if it fails."""
     if write_context is None or write_context.lease is None:
         yield
         return
@@ -207,7 +207,7 @@ def _given_back(table: DynamicTable, write_context: WriteContext | None) -> Iter
     try:
         yield
     except BaseException:
-        # Why the write failed matters more than a lease that expires by itself.
+        # Report why the write failed rather than a failed release: the lease expires by itself.
         with suppress(StorageError):
             table.new_write().abort(write_context, [])
         raise
@@ -215,7 +215,7 @@ def _given_back(table: DynamicTable, write_context: WriteContext | None) -> Iter
 
 @contextmanager
 def _computed(df: DataFrame, *, wanted: bool) -> Iterator[None]:
-    """Compute ``df`` before the body, if ``wanted``: nobody should wait for a lease whose holder is still computing."""
+    """Compute ``df`` before the body if ``wanted``, so that the lease is not held while the input is computed."""
     if not wanted:
         yield
         return

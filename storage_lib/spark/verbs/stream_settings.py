@@ -1,13 +1,14 @@
-"""Spark's settings under which a stream into a table is quick; what the session says itself wins.
+"""Spark settings that make a stream into a table fast. Settings of the session take precedence.
 
-Spark replans each micro-batch as it learns the sizes of what is shuffled ("adaptive"). Our one shuffle, by bucket,
-has its number of tasks, so nothing comes of it but a second plan and a second job: 15 ms of a batch of 260. A query
-that shuffles by itself, for a join say, needs it: Spark's 200 tasks for a small batch become few (0.8 s instead of 3).
+Adaptive execution replans each micro-batch from the sizes of its shuffles. Our only shuffle, by bucket, sets its own
+number of tasks, so replanning only adds a second plan and a second job: 15 ms of a batch of 260 ms. A query that
+shuffles by itself, for example for a join, needs it: it reduces Spark's 200 tasks for a small batch to a few (0.8 s
+instead of 3 s).
 
-Spark writes a stream's own notes, offsets and commits, through Hadoop's FileContext by default, which starts the
-command ``readlink`` a dozen times for each file: a tenth of a second and more of every micro-batch. Its other manager
-asks Java. Both write aside and rename; what the default has over the other, an atomic rename that refuses to replace,
-HDFS offers and a local directory does not.
+By default, Spark writes the offsets and commits of a checkpoint through Hadoop's FileContext, which runs the command
+``readlink`` a dozen times for each file: 0.1 s or more of every micro-batch. The other file manager uses Java's file
+API. Both write a temporary file and rename it; the default's only advantage, an atomic rename that refuses to replace
+a file, exists on HDFS but not in a local directory.
 """
 
 from __future__ import annotations
@@ -50,12 +51,12 @@ _ROW_BY_ROW = frozenset(
         "View",
     }
 )
-"""Parts of a query that Spark never shuffles for. Of others, and of those that we do not know, it may."""
+"""Plan nodes for which Spark never shuffles. It may shuffle for any other node, including ones unknown to us."""
 
 
 @contextmanager
 def quick_batches(df: DataFrame, checkpoint_location: str) -> Iterator[None]:
-    """A stream of ``df``, started in the body with that checkpoint; it keeps the settings it was started with."""
+    """Apply the settings while the body starts a stream of ``df``; the stream keeps the settings of its start."""
     spark = df.sparkSession
     wanted = {} if may_shuffle(df) else {_ADAPTIVE: "false"}
     if _is_local(spark, checkpoint_location):
@@ -71,7 +72,7 @@ def quick_batches(df: DataFrame, checkpoint_location: str) -> Iterator[None]:
 
 
 def may_shuffle(df: DataFrame) -> bool:
-    """Whether Spark may shuffle for the query itself; not for a join with what is to be broadcast."""
+    """Return whether Spark may shuffle for the query itself. A join with a broadcast hint does not count."""
     # The plan of a data frame can be reached only through pyspark's gateway.
     plan: Any = df._jdf.queryExecution().analyzed()  # noqa: SLF001
     return not plan.subqueriesAll().isEmpty() or _any_may_shuffle(plan)

@@ -1,4 +1,4 @@
-"""``write_stream``: a stream into a table, exactly once from its checkpoint, compacted as it runs."""
+"""``write_stream``: write a stream into a table exactly once per checkpoint, with compaction during the stream."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def write_stream(
 
 
 def tells_sources(table: DynamicTable, *, output_mode: str, change_tracking: bool | None) -> bool:
-    """Whether a stream's commits tell up to where its sources are in the table."""
+    """Return whether the commits of a stream record the offsets of its sources."""
     tracked = _is_tracked(table, change_tracking=change_tracking)
     return output_mode == "append" and not (tracked and table.new_write().is_log_first)
 
@@ -201,11 +201,14 @@ def _commit_batch(
     *,
     change_tracking: bool | None,
 ) -> Callable[[DataFrame, int], None]:
-    """Spark refuses these modes for a Python stream writer: each micro-batch is a batch write of the same identity."""
+    """Return a ``foreachBatch`` function that commits each micro-batch as a batch write under the batch's id.
+
+    Spark does not support the modes ``update`` and ``complete`` for a Python stream writer.
+    """
 
     def commit_batch(batch: DataFrame, batch_id: int) -> None:
         if table.new_write().committed(commit_user, batch_id) is not None:
-            # A replay. Nothing is to be written, but the state of a stateful query must reach the end of this batch.
+            # A replayed batch writes nothing, but must be computed so that a stateful query's state reaches its end.
             batch.write.format("noop").mode("append").save()
             return
         if past is not None:
