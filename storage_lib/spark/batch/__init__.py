@@ -1,1 +1,1 @@
-"""Batch reads and writes as Spark's data source API asks for them."""
+"""Batch reads and writes behind Spark's Python data source API."""

@@ -1,4 +1,4 @@
-"""Batch read: a Spark partition is a few splits of one snapshot, chosen when the query is planned."""
+"""Batch read: each Spark partition is a few splits of one snapshot, which is fixed when the query is planned."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _SPLIT_OVERHEAD_BYTES = 1024 * 1024
 
 @dataclass
 class SplitPartition(InputPartition):
-    """Splits of one task; None is what Spark makes up when there are none."""
+    """Splits of one task; None in the placeholder that Spark creates for an empty plan."""
 
     value: tuple[Split, ...] | None
 
 
 class TableBatchReader(DataSourceReader):
-    """Reads the columns of ``struct``; pickled into the tasks once it has been planned."""
+    """Batch reader for the columns of ``struct``; Spark pickles it into the tasks after planning."""
 
     def __init__(
         self,
@@ -51,12 +51,12 @@ class TableBatchReader(DataSourceReader):
         self._predicate: Predicate | None = None
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  Spark's name
-        """Answer what we can answer exactly; Spark evaluates the rest."""
+        """Keep the filters that the table evaluates exactly; return the others, which Spark evaluates."""
         self._predicate, left = split_filters(filters, self._key.table().schema)
         return left
 
     def partitions(self) -> Sequence[InputPartition]:
-        """The splits of the snapshot that survive the filters' pruning."""
+        """Plan the splits of the snapshot that remain after pruning by the pushed filters."""
         table = self._key.table()
         plan = table.new_read(
             filter=self._predicate,
@@ -67,7 +67,7 @@ class TableBatchReader(DataSourceReader):
         return [SplitPartition(splits) for splits in _packed(plan.splits(table.options.source_split_target_size_bytes))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Rows of one split that pass the pushed filters."""
+        """Read the rows of one partition that match the pushed filters."""
         table = self._key.table()
         for split in partition.value or ():
             for batch in table.new_read(columns=self._columns, filter=self._predicate).read_split(split):
@@ -76,7 +76,7 @@ class TableBatchReader(DataSourceReader):
 
 
 def _packed(splits: Iterable[Split]) -> Iterator[tuple[Split, ...]]:
-    """Splits gathered into tasks: a table of many small partitions would cost Spark more to schedule than to read."""
+    """Combine small splits into tasks: one task per small split would cost more to schedule than to read."""
     task: list[Split] = []
     weight = 0
     for split in splits:

@@ -1,5 +1,6 @@
-"""Batch write: the lease is acquired when Spark plans the write, tasks write files and open log transactions, Spark's
-driver commits. One writer object serves one write; Spark pickles it from the planning process into all others.
+"""Batch write: planning acquires the lease, tasks write files and open log transactions, and Spark's driver commits.
+
+One writer object serves one write; Spark pickles it from the planning process into all others.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class TableBatchWriter(DataSourceArrowWriter):
-    """Writes under one order; ``commit_identifier`` makes a repetition harmless.
+    """Writer of one commit; ``commit_identifier`` makes a repeated write idempotent.
 
-    ``receipt`` is the path of a file for the snapshot's id (``commit_receipt``), None if nobody asks for it.
+    ``receipt`` is the path of a file that receives the snapshot's id (``commit_receipt``); None: not written.
     """
 
     def __init__(
@@ -35,16 +36,16 @@ class TableBatchWriter(DataSourceArrowWriter):
         self._receipt = receipt
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
-        """In a task: its rows into both stores."""
+        """Write the rows of one task to the files and the log. Runs in the task."""
         return write_task(self._key, self._write_context, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """On the driver, when all tasks have succeeded: one snapshot."""
+        """Commit one snapshot. Runs on the driver after all tasks have succeeded."""
         finished = [message for message in messages_of(messages) if message is not None]
         snapshot = commit_tasks(self._key.table(), self._write_context, finished, self._commit_identifier)
         if self._receipt is not None:
             leave_receipt(self._receipt, self._key.name, snapshot)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """On the driver, when a task has failed finally: undo the others, release the lease."""
+        """Undo the finished tasks and release the lease. Runs on the driver after a task has failed permanently."""
         give_up(self._key.table(), self._write_context.commit_user, messages_of(messages), self._write_context)

@@ -1,4 +1,4 @@
-"""Incremental batch read: a Spark partition is the changes of one bucket."""
+"""Incremental batch read: each Spark partition is the changes of one bucket."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class ChangePartition(InputPartition):
-    """One bucket's changes; None is what Spark makes up when there are none."""
+    """Changes of one bucket; None in the placeholder that Spark creates for an empty plan."""
 
     value: ChangeSplit | None
 
 
 class TableChangesReader(DataSourceReader):
-    """Reads the columns of ``struct``, which ends with the row kind."""
+    """Batch reader of changes for the columns of ``struct``, which include the row kind."""
 
     def __init__(self, key: TableKey, struct: StructType, changes: IncrementalRange) -> None:
         self._key = key
@@ -35,11 +35,11 @@ class TableChangesReader(DataSourceReader):
         self._changes = changes
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One a bucket that has changes."""
+        """Plan one partition for each bucket with changes."""
         return [ChangePartition(split) for split in self._changes.plan(self._key.table())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The changes of one bucket, in order."""
+        """Read the changes of one bucket, in order."""
         if partition.value is None:
             return
         table = self._key.table()

@@ -1,7 +1,7 @@
-"""Which snapshot a batch write became, from the process that commits it to the one that asked for it.
+"""Pass the snapshot id of a batch write from the committing process back to the caller.
 
-Spark commits in a Python process of its own on the driver's machine, and returns nothing of what that did. A file in a
-private directory does.
+Spark commits in a separate Python process on the driver's machine and returns no result from it, so the id is passed
+through a file in a private directory.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _NOTHING = "nothing was committed"
 
 @contextmanager
 def commit_receipt() -> Iterator[Path]:
-    """A path for the receipt of one write, removed at the end."""
+    """Yield a path for the receipt of one write; its directory is deleted at the end."""
     with tempfile.TemporaryDirectory(prefix="dynamic-table-commit-", ignore_cleanup_errors=True) as directory:
         yield Path(directory, "snapshot")
 
 
 def leave_receipt(path: str, table: str, snapshot: Snapshot | None) -> None:
-    """Note the snapshot of a commit that has happened; never fails."""
+    """Write the snapshot's id to the receipt after the commit; a failure does not raise."""
     with after_commit(f"table {table}: telling Spark's driver which snapshot the write became"):
         Path(path).write_text(_NOTHING if snapshot is None else str(snapshot.id), encoding="ascii")
 
 
 def committed_snapshot(path: Path, table: DynamicTable, user: str, identifier: int) -> Snapshot | None:
-    """The snapshot of a write that has ended, None if there was nothing to write.
+    """Return the snapshot of a finished write, or None if there was nothing to write.
 
-    It is searched for by its identity only where the receipt could not be left.
+    Searches the snapshots by ``user`` and ``identifier`` if the receipt cannot be read.
     """
     try:
         receipt = path.read_text(encoding="ascii")

@@ -1,4 +1,4 @@
-"""What an incremental batch read asks for, in the options that Paimon names: which range, and how much of it."""
+"""The range and mode of an incremental batch read, parsed from options with Paimon's names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ _MODES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncrementalRange:
-    """``snapshots`` are ids or tags, the first exclusive, the last inclusive; ``times`` are ``[start, end)``."""
+    """Range of changes, by snapshots or by time.
+
+    ``snapshots`` are ids or tags, the first exclusive, the last inclusive. ``times`` are epoch milliseconds,
+    ``[start, end)``.
+    """
 
     snapshots: tuple[str, str] | None = None
     times: tuple[int, int] | None = None
@@ -37,7 +41,7 @@ class IncrementalRange:
 
     @classmethod
     def parse(cls, said: Mapping[str, str]) -> IncrementalRange | None:
-        """The range that a statement's options name; None for an ordinary read.
+        """Return the range in a statement's options, or None for an ordinary read.
 
         Raises ``InvalidInputError`` naming the option.
         """
@@ -59,7 +63,7 @@ class IncrementalRange:
         return cls(times=(_millis(start), _millis(end)), mode=mode)
 
     def plan(self, table: DynamicTable) -> tuple[ChangeSplit, ...]:
-        """The range as work for tasks; errors as ``ReadBuilder.plan_changes``."""
+        """Plan the range as splits for tasks; raises as ``ReadBuilder.plan_changes``."""
         if self.times is not None:
             start, end = self.times
             return table.new_read().plan_changes(start_timestamp=start, end_timestamp=end, mode=self.mode)

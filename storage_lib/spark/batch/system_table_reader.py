@@ -1,4 +1,4 @@
-"""Reads a system table (``db.table$snapshots``) in one task: they are small."""
+"""Batch read of a system table (``db.table$snapshots``), in one task because system tables are small."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def system_struct(table: DynamicTable, system_table: str) -> StructType:
-    """The columns of a system table as Spark's; ``NotFoundError`` if there is none of that name."""
+    """Return the columns of a system table as a Spark struct; ``NotFoundError`` for an unknown system table."""
     return from_arrow_schema(table.inspect.system_table_schema(system_table), prefer_timestamp_ntz=True)
 
 
 class SystemTableReader(DataSourceReader):
-    """One system table of one table."""
+    """Reader of one system table."""
 
     def __init__(self, key: TableKey, system_table: str, struct: StructType) -> None:
         self._key = key
@@ -32,11 +32,11 @@ class SystemTableReader(DataSourceReader):
         self._arrow_schema = arrow_schema_of(struct)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Just one."""
+        """Plan a single partition."""
         return [InputPartition(0)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  there is one
-        """All rows."""
+        """Read all rows."""
         table = self._key.table()
         for batch in table.inspect.read_system_table(self._system_table):
             yield conform(batch, self._arrow_schema, table.name)

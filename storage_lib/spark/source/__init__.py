@@ -1,1 +1,1 @@
-"""``format("dynamic_table")``: Spark's options and schema into readers and writers."""
+"""``format("dynamic_table")``: readers and writers from Spark's options and schema."""

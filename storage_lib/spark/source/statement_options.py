@@ -1,4 +1,4 @@
-"""The options of one read or write: which table, and how. A key that is not the statement's own is the catalog's."""
+"""Options of one read or write: the table and how to access it. Keys that are not listed here are catalog options."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ WHOLE_COMMITS = "scan.whole-commits"
 CHECKPOINT = "checkpointlocation"
 UUID = "table-uuid"
 _OF_SPARK = frozenset({"queryname", "outputmode"})
-"""Spark's own, which it hands on."""
+"""Options of Spark itself, which it passes on to the source."""
 _FILE_SCHEMES = ("file://", "file:")
 
 _OF_STATEMENT = frozenset(
@@ -88,9 +88,9 @@ _OF_STATEMENT = frozenset(
 class StatementOptions:
     """The options of a statement, in addition to those of its table. None: not given.
 
-    ``table_uuid`` is the table that the statement was made for, whatever has its name by now.
-    ``adds_up`` as ``StreamPlan.adds_up``. ``based_on`` as for ``WriteBuilder.begin``; ``order`` is a commit that
-    was started already. ``receipt`` as for ``TableBatchWriter``.
+    ``table_uuid`` identifies the table that the statement was built for, even if another table has its name by now.
+    ``adds_up`` as ``StreamPlan.adds_up``. ``based_on`` as for ``WriteBuilder.begin``; ``write_context`` is a commit
+    that was already begun. ``receipt`` as for ``TableBatchWriter``.
     """
 
     address: TableAddress
@@ -113,7 +113,7 @@ class StatementOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> StatementOptions:
-        """Read Spark's options, whose keys come in lower case. Raises ``InvalidInputError`` naming the option."""
+        """Parse Spark's options, whose keys are in lower case. Raises ``InvalidInputError`` naming the option."""
         said = {canonical_key(key.lower()): value for key, value in options.items()}
         address = _address(said)
         _refuse_unknown(address.options)
@@ -147,10 +147,10 @@ class StatementOptions:
 
 
 def options_of(table: DynamicTable) -> dict[str, str]:
-    """The options from which ``parse`` finds this table, and not one recreated under its name.
+    """Return the options from which ``parse`` finds this table, and not one recreated under its name.
 
-    Keys that belong to one statement are left out: for the catalog they were defaults of new tables, not settings of a
-    read or write. Keys that ``parse`` does not know are left out as well.
+    Catalog options that are also statement options are omitted: in the catalog they are defaults of new tables, not
+    settings of a read or write. Keys that ``parse`` does not know are omitted as well.
     """
     address = table.address
     unknown = _unknown(address.options)
@@ -159,7 +159,7 @@ def options_of(table: DynamicTable) -> dict[str, str]:
 
 
 def _unknown(catalog: Mapping[str, str]) -> list[str]:
-    """Keys that nobody heeds in a statement: neither a table's options nor the connection's; Paimon's do nothing."""
+    """Return the keys that have no effect in a statement: not options of a table or a connection, or Paimon's own."""
     others = TableOptions.parse(catalog).others
     return [
         key
@@ -173,7 +173,7 @@ def _is_of_spark(key: str) -> bool:
 
 
 def _refuse_unknown(catalog: Mapping[str, str]) -> None:
-    """Unknown options must not be ignored: they may say which rows to read, or to replace."""
+    """Refuse unknown options: one that is ignored may have been meant to select the rows to read or to replace."""
     for key in _unknown(catalog):
         near = nearest(key.replace("_", "-"), sorted(_OF_STATEMENT), like_enough=0.7)
         spelled = ", ".join(sorted(_OF_STATEMENT - {STREAMING, UUID, ADDS_UP, RECEIPT}))
@@ -216,14 +216,14 @@ def _address_of_path(path: str, catalog: Mapping[str, str]) -> TableAddress:
 
 
 def _local(path: str) -> str:
-    """A local path as Spark's users may spell it (``file:/a``, ``file:///a``), without its scheme."""
+    """Return a path without the scheme of local paths (``file:/a``, ``file:///a``)."""
     for scheme in _FILE_SCHEMES:
         path = path.removeprefix(scheme)
     return path
 
 
 def _startup(said: Mapping[str, str]) -> str | None:
-    """Where a stream starts, older spellings too."""
+    """Return where a stream starts, with older spellings replaced by the current ones; None if not given."""
     return str(TableOptions.parse({STARTUP: said[STARTUP]}).log_scan) if STARTUP in said else None
 
 

@@ -58,11 +58,11 @@ _REGISTERING = threading.Lock()
 
 
 def register(spark: SparkSession) -> None:
-    """Make ``dynamic_table`` and ``debezium_json`` formats of this session. Any number of times, from any thread."""
+    """Register the formats ``dynamic_table`` and ``debezium_json`` in this session. Idempotent and thread-safe."""
     with _REGISTERING:
         if spark.conf.get(_REGISTERED, None) is not None:
             return
-        # Spark refuses a name that the active session knows, whichever session it is registered in.
+        # Spark checks a name for duplicates in the active session, not in the one that it is registered in.
         with active_session(spark):
             spark.dataSource.register(DynamicTableSource)
             spark.dataSource.register(ChangelogSource)
@@ -77,16 +77,16 @@ class DynamicTableSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What stands in ``format(...)``."""
+        """Name of the source in ``format(...)``."""
         return SOURCE_NAME
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Spark makes a source in one Python process and unpickles it in others."""
+        """Restore a pickled source: Spark creates it in one Python process and unpickles it in others."""
         self.__dict__.update(state)
         self._planned_elsewhere = True
 
     def schema(self) -> StructType:
-        """The table's columns; a stream shows the row kind as well."""
+        """Return the table's columns; a stream read and a read of changes also have the row kind."""
         said = StatementOptions.parse(self.options)
         table, system_table = _table_and_system_table(said.address, said.table_uuid)
         if system_table is not None:
@@ -98,7 +98,7 @@ class DynamicTableSource(DataSource):
         )
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A batch read of the columns in ``schema``: of a snapshot, of a range of changes, or of a system table."""
+        """Return a batch reader of a snapshot, a range of changes, or a system table, for the columns in ``schema``."""
         said = StatementOptions.parse(self.options)
         table, system_table = _table_and_system_table(said.address, said.table_uuid)
         if system_table is not None:
@@ -112,7 +112,7 @@ class DynamicTableSource(DataSource):
         )
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
-        """A stream read of the columns in ``schema``, which ends with the row kind where rows have one."""
+        """Return a stream reader for the columns in ``schema``, which includes the row kind if rows have one."""
         said = StatementOptions.parse(self.options)
         table = table_at(said.address, said.table_uuid)
         if (said.snapshot_id, said.tag, said.timestamp_millis) != (None, None, None):
@@ -133,7 +133,7 @@ class DynamicTableSource(DataSource):
         return TableStreamReader(key_of(table), schema, said.scan)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  Spark's signature
-        """A batch write; the lease is acquired here, before any task runs."""
+        """Return a batch writer; acquire the lease, if the write needs one, before any task runs."""
         said = StatementOptions.parse(self.options)
         table = table_at(said.address, said.table_uuid)
         if said.overwrite.partitions is not None and not overwrite:
@@ -148,7 +148,10 @@ class DynamicTableSource(DataSource):
         return TableBatchWriter(key_of(table), write_context, said.commit_identifier, said.receipt)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802
-        """One micro-batch; made once to plan it, when the lease is taken, and once more to commit it."""
+        """Return the writer of one micro-batch.
+
+        Spark calls this twice: to plan the micro-batch, which acquires the lease, and in another process to commit it.
+        """
         spare_what_is_imported()
         said = StatementOptions.parse(self.options)
         if said.commit_user is None and said.checkpoint_location is None:
@@ -180,7 +183,7 @@ class DynamicTableSource(DataSource):
 
 
 def _table_and_system_table(address: TableAddress, uuid: str | None) -> tuple[DynamicTable, str | None]:
-    """The table, and which of its system tables is meant, if one is."""
+    """Return the table, and the name of the system table if the address names one, else None."""
     name = TableName.parse(address.name)
     if name.system_table is None:
         return table_at(address, uuid), None
@@ -188,10 +191,10 @@ def _table_and_system_table(address: TableAddress, uuid: str | None) -> tuple[Dy
 
 
 def _tell_streams_apart() -> None:
-    """Let ``spark.readStream.format("dynamic_table")`` say that it is a stream.
+    """Make ``spark.readStream.format("dynamic_table")`` set the option that marks a stream read.
 
-    Spark asks a Python source for its schema without telling what for, but a stream read has one column more. The
-    reader's ``format`` is the only place that knows both the source's name and that it is a stream.
+    Spark requests the schema of a Python source without saying whether the read is a stream, but a stream read has one
+    more column. Only the stream reader's ``format`` knows both the source's name and that it is a stream.
     """
     original = DataStreamReader.format
     if getattr(original, "knows_dynamic_tables", False):
