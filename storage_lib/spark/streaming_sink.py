@@ -47,7 +47,7 @@ _BEAT_SECONDS = 2.0
 
 
 class StreamingSink:
-    """Runs one specification to its end, and says how it is in the heartbeat file meanwhile."""
+    """Runs one specification to its end, and reports its state in the heartbeat file."""
 
     def __init__(self, spec: SinkSpec, environment: Environment, stop: threading.Event) -> None:
         self._spec = spec
@@ -60,7 +60,7 @@ class StreamingSink:
         )
 
     def run(self) -> int:
-        """The exit code of the process."""
+        """Run the stream until it ends or is asked to stop; return the exit code of the process."""
         self._say(state=SinkState.STARTING)
         ended = threading.Event()
         beating = threading.Thread(target=self._keep_saying, args=(ended,), name="heartbeat", daemon=True)
@@ -76,7 +76,7 @@ class StreamingSink:
         return int(last["state"] is SinkState.FAILED)
 
     def _keep_saying(self, ended: threading.Event) -> None:
-        """Starting Spark takes longer than a watcher should have to wait for a sign of life."""
+        """Write heartbeats until ``ended`` is set. Needs a thread because starting Spark takes long."""
         while not ended.wait(_BEAT_SECONDS):
             self._say()
 
@@ -120,7 +120,7 @@ class StreamingSink:
         return self._stop.is_set() or (path is not None and self._environment.file_io.exists(path))
 
     def _note_progress(self, stream: TableStream) -> None:
-        """Take over the batches that were finished since the last look."""
+        """Add the batches that have finished since the last call to the heartbeat."""
         known = self._heartbeat.batch_id
         fresh = [each for each in stream.query.recentProgress if known is None or each["batchId"] > known]
         if not fresh:
@@ -145,12 +145,12 @@ class StreamingSink:
         if told != self._heartbeat.tiering_error:
             self._say(tiering_error=told)
         if isinstance(failure, PermanentError):
-            # Rows that are never tiered are lost when the log expires: better to stop.
+            # Rows that are never tiered are lost when the log expires, so stop the stream.
             stream.query.stop()
             raise failure
 
     def _told(self, error: Exception) -> str:
-        """The error in words, without a secret that this process was given."""
+        """Return the text of an error, with the secrets of this process masked."""
         secrets = (os.environ.get(variable, "") for variable in self._spec.secret_options.values())
         return hidden_in(_words_of(error), secrets)
 
@@ -166,7 +166,7 @@ def _state_directory(spec: SinkSpec, plan: StreamPlan | None) -> str | None:
 
 
 def _change_tracking(write_options: Mapping[str, str]) -> bool | None:
-    """The one option that a sink's write knows; ``InvalidInputError`` for any other, which would do nothing."""
+    """Return ``change-tracking``, the only write option of a sink; ``InvalidInputError`` for any other option."""
     unknown = sorted(set(write_options) - {"change-tracking"})
     if unknown:
         message = f"write option {unknown[0]!r} is unknown to a streaming sink; it knows change-tracking"
@@ -182,7 +182,7 @@ def _change_tracking(write_options: Mapping[str, str]) -> bool | None:
 def query_of(
     spark: SparkSession, catalog: Catalog, table: DynamicTable, spec: SinkSpec, *, change_tracking: bool | None
 ) -> DataFrame:
-    """What the sink writes; a table's changes are read as its own table needs them, unless the source says how."""
+    """Return the sink's query. By default, a source table is read with the normalization that the sink needs."""
     df = _selected(_source(spark, catalog, table, spec), spec)
     if spec.source.kind != "dynamic_table" or spec.output_mode == "complete":
         return df
@@ -195,7 +195,7 @@ def query_of(
 def _selected(df: DataFrame, spec: SinkSpec) -> DataFrame:
     if not spec.select:
         return df
-    # A form may hold these expressions.
+    # These expressions may come from a web form.
     restrict_sql(df.sparkSession)
     selected = df.selectExpr(*spec.select)
     refuse_commands(selected)
@@ -219,10 +219,10 @@ def _source(
             state_directory=source.options.get("scan.normalize.state-directory") or _state_directory(spec, plan),
             whole_commits=plan is not None and plan.adds_up,
         )
-    # A topic without columns of its own has the table's, in the table's types: Spark's would lose their precision.
+    # A topic without a declared schema has the table's columns in the table's types: Spark's types lose precision.
     types = json.dumps({field.name: str(field.type) for field in table.schema.fields})
     as_table = {} if source.schema else {COLUMN_TYPES: types, "primary-key": ",".join(table.schema.primary_keys)}
-    # Only rows written as they come can continue where the table ends: sums are in Spark's state.
+    # Only appended rows can continue where the table ends: the aggregates of other modes are in Spark's state.
     goes_on = spec.output_mode == "append"
     return read_changelog(
         spark,
@@ -241,7 +241,7 @@ def _words_of(error: Exception) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Read the specification, and run it until it is asked to stop."""
+    """Read the specification and run the sink until it ends or is asked to stop; return the exit code."""
     parser = argparse.ArgumentParser(prog="storage_lib.spark.streaming_sink", description=__doc__)
     parser.add_argument("--spec", required=True, help="path of the JSON file (storage_lib.spark.SinkSpec)")
     environment = system_environment()

@@ -1,3 +1,1 @@
-"""Stream reads and writes as Spark's data source API asks for them, what a stream keeps in its checkpoint, and the
-driver's work alongside a stream.
-"""
+"""Stream reads and writes behind Spark's Python data source API, our files in a checkpoint, and background threads."""

@@ -1,9 +1,9 @@
-"""Which records of foreign topics a micro-batch holds, as Spark's checkpoint says: for the snapshot that it becomes.
+"""Source offsets of a micro-batch, read from Spark's checkpoint and recorded in the snapshot of the micro-batch.
 
-<checkpoint>/offsets/<batch>     up to where each source is read by that batch; written before the batch runs
+<checkpoint>/offsets/<batch>     end offsets of each source in that batch; written before the batch runs
 <checkpoint>/commits/<batch>     written after the batch's commit
 
-Each file has a version, a line of settings, and a line of JSON a source; ours name themselves in it.
+Each file has a version, a line of settings, and one line of JSON per source; our sources add their name to it.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
 
 SOURCE = "source"
-"""The key under which an offset of ours names its source, next to partition -> offset."""
+"""Key of the source's name in an offset, next to the entries partition -> offset."""
 
 _TOPIC_ID = "topic-id"
-"""The key under which it says, where Kafka does, which topic of that name."""
+"""Key of the topic's id in an offset, if Kafka reports one: it distinguishes recreated topics of the same name."""
 
 _HEADER_LINES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSources:
-    """The foreign sources of one query."""
+    """External sources of one query, by its checkpoint."""
 
     files: FileIO
     location: str
 
     @classmethod
     def of(cls, checkpoint_location: str, options: Mapping[str, str]) -> CheckpointSources | None:
-        """Those of a checkpoint; None for one on a storage that only Spark reaches, whose snapshots tell no sources.
+        """Return the sources of a checkpoint, or None if only Spark can access its storage.
 
-        ``options`` are the catalog's: how to reach a store.
+        Without it, snapshots record no source offsets. ``options`` are the catalog's, for access to the storage.
         """
         try:
             return cls(file_io_of(checkpoint_location, options), warehouse_root(checkpoint_location))
@@ -50,13 +50,13 @@ class CheckpointSources:
             return None
 
     def ranges(self, batch_id: int) -> tuple[SourceRange, ...]:
-        """The source ranges of a micro-batch."""
+        """Return the source ranges of a micro-batch; empty if the checkpoint has no such batch or no such source."""
         ends = self._ends(batch_id)
         starts = self._ends(batch_id - 1) if ends else {}
         return tuple(SourceRange(source=name, start=starts.get(name), end=end) for name, end in ends.items())
 
     def refuse_another_past(self, table: DynamicTable) -> None:
-        """Refuse a checkpoint that does not continue where the table ends: rows would be lost or doubled.
+        """Refuse a checkpoint that does not continue where the table ends: rows would be lost or duplicated.
 
         Raises ``InvalidInputError`` with the remedy.
         """
@@ -69,13 +69,13 @@ class CheckpointSources:
             raise InvalidInputError(message)
 
     def another_past(self, table: DynamicTable) -> str | None:
-        """Where the checkpoint does not continue at the end of the table; None if it does."""
+        """Return how the checkpoint disagrees with the offsets in the table, or None if it continues at its end."""
         newest = self._newest("offsets")
         if newest is None:
             return None
         is_done = self._newest("commits") == newest
         for each in self.ranges(newest):
-            # A batch that is not done may have its snapshot already.
+            # The snapshot of an unfinished batch may have been committed already.
             allowed = (each.end,) if is_done else (each.start, each.end)
             reached = table.inspect.source_offsets(each.source)
             if not any(place is None if reached is None else reached.is_same_place(place) for place in allowed):
@@ -87,7 +87,7 @@ class CheckpointSources:
         return None
 
     def refuse_told_sources(self, table: DynamicTable, batch_id: int | None = None) -> None:
-        """For a query whose commits do not record its source offsets: refuse sources whose offsets the table records.
+        """Refuse sources whose offsets the table records, for a query whose commits do not record them.
 
         Another reader has written their records into the table exactly once. This query would write the same records
         again, and older ones would replace newer ones. Checks the sources of the batch ``batch_id``, or of the newest
@@ -124,7 +124,7 @@ class CheckpointSources:
 
 
 def offset_of(source: str, offsets: LogOffsets) -> dict[str, Any]:
-    """The spelling of a topic's offset in a checkpoint."""
+    """Return the offsets of a source in the JSON form of a checkpoint."""
     return {
         **{str(partition): offset for partition, offset in sorted(offsets.next_offsets.items())},
         SOURCE: source,
@@ -133,7 +133,7 @@ def offset_of(source: str, offsets: LogOffsets) -> dict[str, Any]:
 
 
 def offsets_in(offset: Mapping[str, Any]) -> LogOffsets:
-    """Read what ``offset_of`` wrote."""
+    """Parse the result of ``offset_of``."""
     places = {int(partition): int(at) for partition, at in offset.items() if partition not in (SOURCE, _TOPIC_ID)}
     return LogOffsets(places, offset.get(_TOPIC_ID))
 

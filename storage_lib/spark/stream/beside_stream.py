@@ -1,4 +1,4 @@
-"""Work of the driver during a stream, in a thread of its own that ends with the stream."""
+"""Background work of the driver during a stream, in a separate thread that ends with the stream."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 
 class BesideStream(ABC):
-    """One thread that makes snapshots by interval.
+    """Background thread of a stream that commits snapshots at an interval.
 
-    ``error`` is what the last round failed with, None when it went well; ``snapshot_count`` the snapshots made.
+    ``error`` is the error of the last round, None if it succeeded; ``snapshot_count`` counts the committed snapshots.
     """
 
     def __init__(self, *, thread_name: str, interval_seconds: float) -> None:
@@ -22,16 +22,16 @@ class BesideStream(ABC):
         self.error: Exception | None = None
 
     def start(self, *, until: Callable[[], bool]) -> None:
-        """Start the thread; it ends by itself soon after ``until`` has become true."""
+        """Start the thread; it ends by itself soon after ``until`` returns True."""
         self._thread = threading.Thread(target=self._run, args=(until,), name=self._thread_name, daemon=True)
         self._thread.start()
 
     def stop(self, timeout_seconds: float) -> None:
-        """Ask the thread to end after the round it is in, and wait for that."""
+        """Ask the thread to end after its current round, and wait for it."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join(timeout_seconds)
 
     @abstractmethod
     def _run(self, until: Callable[[], bool]) -> None:
-        """Do rounds until ``_stopping`` is set or ``until`` is true."""
+        """Run rounds until ``_stopping`` is set or ``until`` returns True."""

@@ -1,6 +1,6 @@
-"""``format("debezium_json")``: a foreign CDC topic as a stream of rows with their kinds.
+"""``format("debezium_json")``: an external CDC topic as a stream of rows with their kinds.
 
-The schema is the reader's to give: the columns wanted, and last ``_row_kind STRING``. Offsets are the topic's, one per
+The reader supplies the schema: the columns to read, followed by ``_row_kind STRING``. Offsets are the topic's, one per
 Kafka partition; the first batch is empty and fixes where the stream starts, as in ``stream_reader``.
 """
 
@@ -36,15 +36,15 @@ class TopicPartition(InputPartition):
 
 
 class ChangelogSource(DataSource):
-    """One read of one topic."""
+    """Data source for one read of one topic."""
 
     @classmethod
     def name(cls) -> str:
-        """What stands in ``format(...)``."""
+        """Name of the source in ``format(...)``."""
         return SOURCE_NAME
 
     def schema(self) -> StructType:
-        """Nobody can tell a topic's columns but its reader."""
+        """Raise ``InvalidInputError``: a topic has no schema of its own, so the reader has to supply one."""
         message = (
             f'format("{SOURCE_NAME}") needs the columns: .schema("id BIGINT, ..., {ROW_KIND_COLUMN} STRING"), '
             "or storage_lib.spark.read_changelog(spark, topic=..., schema=...)"
@@ -52,7 +52,7 @@ class ChangelogSource(DataSource):
         raise InvalidInputError(message)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
-        """A stream of the columns in ``schema``, which has to end with the row kind."""
+        """Return a stream reader for the columns in ``schema``, which has to end with the row kind."""
         if schema.fieldNames()[-1:] != [ROW_KIND_COLUMN]:
             message = (
                 f"a changelog read has to end with {ROW_KIND_COLUMN} STRING, or deletions would look like rows; "
@@ -65,7 +65,7 @@ class ChangelogSource(DataSource):
 
 
 class ChangelogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads one topic; keeps no state that a restart would miss."""
+    """Stream reader of one topic; it has no state that a restart would lose."""
 
     def __init__(self, topic: ExternalTopic, arrow_schema: pa.Schema) -> None:
         self._topic = topic
@@ -73,15 +73,15 @@ class ChangelogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: LogOffsets | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
-        """The same for every query: the place itself is chosen by the first batch."""
+        """Return a constant: the first batch determines the actual start."""
         return START
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  Spark's name
-        """The rows of one micro-batch."""
+        """Limit the number of rows in one micro-batch."""
         return ReadMaxRows(self._topic.rows_per_trigger_max or ROWS_UNLIMITED)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802  Spark's name
-        """How far the next micro-batch goes; ``start`` itself if nothing is new."""
+        """Return the end of the next micro-batch; ``start`` itself without new records."""
         log = self._topic.log()
         if start == START:
             return offset_of(self._topic.source, self._topic.first_offsets(log))
@@ -97,15 +97,15 @@ class ChangelogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offset_of(self._topic.source, begin.in_log(newest.log_id).advanced_to(behind))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
-        """Fix the end of this run."""
+        """Fix the end of this run at the newest offsets."""
         self._target = self._topic.log().latest_offsets()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """What lies between, one Spark partition for each Kafka partition that has news."""
+        """Plan the records between two offsets: one Spark partition per Kafka partition with new records."""
         if start == START:
             return []
         begin = offsets_in(start)
-        # A batch that was planned before a restart is read without asking for the newest offsets again.
+        # After a restart, Spark reads a batch that was already planned without calling latestOffset, so check here too.
         self._topic.refuse_made_anew(begin, self._topic.log().log_id())
         return [
             TopicPartition(partition, begin.of(partition), stop)
@@ -114,7 +114,7 @@ class ChangelogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The changes of one partition, in the topic's order."""
+        """Read the changes of one partition, in the topic's order."""
         if not isinstance(partition, TopicPartition):
             return
         begin, end = LogOffsets({partition.value: partition.start}), LogOffsets({partition.value: partition.end})

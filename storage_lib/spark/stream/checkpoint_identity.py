@@ -1,4 +1,4 @@
-"""The id of a streaming query, which is its commit user: it lies in the checkpoint and outlives restarts.
+"""The id of a streaming query, which is its commit user. It is stored in the checkpoint and survives restarts.
 
 Spark writes ``metadata`` = ``{"id": "<uuid>"}`` into a new checkpoint and reads it back at every restart. A query that
 ``write_stream`` starts finds the file there already, so its id is known before its first batch is planned.
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
 
 TABLE_FILE = "dynamic-table"
-"""Says which table the stream writes into; Spark passes over files that it does not know."""
+"""File with the uuid of the table that the stream writes into; Spark ignores files that it does not know."""
 
 _FILE_SCHEMES = ("file://", "file:")
 
 
 def query_id_of(checkpoint_location: str) -> str:
-    """The query's id out of a checkpoint on a local disk.
+    """Return the query's id from a checkpoint on a local disk.
 
-    Raises ``InvalidInputError`` where the checkpoint can't be read from here.
+    Raises ``InvalidInputError`` if the checkpoint has no metadata file on the local disk.
     """
     path = checkpoint_location
     for scheme in _FILE_SCHEMES:
@@ -42,10 +42,10 @@ def query_id_of(checkpoint_location: str) -> str:
 
 
 def settled_query_id(spark: SparkSession, checkpoint_location: str, table: DynamicTable) -> str:
-    """The id that a query with this checkpoint has, or will have; works for any storage that Spark reaches.
+    """Return the id of the query with this checkpoint, created if it is new; works for any storage of Spark's.
 
-    Raises ``InvalidInputError`` for the checkpoint of a stream into another table: what that one has read would never
-    get into this one.
+    Raises ``InvalidInputError`` for the checkpoint of a stream into another table: the records that it has already
+    read would be missing from this one.
     """
     # The JVM's file system classes are only reachable through pyspark's gateway.
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
@@ -63,7 +63,7 @@ def settled_query_id(spark: SparkSession, checkpoint_location: str, table: Dynam
 
 
 def settled(spark: SparkSession, location: str, text: str) -> str:
-    """The content of a file of the checkpoint; if it does not exist, it is created with ``text``."""
+    """Return the content of a file in the checkpoint; create the file with ``text`` if it is missing or empty."""
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
     configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
     path = jvm.org.apache.hadoop.fs.Path(location)
@@ -77,7 +77,7 @@ def settled(spark: SparkSession, location: str, text: str) -> str:
             stream.close()
         if found:
             return found
-    # A crash during the write leaves an empty file; otherwise this fails if another process was faster.
+    # Overwrite the empty file that a crash during the write leaves. Otherwise fail if another process was faster.
     out = files.create(path, is_there)
     out.write(bytearray(text.encode()))
     out.close()

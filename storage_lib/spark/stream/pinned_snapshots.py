@@ -1,7 +1,7 @@
-"""The snapshots at which a stream reads other tables, kept in its checkpoint: the same ones whenever it is started.
+"""The snapshots at which a stream reads other tables, stored in its checkpoint: the same ones at every start.
 
-A tag in each of these tables keeps the snapshot from expiring. Its name has the stream's query id. It stays until
-somebody deletes it, because a checkpoint may be started again at any time.
+A tag in each of these tables, named after the stream's query id, prevents the snapshot from expiring. The tag is never
+deleted automatically, because a stream may be restarted from its checkpoint at any time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SNAPSHOTS_FILE = "dynamic-table-snapshots"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """One table's snapshot, 0 for the empty table, and the tag that keeps it, if there is one."""
+    """Snapshot of one table (0: the empty table), and the tag that keeps it (None: not tagged)."""
 
     snapshot_id: int
     tag: str | None = None
@@ -40,10 +40,11 @@ class Pin:
 def pinned_snapshots(
     spark: SparkSession, table: DynamicTable, checkpoint: str | None, others: Mapping[str, DynamicTable]
 ) -> dict[str, Pin]:
-    """The snapshots of the tables in ``others`` that the stream into ``table`` began with, each kept by a tag.
+    """Return the snapshots of the tables in ``others`` with which the stream into ``table`` began, each kept by a tag.
 
-    At its first start these are the newest. Without a checkpoint nothing is kept. Raises ``InvalidInputError`` for a
-    checkpoint of a stream that read other tables, and ``SnapshotExpiredError`` if one of the snapshots has expired.
+    The first start uses the newest snapshots. Without a checkpoint nothing is stored or tagged. Raises
+    ``InvalidInputError`` if the checkpoint's stream did not read all of ``others`` before, and
+    ``SnapshotExpiredError`` if one of the snapshots has expired.
     """
     newest = {name: other.inspect.latest_snapshot_id() or 0 for name, other in others.items()}
     if checkpoint is None:
@@ -63,10 +64,10 @@ def pinned_snapshots(
 
 
 def pin(stream: str, other: DynamicTable, snapshot_id: int, tag: str) -> Pin:
-    """Keep a snapshot by a tag, unless the tag is there already. ``stream`` begins the messages.
+    """Keep a snapshot by a tag, unless the tag exists already. ``stream`` is the beginning of error messages.
 
-    Raises ``SnapshotExpiredError`` with the remedy if neither the tag nor the snapshot is there. A table that can't be
-    written is read without a tag, with a warning.
+    Raises ``SnapshotExpiredError`` with the remedy if neither the tag nor the snapshot exists. If the table can't be
+    written, warns and returns a pin without a tag.
     """
     if snapshot_id == 0:
         return Pin(snapshot_id=0)

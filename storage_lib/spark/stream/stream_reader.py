@@ -1,9 +1,9 @@
-"""Stream read: Spark's offsets are stream positions in JSON, its input partitions stream splits.
+"""Stream read: Spark's offsets are stream positions in JSON, and its input partitions are stream splits.
 
     {"start": "log.scan"} ─▶ the initial position ─▶ … ─▶ the log's offsets ─▶ …
 
 The first batch is empty and only fixes where the stream starts: Spark logs the end of a batch but not its start, so
-a query that crashed in its first batch would otherwise ask again for a start that has moved meanwhile.
+a query that crashed in its first batch would otherwise start at a different position after the restart.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ ROWS_UNLIMITED = 2**62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamScan:
-    """Where a stream read starts, how much of it one micro-batch takes, and its further settings.
+    """Settings of a stream read: where it starts, how many rows a micro-batch has, and how changes are read.
 
-    None: as the table says, no limit.
+    None: the table's option applies; for ``rows_per_trigger_max``: no limit.
     """
 
     startup: str | None = None
@@ -50,18 +50,18 @@ class StreamScan:
 
 
 _POSITION_BITS = 36
-"""Of a position those that count the rows of one split, up to 68 billion; the others number the split."""
+"""Low bits of a row position, which count the rows of one split (up to 68 billion); the high bits number the split."""
 
 
 @dataclass
 class StreamPartition(InputPartition):
-    """One task's share of a micro-batch: splits in order, each with its number among all of the micro-batch."""
+    """Splits of one task in order, each with its number within the micro-batch."""
 
     value: tuple[tuple[int, StreamSplit], ...]
 
 
 class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads the columns of ``struct``, the row kind among them. Keeps no state that a restart would miss."""
+    """Stream reader for the columns of ``struct``, which include the row kind. It has no state that a restart loses."""
 
     def __init__(self, key: TableKey, struct: StructType, scan: StreamScan) -> None:
         self._key = key
@@ -70,15 +70,15 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: StreamPosition | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
-        """The same for every query: the place itself is chosen by the first batch."""
+        """Return a constant: the first batch determines the actual start."""
         return START
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  Spark's name
-        """The rows of one micro-batch."""
+        """Limit the number of rows in one micro-batch."""
         return ReadMaxRows(self._scan.rows_per_trigger_max or ROWS_UNLIMITED)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802  Spark's name
-        """How far the next micro-batch goes; ``start`` itself if nothing is new."""
+        """Return the end of the next micro-batch; ``start`` itself without new rows."""
         self._key.refuse_if_gone()
         source = self._source()
         if start == START:
@@ -91,15 +91,15 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if reached == begin else self._offset(reached)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
-        """Fix the end of this run: what is committed from now on is the next run's."""
+        """Fix the end of this run: the next run reads later commits."""
         table = self._key.table()
         offsets = None if table.log is None else table.log.latest_offsets()
         self._target = StreamPosition(snapshot_id=table.inspect.latest_snapshot_id() or 0, offsets=offsets)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """What lies between, as one Spark partition for each split.
+        """Plan the rows between two offsets, with one Spark partition per split.
 
-        What several snapshots changed in one bucket is one partition: Spark keeps the order of rows within these only.
+        Changes of one bucket in several snapshots share a partition: Spark keeps the order of rows only within one.
         """
         if start == START:
             return []
@@ -114,7 +114,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [StreamPartition(tuple(each)) for each in together.values()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Rows of one partition with their kinds, in order within each bucket, and their positions if asked for."""
+        """Read the rows of one partition with their kinds and optional positions, in order within each bucket."""
         source = self._source()
         for number, split in partition.value:
             position = number << _POSITION_BITS
@@ -170,6 +170,6 @@ def not_beyond(end: StreamPosition, start: StreamPosition, target: StreamPositio
         return replace(end, offsets=LogOffsets(capped, end.offsets.log_id))
     if end.watched_snapshot_id is None:
         return start
-    # Nothing to read, but perhaps something was said that is not to be said again.
+    # No rows to read, but record which snapshots were checked, so that a warning about one is not repeated.
     watched = max(start.watched_snapshot_id or 0, min(end.watched_snapshot_id, target.snapshot_id))
     return replace(start, watched_snapshot_id=watched)

@@ -1,4 +1,4 @@
-"""Tiering during a stream whose rows go to the log first: a thread of the driver, at an interval."""
+"""Tiering during a stream that writes to the log first: a thread of the driver writes the files at an interval."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _OVERDUE_INTERVALS = 2
 
 
 class StreamTiering(BesideStream):
-    """Brings the files up to the log every ``interval_seconds``, and once more when the stream has ended.
+    """Background thread that tiers the log into files every ``interval_seconds``, and once more when the stream ends.
 
-    The error of a failed round is in ``error`` until a round succeeds: the next reads the same records again.
+    The error of a failed round stays in ``error`` until a round succeeds. The next round reads the same records again.
     """
 
     def __init__(self, table: DynamicTable, commit_user: str, *, interval_seconds: float) -> None:
@@ -28,7 +28,7 @@ class StreamTiering(BesideStream):
         self._commit_user = f"{commit_user}-tier-log"
 
     def stop(self, timeout_seconds: float = 60.0) -> None:
-        """Ask the thread to tier once more and to end, and wait for that."""
+        """Ask the thread to tier once more and end, and wait for it."""
         super().stop(timeout_seconds)
 
     def _run(self, until: Callable[[], bool]) -> None:
@@ -43,7 +43,7 @@ class StreamTiering(BesideStream):
 
     def _tier(self) -> None:
         try:
-            # Compaction is another thread's.
+            # Another thread compacts.
             if self._table.maintenance.tier_log(compact=False, commit_user=self._commit_user) is not None:
                 self.snapshot_count += 1
         except Exception as error:  # noqa: BLE001  the stream continues; the error is kept for the caller
@@ -53,9 +53,10 @@ class StreamTiering(BesideStream):
 
 
 def tier_if_overdue(table: DynamicTable) -> None:
-    """After a micro-batch: tier the log if nobody else has for two intervals.
+    """Tier the log after a micro-batch if the newest snapshot is older than two tiering intervals.
 
-    A stream that ``write_stream`` did not start has no such thread. A retryable error is left to the next micro-batch.
+    For streams that ``write_stream`` did not start, which have no tiering thread. Ignores retryable errors: the next
+    micro-batch tries again.
     """
     newest = table.inspect.latest_snapshot()
     now = table.environment.clock.now_millis()

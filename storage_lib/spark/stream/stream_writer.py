@@ -1,12 +1,12 @@
-"""Stream write: each micro-batch is one commit (query id, batch id), so a replayed batch is found and not repeated.
+"""Stream write: each micro-batch is one commit under (query id, batch id), so a replayed batch is not committed twice.
 
-planning process   streamWriter()  take the lease, put the log in order    one writer object per micro-batch
+planning process   streamWriter()  acquire the lease, repair the log       one writer object per micro-batch
 tasks              write()         files, log records in open transactions
-commit process     commit()        the snapshot, then the transactions     a second object: the order comes with
-                                                                           the tasks' messages
+commit process     commit()        the snapshot, then the transactions     a second object, which gets the write
+                                                                           context from the tasks' messages
 
-With ``log.consistency=eventual`` no lease is held, and tasks write visible log records only: nothing is left to commit.
-A replayed batch is written again, and the files are written from the log during the stream (``StreamTiering``).
+With ``log.consistency=eventual`` no lease is held, and tasks only write log records, which are visible at once. A
+replayed batch is written again, and the files are written from the log during the stream (``StreamTiering``).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchPlan:
-    """What the planning process knows of a micro-batch; ``adds_up`` as ``StreamPlan.adds_up``."""
+    """Table and write context of a micro-batch, from the planning process; ``adds_up`` as ``StreamPlan.adds_up``."""
 
     key: TableKey
     write_context: WriteContext
@@ -43,7 +43,11 @@ class BatchPlan:
 
 
 class TableStreamWriter(DataSourceStreamArrowWriter):
-    """``plan`` is None in the commit process, which learns it from the tasks; ``tracked`` as the statement says."""
+    """Writer of one micro-batch.
+
+    ``plan`` is None in the commit process, which gets it from the tasks' messages. ``tracked`` is the change tracking
+    of the statement; None: by the table's option.
+    """
 
     def __init__(
         self,
@@ -61,14 +65,14 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
         self._tracked = tracked
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
-        """In a task: its rows into both stores."""
+        """Write the rows of one task to the files and the log. Runs in the task."""
         if self._plan is None:
             message = "this writer was made to commit a micro-batch; only the one that planned it can write"
             raise RuntimeError(message)
         return write_task(self._plan.key, self._plan.write_context, iterator, adds_up=self._plan.adds_up)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
-        """On the driver, when all tasks have succeeded: one snapshot, unless this batch has one already."""
+        """Commit one snapshot, unless this batch has one already. Runs on the driver after all tasks have succeeded."""
         finished = [message for message in messages_of(messages) if message is not None]
         sources = self._sources(batchId)
         if finished:
@@ -88,11 +92,11 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
             table.new_write().commit(write_context, [], batchId, defers_tiering=True, sources=sources)
 
     def _sources(self, batch_id: int) -> tuple[SourceRange, ...]:
-        """What the micro-batch holds of foreign topics; nothing if it moves on in none."""
+        """Return the source ranges of the micro-batch; empty if no source has advanced."""
         known = self._checkpoint_sources()
         ranges = () if known is None else known.ranges(batch_id)
         if batch_id == 0:
-            # A query's first batch only says where it begins: where the table ends, if it continues there.
+            # A query's first batch only records its start, which equals the table's offsets if it continues there.
             table = table_at(self._address)
             ranges = tuple(
                 replace(each, start=_agreed(table.inspect.source_offsets(each.source), each.end)) for each in ranges
@@ -100,7 +104,10 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
         return ranges if any(each.start != each.end for each in ranges) else ()
 
     def _refuse_told_sources(self, table: DynamicTable, batch_id: int, *, tracked: bool) -> None:
-        """Of a stream into an eventual log, at its first batch, which is empty: so nothing is in the log yet."""
+        """Refuse sources that another writer has recorded, for a stream into an eventual log.
+
+        The first batch is empty, so its check runs before any record is in the log.
+        """
         known = self._checkpoint_sources() if tracked and table.new_write().is_log_first else None
         if known is not None:
             known.refuse_told_sources(table, batch_id)
@@ -111,7 +118,7 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
         return CheckpointSources.of(self._checkpoint_location, self._address.options)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803  Spark's name
-        """On the driver, when a task or the commit has failed: undo the others, release the lease."""
+        """Undo the finished tasks and release the lease. Runs on the driver after a task or the commit has failed."""
         give_up(table_at(self._address), self._commit_user, messages_of(messages))
 
 
