@@ -1,1 +1,1 @@
-"""Code of Spark's Python processes: tasks, open tables, the lease that the driver holds for them."""
+"""Code that runs in Spark's Python processes: tasks, cached tables, and the driver's lease for them."""

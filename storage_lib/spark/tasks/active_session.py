@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 
 @contextmanager
 def active_session(spark: SparkSession) -> Iterator[None]:
-    """Make ``spark`` the active session of this thread in the body.
+    """Make ``spark`` the active session of this thread while the body runs.
 
-    Spark looks data sources up in the active session, even for a write of another session's data frame. In a new thread
+    Spark looks up data sources in the active session, even for a write of another session's data frame. In a new thread
     that is the default session; ``newSession()`` does not change it.
     """
     sessions: Any = SparkSession._get_j_spark_session_class(spark.sparkContext._jvm)  # type: ignore[attr-defined, unused-ignore]  # noqa: SLF001

@@ -1,8 +1,8 @@
-"""Brings the rows of one bucket to one task, by the bucket function of the files themselves.
+"""Repartition rows so that each bucket is written by one task, using the same bucket function as the files.
 
-Tracked: one task owns a bucket in all partitions, for a log transaction belongs to a bucket. Untracked: a
-(partition, bucket) to a task, so that a write of many partitions spreads and each bucket still gets one file.
-Dynamic buckets: to each task the keys of one assigner, which finds their buckets there.
+With change tracking, one task owns a bucket in all partitions, because a log transaction belongs to a bucket. Without,
+one task owns a (partition, bucket), so that a write of many partitions is spread and each bucket still gets one file.
+With dynamic buckets, each task owns the keys of one assigner, which determines their buckets in the task.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 def by_bucket(df: DataFrame, schema: TableSchema) -> DataFrame:
-    """Each bucket in one task: bucket b in task b, or in task b modulo the cores of a local session.
+    """Put each bucket in one task: bucket b in task b, or in task b modulo the cores of a local session.
 
-    More tasks than cores come one after the other, and each costs a micro-batch tens of milliseconds. How many cores a
-    cluster will have is not known yet when a stream begins.
+    Tasks beyond the number of cores run one after the other, and each adds tens of milliseconds to a micro-batch. The
+    number of cores of a cluster is not known when a stream starts, so a cluster gets one task per bucket.
     """
     if schema.has_dynamic_buckets:
         return by_assigner(df, schema)
@@ -42,9 +42,9 @@ def by_bucket(df: DataFrame, schema: TableSchema) -> DataFrame:
 
 
 def by_partition_and_bucket(df: DataFrame, schema: TableSchema) -> DataFrame:
-    """Each (partition, bucket) in one task, spread over the session's parallelism.
+    """Put each (partition, bucket) in one task, spread over the session's parallelism.
 
-    Rows that go to no bucket in particular, nor to a partition, stay where they are.
+    Rows of an unpartitioned, bucket-unaware table are not repartitioned.
     """
     if schema.has_dynamic_buckets:
         return by_assigner(df, schema)
@@ -58,7 +58,7 @@ def by_partition_and_bucket(df: DataFrame, schema: TableSchema) -> DataFrame:
 
 
 def by_assigner(df: DataFrame, schema: TableSchema) -> DataFrame:
-    """The rows of each assigner of dynamic buckets in one task: which bucket a key has is known there only."""
+    """Put the rows of each assigner of dynamic buckets in one task: only the assigner knows the bucket of a key."""
     limits = limits_of(TableOptions.parse(schema.options))
     if limits.assigner_count == 1:
         return df.repartition(1)
@@ -74,26 +74,26 @@ def by_assigner(df: DataFrame, schema: TableSchema) -> DataFrame:
 
 
 def bucket_column(df: DataFrame, schema: TableSchema) -> Column:
-    """The bucket of a row (int): by Spark alone, or else on Arrow batches by ``schema.placing.bucketing``."""
+    """Return a column with the bucket of each row (int), computed in the JVM if possible, else in Python."""
     native = native_bucket(df.schema, schema)
     return python_bucket(schema) if native is None else native
 
 
 def python_bucket(schema: TableSchema) -> Column:
-    """The bucket of a row of any key, computed in the Python process of the task."""
+    """Return a column with the bucket of each row, for any key type, computed in the Python process of the task."""
     names = [field.name for field in schema.bucket_key_fields]
 
     def bucket_of_keys(keys: pa.Array) -> pa.Array:
         columns = dict(zip(names, keys.flatten(), strict=True))
         return pa.array(bucket_of(_rows_of_keys(columns, schema, len(keys)), schema), pa.int32())
 
-    # Spark tells the kind of function by its annotations; its own stubs ask for a constant that it warns about.
+    # Spark infers the kind of function from its annotations; its stubs require a constant that it warns about.
     compute = arrow_udf(bucket_of_keys, "int")  # type: ignore[call-overload]
     return compute(sql.struct(*[quoted(name) for name in names]))
 
 
 def _rows_of_keys(columns: dict[str, pa.Array], schema: TableSchema, row_count: int) -> pa.RecordBatch:
-    """Rows of the table that hold only the bucket's key; the other columns are of no matter to it."""
+    """Return rows of the table with only the key columns filled; the other columns do not affect the bucket."""
     arrays = [
         columns[field.name].cast(field.type.arrow) if field.name in columns else pa.nulls(row_count, field.type.arrow)
         for field in schema.fields

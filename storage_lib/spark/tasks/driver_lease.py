@@ -1,4 +1,4 @@
-"""The driver's side of a lease: kept alive until its tasks beat for it, and left in order when a write is given up."""
+"""The driver's side of a lease: renew it during a write, and clean up when Spark aborts the write."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def keep_alive(table: DynamicTable, lease: Lease) -> None:
-    """Beat for ``lease`` from this process until it is over; returns at once.
+    """Renew ``lease`` from a daemon thread until it is released or replaced; returns at once.
 
-    Spark's planning process takes the lease and stays alive between micro-batches, but does not see the commit, which
-    happens in another process; so the thread watches the lease itself. It gives up after ``lease.wait-timeout``: a
-    lease whose write was forgotten must not stop other writers for ever.
+    Spark's planning process acquires the lease and stays alive between micro-batches, but the commit happens in another
+    process, so the thread checks the lease itself. It stops after ``lease.wait-timeout``, so that the lease of an
+    abandoned write does not block other writers forever.
     """
     leases = table.new_write().leases
     seconds = table.options.lease_timeout_ms / 1000 / 6
@@ -47,16 +47,16 @@ def give_up(
 ) -> None:
     """Undo a write that Spark aborts.
 
-    Without a None in ``messages`` every task had finished and a commit was at least begun: it undoes itself if it
-    fails, and if its outcome is unknown nothing may be deleted. Otherwise no commit was begun, and the finished tasks'
-    files go. Killed tasks may have left log transactions open, which would hold committed readers up, so the lease is
-    opened once more: taking over one's own lease ends them.
+    If no message is None, all tasks had finished and the commit was at least begun. A commit undoes itself if it fails,
+    and nothing may be deleted if its outcome is unknown, so nothing is done here. Otherwise no commit was begun, and
+    the files of finished tasks are deleted. Killed tasks may have left log transactions open, which would block
+    read-committed readers, so the lease is acquired once more: taking over one's own lease aborts them.
     """
     finished = [message for message in messages if message is not None]
     if messages and len(finished) == len(messages):
         return
     write_context = finished[0].write_context if finished else write_context
-    # Spark reports why the write failed; what can't be tidied now, the next opener of the table does.
+    # Spark reports why the write failed; the next writer of the table cleans up the rest.
     with suppress(StorageError):
         if _holds_lease(table, commit_user) and (write_context is None or write_context.writes_log):
             again = table.new_write().begin(commit_user=commit_user)

@@ -1,6 +1,6 @@
-"""Tables that this Python process has open, so that micro-batches reuse Kafka connections and parsed manifests.
+"""Cache of the tables open in this Python process, so that micro-batches reuse Kafka connections and parsed manifests.
 
-Spark keeps its Python processes between tasks and between micro-batches.
+Spark reuses its Python processes between tasks and between micro-batches.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _open: dict[TableKey, DynamicTable] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableKey:
-    """Which table, exactly: one that was dropped and made again, or altered, under the same address is another."""
+    """Identity of a table with its schema: a table recreated or altered under the same address has another key."""
 
     address: TableAddress
     uuid: str
@@ -33,28 +33,28 @@ class TableKey:
         return self.address.name
 
     def table(self) -> DynamicTable:
-        """The open table of this process; ``NotFoundError`` if it is not there any more."""
+        """Return this process's open table, opening it if necessary; ``NotFoundError`` if it no longer exists."""
         table = _open.get(self)
         if table is None:
-            # Under the very schema that the driver has: another may have come since.
+            # With the driver's schema: the table may have been altered since.
             table = _same_table(load_table_at(self.address), self.uuid).refresh(schema_id=self.schema_id)
             _remember(self, table)
         return table
 
     def refuse_if_gone(self) -> None:
-        """Look whether the table is still there, also if it is open: ``NotFoundError`` if not."""
+        """Raise ``NotFoundError`` if the table no longer exists, even if it is open in this process."""
         _same_table(load_table_at(self.address), self.uuid)
 
 
 def key_of(table: DynamicTable) -> TableKey:
-    """The key under which tasks find this table again."""
+    """Return the key by which tasks find this table."""
     return TableKey(address=table.address, uuid=table.uuid, schema_id=table.schema.id)
 
 
 def table_at(address: TableAddress, uuid: str | None = None) -> DynamicTable:
-    """The table as it is now: loaded again, or the open one if that is still the same.
+    """Return the current table at an address; the open one if its uuid and schema are still current.
 
-    Raises ``NotFoundError`` if ``uuid`` is given and another table has taken its place.
+    Raises ``NotFoundError`` if ``uuid`` is given and the table at this address has another uuid.
     """
     fresh = _same_table(load_table_at(address), uuid)
     key = key_of(fresh)

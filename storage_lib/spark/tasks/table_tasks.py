@@ -1,4 +1,4 @@
-"""What runs in Spark's tasks and in the Python processes of its driver, whatever kind of read or write it is for."""
+"""Write and commit steps shared by batch and stream writes, in Spark's tasks and in the driver's Python processes."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TaskMessage(WriterCommitMessage):
-    """The output of one task, with its table and order: Spark commits a stream in a process that knows neither.
+    """Output of one task, with the table and write context, which the committing process of a stream does not have.
 
-    ``refusal``: why it wrote nothing. Only the commit knows whether that matters: a micro-batch that comes again finds
-    its own rows in the table.
+    ``refusal`` is why the task's rows were refused; None if they were written. Only the commit can decide whether this
+    is an error: a replayed micro-batch finds its own rows in the table.
     """
 
     key: TableKey
@@ -44,11 +44,11 @@ class TaskMessage(WriterCommitMessage):
 def write_task(
     key: TableKey, write_context: WriteContext, batches: Iterable[pa.RecordBatch], *, adds_up: bool = False
 ) -> TaskMessage:
-    """Write the rows of one task. If it fails, or is interrupted, nothing of it stays behind.
+    """Write the rows of one task. Undoes all its writes if it fails or is interrupted.
 
-    ``adds_up``: they are rows that are added to an answer or taken from it (``WriteBuilder.answer_changes``).
+    ``adds_up``: the rows are additions to and removals from a query's result (``WriteBuilder.answer_changes``).
 
-    A task that Spark has given up may still run to its end; it notices that its lease is over and undoes itself.
+    A task that Spark has abandoned may still run to its end; it then finds its lease expired and undoes its writes.
     """
     spare_what_is_imported()
     table = key.table()
@@ -74,7 +74,7 @@ def write_task(
 
 
 def _in_order(batches: Iterable[pa.RecordBatch], table: DynamicTable) -> Iterable[pa.RecordBatch]:
-    """The rows by their positions and without them, if they have any."""
+    """Sort rows by ``_row_position`` and drop that column; rows without positions are returned unchanged."""
     left = iter(batches)
     first = next(left, None)
     if first is None:
@@ -85,7 +85,7 @@ def _in_order(batches: Iterable[pa.RecordBatch], table: DynamicTable) -> Iterabl
 
 
 def messages_of(messages: Sequence[WriterCommitMessage | None]) -> list[TaskMessage | None]:
-    """The messages of the tasks; Spark puts None in place of those that did not finish."""
+    """Return the messages of the tasks, with None for each task that did not finish."""
     return [message if isinstance(message, TaskMessage) else None for message in messages]
 
 
@@ -98,9 +98,10 @@ def commit_tasks(
     defers_tiering: bool = False,
     sources: Sequence[SourceRange] = (),
 ) -> Snapshot | None:
-    """Commit what all tasks wrote under one order; undone if it fails for sure.
+    """Commit the output of all tasks as one snapshot; return it, or None if ``WriteBuilder.commit`` returns none.
 
-    ``defers_tiering`` and ``sources`` as ``WriteBuilder.commit``.
+    Undoes the tasks' writes if their rows contradict each other. ``defers_tiering`` and ``sources`` as
+    ``WriteBuilder.commit``. Raises ``InvalidInputError`` for refused rows.
     """
     written = [message.written for message in finished]
     try:
@@ -114,7 +115,7 @@ def commit_tasks(
         write_context, written, commit_identifier, defers_tiering=defers_tiering, sources=sources
     )
     if snapshot is not None and write_context.overwrite is None:
-        # Compaction is another job's; only a bucket that it can't keep up with makes the writer wait.
+        # A separate job compacts; the writer compacts only buckets with too many files, as back pressure.
         table.maintenance.compact_written(snapshot, written, only_crowded=True)
     return snapshot
 
@@ -128,7 +129,7 @@ def _refuse_contradictions(
 
 
 def _refuse_shared_buckets(table: str, write_context: WriteContext, written: Sequence[TableCommitMessage]) -> None:
-    """An overwrite puts one sorted run into each bucket, so two tasks must not both have files of one."""
+    """Refuse an overwrite in which two tasks wrote files of the same bucket: each bucket gets one sorted run."""
     if write_context.overwrite is None:
         return
     seen: set[tuple[bytes, int]] = set()
