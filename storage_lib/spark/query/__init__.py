@@ -1,1 +1,1 @@
-"""Analysis of streaming queries: their effect on changes, and the normalization that their sink needs."""
+"""Analysis of streaming queries: how they transform changes, and which normalization their sink needs."""

@@ -1,4 +1,4 @@
-"""Facts about the rows that a streaming query makes of changes, found by one walk through its tree."""
+"""Facts about the rows that a streaming query derives from changes, collected in one walk through its tree."""
 
 from __future__ import annotations
 
@@ -27,16 +27,19 @@ _PRESERVED = {JoinKind.LEFT: "left", JoinKind.RIGHT: "right"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryFacts:
-    """All columns are numbers. Reasons are pieces of sentences, in the words of the query.
+    """Properties of a query's rows and columns. Columns are Spark's numbers; reasons are phrases for error messages.
 
-    ``streams`` are what it reads changes of. ``keys``: columns that are a column of the one stream's primary key.
-    ``of_key``: columns that follow from that key alone. ``of_tables``: columns that depend on other tables.
-    ``unstable``: columns that may be other ones when they are computed again. ``kinds``, ``positions``: columns that
-    are those of the stream; ``reads_kind``: columns that are made of the kind. ``drops``: why a row of the stream may
-    have no row here at one time and one at another; ``drops_by_tables`` and ``drops_at_chance`` if other tables or
-    chance decide that. ``multiplies``: why one row may become several. ``reorders``: why rows may change their order.
-    ``judges_kinds``: conditions look at the kind themselves. ``opaque``, ``combined``: what could not be looked into,
-    functions of the user's and results of several rows. ``unknown``: other work of Spark's that could not.
+    ``streams``: the tables whose changes the query reads. ``fixed``: the tables that it reads as a whole.
+
+    Columns: ``keys`` are columns of the single stream's primary key, ``of_key`` columns that depend only on that key,
+    ``of_tables`` columns that depend on other tables, ``unstable`` columns that may differ when computed again.
+    ``kinds`` and ``positions`` are copies of the stream's own, ``reads_kind`` columns computed from the kind.
+
+    Reasons: ``drops`` is why the changes of one row may pass the query at one time and not at another;
+    ``drops_by_tables`` and ``drops_at_chance`` if that depends on other tables or on randomness. ``multiplies`` is why
+    one row may become several, ``reorders`` why rows may change their order. ``judges_kinds``: a condition reads the
+    kind. Operations that cannot be analysed: ``opaque`` are user functions, ``combined`` results computed from several
+    rows, ``unknown`` other operations of Spark.
     """
 
     streams: tuple[StreamTable, ...] = ()
@@ -60,17 +63,17 @@ class QueryFacts:
 
     @property
     def stream(self) -> StreamTable | None:
-        """The one stream that the query reads; None if there is none, or several."""
+        """The only stream that the query reads; None if it reads no stream or several."""
         return self.streams[0] if len(self.streams) == 1 else None
 
     @property
     def unpinned(self) -> tuple[str, ...]:
-        """Names of the other tables whose rows may change while the query runs."""
+        """Names of the tables in ``fixed`` whose rows may change while the query runs."""
         return tuple(dict.fromkeys(each.name for each in self.fixed if not each.is_pinned))
 
 
 def facts_of(node: Node) -> QueryFacts:  # noqa: PLR0911  one return for each kind of node
-    """Facts about the rows of a tree."""
+    """Return the facts about the rows of a tree."""
     match node:
         case Stream():
             return _of_stream(node.table)
@@ -113,7 +116,7 @@ def _of_stream(table: StreamTable) -> QueryFacts:
 
 
 def _with_columns(child: QueryFacts, columns: Mapping[int, Value]) -> QueryFacts:
-    """The facts about the child's rows, with more columns."""
+    """Return the child's facts with additional columns."""
     keys, of_key, of_tables = dict(child.keys), set(child.of_key), set(child.of_tables)
     unstable, kinds, reads_kind = set(child.unstable), set(child.kinds), set(child.reads_kind)
     positions = set(child.positions)
@@ -150,7 +153,7 @@ def _with_columns(child: QueryFacts, columns: Mapping[int, Value]) -> QueryFacts
 
 
 def _joins_in(columns: Mapping[int, Value]) -> list[str]:
-    """Spark makes a join of a value with a query in it."""
+    """Return reasons for reordering by values with a sub-query, which Spark turns into joins."""
     return [f"the join that {value.text} becomes" for value in columns.values() if value.tables]
 
 
@@ -172,14 +175,14 @@ def _only(facts: QueryFacts, numbers: frozenset[int]) -> QueryFacts:
 
 
 def _filtered(child: QueryFacts, condition: Value, what: str) -> QueryFacts:
-    """Rows that meet a condition. Of a condition on the key alone a row's changes all go on, or none of them."""
+    """Return the facts after a filter. A condition on the key alone passes all changes of a row or none of them."""
     facts = replace(child, fixed=(*child.fixed, *condition.tables))
     at_chance = facts.drops_at_chance or not condition.is_stable or bool(condition.reads & child.unstable)
     if not child.streams:
         return replace(facts, drops_at_chance=at_chance)
     judges = bool(condition.reads & child.reads_kind)
     if condition.tables:
-        # Spark makes a join of a condition with a query in it.
+        # Spark turns a condition with a sub-query into a join.
         facts = replace(facts, reorders=(*facts.reorders, f"the join that {what} becomes"))
     is_fixed = condition.is_stable and not condition.tables and condition.reads <= child.of_key
     return replace(
@@ -225,7 +228,7 @@ def _joined(node: Join) -> QueryFacts:
 
 
 def _columns_of(node: Node) -> frozenset[int]:
-    """Numbers of the columns that come out of a tree, as far as they are known."""
+    """Return the numbers of a tree's output columns, as far as they are known."""
     match node:
         case Project() | Union():
             return frozenset(node.columns)

@@ -1,6 +1,6 @@
-"""A streaming query as a tree of plain values: what deciding about it needs to know of Spark's analysed plan.
+"""A streaming query as a tree of plain values: the parts of Spark's analysed plan that ``query_facts`` needs.
 
-Columns are identified by Spark's numbers, which stay the same from node to node while a column is passed on.
+Columns are identified by numbers, Spark's expression ids, which stay the same while a column passes from node to node.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import TypeAlias
 class StreamTable:
     """A stream that a query reads. ``columns`` are the numbers of its columns by name.
 
-    ``kind_column`` is the one that tells what each row means (None: rows are only ever added), ``position_column`` the
-    one that tells their order. ``normalize`` is what the read says (None: nothing); ``is_complete``: the changes come
-    with the rows before them whatever it says. ``is_whole``: no micro-batch holds a part of a commit, unless commits
-    can't be distinguished. ``moves_keys``: a key may go from one partition to another. ``is_foreign``: a table of
-    another connector, of which only the columns are known.
+    ``kind_column`` contains the row kinds (None: rows are only added), ``position_column`` the order of rows.
+    ``normalize`` is the setting of the read (None: not set); ``is_complete``: changes have their pre-images in any
+    case. ``is_whole``: no micro-batch contains a part of a commit, unless commits can't be distinguished.
+    ``moves_keys``: a key may move between partitions. ``is_foreign``: a stream of another connector, of which only the
+    columns are known.
     """
 
     name: str
@@ -37,7 +37,7 @@ class StreamTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedTable:
-    """A table that a query reads as a whole. ``is_pinned``: it is known to have the same rows in every micro-batch."""
+    """A table that a query reads as a whole. ``is_pinned``: it has the same rows in every micro-batch."""
 
     name: str
     is_pinned: bool = False
@@ -45,9 +45,10 @@ class FixedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
-    """An expression. ``same_as``: it is this column, at most in another type that tells as much.
+    """An expression. ``same_as``: it is this column, possibly cast without loss; None: it is computed.
 
-    ``is_stable``: of the same row it has the same value whenever it is computed. ``tables`` are those of sub-queries.
+    ``reads`` are the columns that it uses. ``is_stable``: it has the same value whenever it is computed for the same
+    row. ``tables`` are the tables of its sub-queries.
     """
 
     reads: frozenset[int] = frozenset()
@@ -59,14 +60,14 @@ class Value:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """A leaf: changes of one table."""
+    """Leaf: changes of one table."""
 
     table: StreamTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fixed:
-    """A leaf: rows that are there from the start, with these columns."""
+    """Leaf: rows of a table or other batch source, with these columns."""
 
     table: FixedTable
     columns: frozenset[int] = frozenset()
@@ -74,7 +75,7 @@ class Fixed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """Each row becomes one of these columns, by number."""
+    """Projection of each row to these columns, by number."""
 
     child: Node
     columns: Mapping[int, Value]
@@ -82,7 +83,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Rows that meet a condition go on."""
+    """Filter: passes the rows that meet a condition."""
 
     child: Node
     condition: Value
@@ -102,7 +103,7 @@ class JoinKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
-    """Two inputs side by side. The sides that a hint orders to be broadcast are said."""
+    """Join of two inputs. ``broadcasts_left`` and ``broadcasts_right``: a hint requests a broadcast of that side."""
 
     left: Node
     right: Node
@@ -114,7 +115,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Union:
-    """The rows of all inputs. ``columns``: for each number of the output those of the inputs, in their order."""
+    """Union of all inputs. ``columns``: output column -> the corresponding column of each input, in input order."""
 
     children: tuple[Node, ...]
     columns: Mapping[int, tuple[int, ...]]
@@ -122,7 +123,7 @@ class Union:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shuffle:
-    """The same rows, spread otherwise over the tasks."""
+    """Redistribution of the same rows over the tasks."""
 
     child: Node
     what: str
@@ -130,7 +131,7 @@ class Shuffle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expand:
-    """Each row becomes any number of rows, which have these columns in addition to its own."""
+    """Expansion of each row into any number of rows with additional columns. ``may_drop``: the number may be zero."""
 
     child: Node
     columns: Mapping[int, Value]
@@ -139,10 +140,10 @@ class Expand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opaque:
-    """An operation that only Spark understands: a user's function over whole batches, or results of several rows.
+    """An operation that is not analysed, such as a user function over whole batches or an aggregation.
 
-    ``combines``: its rows are computed from several each, so they are not changes of its input. ``is_function``: the
-    user's own code sees the kinds of the rows, and decides how to use them.
+    ``combines``: each output row is computed from several input rows, so it is not a change of the input.
+    ``is_function``: user code, which sees the row kinds and decides how to use them.
     """
 
     children: tuple[Node, ...]

@@ -1,4 +1,4 @@
-"""Spark's analysed plan -> ``query_tree``: what Spark itself has found out of names, types and sub-queries."""
+"""Convert Spark's analysed plan, in which names, types and sub-queries are resolved, to a ``query_tree``."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _SHUFFLES = {
     "RebalancePartitions": "a rebalancing of partitions",
 }
 _FUNCTIONS = ("Map", "PythonMap", "Deserialize", "Serialize", "TypedFilter", "AppendColumns", "ScriptTransformation")
-"""How the names of nodes begin that run code of the user's on rows as they are."""
+"""Prefixes of the names of plan nodes that run user code on single rows or batches."""
 _SUBQUERIES = frozenset({"ScalarSubquery", "ListQuery", "Exists", "LateralSubquery"})
 _WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
 _OF_THE_CLOCK = re.compile(
@@ -59,12 +59,12 @@ _TEXT_MAX = 80
 
 
 def tree_of(df: DataFrame) -> Node:
-    """The data frame's query as a tree."""
-    return _Reader(df).node(df._jdf.queryExecution().analyzed())  # noqa: SLF001  pyspark has no other door to it
+    """Return the data frame's query as a tree."""
+    return _Reader(df).node(df._jdf.queryExecution().analyzed())  # noqa: SLF001  pyspark offers no other way
 
 
 def column_numbers(df: DataFrame) -> dict[str, int]:
-    """The numbers of the data frame's columns, by name."""
+    """Return the numbers of the data frame's columns, by name."""
     plan: Any = df._jdf.queryExecution().analyzed()  # noqa: SLF001
     return dict(_columns(plan))
 
@@ -105,7 +105,7 @@ class _Reader:
         return Expand(child=self.node(plan.child()), columns=made, may_drop=not plan.outer())
 
     def _expand(self, plan: Any) -> Node:
-        """Each row becomes as many as there are projections."""
+        """Convert Spark's Expand node, which emits one row per projection for each input row."""
         projections = [[self._value(each) for each in _each(of)] for of in _each(plan.projections())]
         made = {
             number: values[0] if len(set(values)) == 1 else _either(values)
@@ -131,7 +131,7 @@ class _Reader:
         own, below = _columns(plan), _columns(child)
         if own == below:
             return inner
-        # A view, or an alias, may give its columns numbers of their own.
+        # A view or an alias may assign new numbers to its columns.
         columns = {
             number: Value(reads=frozenset([other]), same_as=other)
             for (_, number), (_, other) in zip(own, below, strict=True)
@@ -209,7 +209,7 @@ class _Reader:
         )
 
     def _tables_inside(self, expression: Any) -> Iterator[FixedTable]:
-        """The tables that the queries in an expression read."""
+        """Yield the tables that the sub-queries of an expression read."""
         if expression.getClass().getSimpleName() in _SUBQUERIES:
             yield from _fixed_in(self.node(expression.plan()))
         for child in _each(expression.children()):
@@ -217,7 +217,7 @@ class _Reader:
 
 
 def _either(values: tuple[Value, ...]) -> Value:
-    """A column that is one of these values."""
+    """Return a value that stands for any one of these values."""
     return Value(
         reads=frozenset().union(*(each.reads for each in values)),
         is_stable=all(each.is_stable for each in values),
@@ -264,7 +264,7 @@ def _reads(expression: Any) -> frozenset[int]:
 
 
 def _same_as(expression: Any) -> int | None:
-    """The column that this is under another name, or in a type that loses nothing."""
+    """Return the column of which this expression is an alias or a lossless cast; None if it is neither."""
     name = expression.getClass().getSimpleName()
     if name == "AttributeReference":
         return int(expression.exprId().id())
@@ -324,7 +324,7 @@ def _our_stream(options: Mapping[str, str], columns: Mapping[str, int]) -> Strea
 
 
 def _own_normalize(table: DynamicTable) -> str | None:
-    """What the table's option asks for; ``none`` is not a demand: a stream is read otherwise where it has to be."""
+    """Return the table's option, or None for ``none``, which does not prevent normalization where it is needed."""
     own = table.options.scan_normalize
     return None if own is ScanNormalize.NONE else str(own)
 

@@ -1,11 +1,11 @@
-"""How a streaming write keeps its table equal to the query's answer, decided by the facts about the query.
+"""Decides how a streaming write keeps its table equal to the query's result, from the facts about the query.
 
-    rows before      where a change may take away or move a row of the table, it has to come with the row before it
-    order            where Spark may reorder rows, they carry their position, by which the write sorts them again
-    fixed tables     where the row before is made again, it has to be made of the same rows of other tables
+    pre-images       if a change may delete or move a row of the table, it needs the pre-image of the source row
+    order            if Spark may reorder rows, they carry their position, by which the write sorts them
+    fixed tables     if a pre-image is computed again, it must be computed from the same rows of other tables
 
-A table whose key holds the source's gets all this right: then whatever is said of one of its rows comes of one row of
-the source, in order. With another key its rows are not applied in order but added up (``answer_rows``).
+This is sufficient if the table's key contains the source's key: all changes of one of its rows then come from one
+source row, in order. With another key, changes are not applied in order but summed per row (``answer_rows``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NONE, LOOKUP, STATE = "none", "lookup", "state"
 class SinkKind(StrEnum):
     """How a table combines the rows of a key: see ``WriteMode`` and ``MergeEngine``.
 
-    ``AGGREGATES``: each row is added to, or taken out of, what is stored. ``MERGES``: any other engine or order.
+    ``AGGREGATES``: each row is added to, or retracted from, the stored row. ``MERGES``: any other engine or order.
     """
 
     NEWEST_WINS = "newest-wins"
@@ -39,11 +39,10 @@ _KEEPS_ONE_ROW = (SinkKind.NEWEST_WINS, SinkKind.AGGREGATES, SinkKind.MERGES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkTable:
-    """The table that is written. ``takes_rows_before``: its log wants them from the input, with every change.
+    """The target table. ``takes_rows_before``: its log takes the pre-image of every change from the input.
 
-    ``looks_up``: a write can look at the rows that are stored, for the files are not behind the log.
-
-    ``columns`` gives the number of each column that the query fills, by the table's name for it.
+    ``looks_up``: a write can look up the stored rows, because the files are not behind the log. ``columns``: number of
+    each column that the query writes, by name.
     """
 
     name: str
@@ -57,10 +56,11 @@ class SinkTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamPlan:
-    """The decision, with reasons in words. ``normalize`` None: as the read says, for nothing follows from it.
+    """The decision, with reasons as text. ``normalize`` None: the setting of the read applies.
 
-    ``adds_up``: rows of one key come from several rows of the source, and are added up (``answer_rows``).
-    ``carries_position``: rows may come in another order; ``needs_position``: the table would then hold other rows.
+    ``adds_up``: rows of one key come from several source rows and are summed (``answer_rows``). ``carries_position``:
+    rows carry their position because they may arrive out of order; ``needs_position``: without it the table would be
+    wrong. ``pins``: other tables must be read at fixed snapshots.
     """
 
     normalize: str | None = None
@@ -75,7 +75,7 @@ class StreamPlan:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The decisions of the plan that a user should know, as clauses."""
+        """The decisions of the plan that are shown to the user, as clauses."""
         said = []
         if self.normalize_reason:
             said.append(f"scan.normalize={self.normalize} ({self.normalize_reason})")
@@ -88,13 +88,13 @@ class StreamPlan:
         return tuple(said)
 
     def __str__(self) -> str:
-        """The sentences as one line; empty if there is nothing to say."""
+        """Return the sentences as one line; empty if there are none."""
         return "; ".join(self.sentences)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Need:
-    """Why changes need the rows before them, why other tables must stay the same, why chance must not decide."""
+    """Reasons why changes need pre-images, other tables must not change, and values must not be random."""
 
     rows_before: tuple[str, ...] = ()
     fixed_tables: str = ""
@@ -103,9 +103,9 @@ class _Need:
 
 
 def plan_of(facts: QueryFacts, sink: SinkTable, *, carries_kind: bool) -> StreamPlan:
-    """Decide. ``carries_kind``: the kind will be put behind the query's columns, unless it is among them.
+    """Plan a write. ``carries_kind``: the row kind will be appended to the query's columns unless it is among them.
 
-    Raises ``InvalidInputError``, with the remedy, for a query whose answer the table could not be kept to.
+    Raises ``InvalidInputError``, with the remedy, if the table could not be kept equal to the query's result.
     """
     kind = sink.columns.get(sink.kind_column)
     _refuse_unknown_results(facts, sink)
@@ -147,9 +147,10 @@ def _need_of(facts: QueryFacts, sink: SinkTable) -> _Need:
 
 
 def _need_of_appends(facts: QueryFacts, sink: SinkTable) -> _Need:
-    """A table that refuses every change: where the query drops the new row, the old one still has to arrive.
+    """Return the needs of an append-only table, which refuses updates and deletions.
 
-    And an upsert of a stored key may be called an insertion, which only a look at the row before it can tell.
+    Pre-images are needed because an update whose new row the query drops must still be refused, and because an upsert
+    of a stored key may have the kind of an insertion.
     """
     return _Need(
         rows_before=(
@@ -161,14 +162,14 @@ def _need_of_appends(facts: QueryFacts, sink: SinkTable) -> _Need:
 
 
 def _need_of_counts(facts: QueryFacts, sink: SinkTable) -> _Need:
-    """A table without a key: every row counts, so what was is to be taken away exactly."""
+    """Return the needs of a table without a key, which counts rows, so that a pre-image must be retracted exactly."""
     return _need_of_whole_rows(
         facts, sink, f"table {sink.name} has no primary key, so a changed row has to be taken away as it was"
     )
 
 
 def _need_of_aggregates(facts: QueryFacts, sink: SinkTable) -> _Need:
-    """A table that adds each row to what is stored: an update without the row before it would be added once more."""
+    """Return the needs of an aggregating table: an update without its pre-image would be counted twice."""
     return _need_of_whole_rows(
         facts, sink, f"table {sink.name} aggregates rows, so the row before a change has to be taken out of it"
     )
@@ -213,7 +214,7 @@ def _need_of_key(facts: QueryFacts, sink: SinkTable) -> _Need:
 
 
 def _need_of_log(facts: QueryFacts, sink: SinkTable, reasons: Sequence[str]) -> _Need:
-    """A log that takes the rows before changes from the input: of an update it wants both halves, or neither."""
+    """Return the needs of a log that takes pre-images from the input and needs both rows of an update, or neither."""
     why = f"the log of {sink.name} takes the rows before changes from the input (write.produce-update-before=input)"
     broken = [*reasons, *(f"{what} may make several rows of one" for what in facts.multiplies)]
     if not broken:
@@ -248,12 +249,12 @@ def _normalized(facts: QueryFacts, sink: SinkTable, need: _Need) -> StreamPlan:
 
 
 def _complete(table: StreamTable) -> str:
-    """An eventual table's files are behind its log, so the stream keeps the rows itself."""
+    """Return the mode that adds pre-images: ``state`` if the files are behind the log, else ``lookup``."""
     return STATE if table.is_eventual else LOOKUP
 
 
 def _with_order(facts: QueryFacts, sink: SinkTable, plan: StreamPlan, *, is_ordered: bool) -> StreamPlan:
-    """``is_ordered``: the order of the rows matters to the table."""
+    """Return the plan with row positions if it needs them. ``is_ordered``: the table depends on the order of rows."""
     reasons = list(dict.fromkeys(facts.reorders))
     needs = bool(reasons) and sink.kind is not SinkKind.COUNTS
     is_added = all(each.kind_column is None for each in facts.streams)
@@ -284,7 +285,7 @@ def _loses_kinds(facts: QueryFacts, sink: SinkTable) -> InvalidInputError:
 
 
 def _refuse_unknown_results(facts: QueryFacts, sink: SinkTable) -> None:
-    """Of rows made of several changes none has a kind that would be theirs, and other work may do anything to them."""
+    """Refuse rows computed from several changes, whose kind is undefined, and operations that cannot be analysed."""
     if all(each.kind_column is None for each in facts.streams):
         return
     if facts.combined and sink.columns.get(sink.kind_column) in facts.kinds:
@@ -304,7 +305,7 @@ def _refuse_unknown_results(facts: QueryFacts, sink: SinkTable) -> None:
 
 
 def _need_of_other_key(facts: QueryFacts, sink: SinkTable) -> _Need:
-    """A table with a key that does not hold the source's: one of its rows may come from several rows there."""
+    """Return the needs of a key that does not contain the source's: one row may come from several source rows."""
     stream = facts.stream
     keys = ", ".join(sink.primary_keys)
     if stream is None:
@@ -320,7 +321,7 @@ def _need_of_other_key(facts: QueryFacts, sink: SinkTable) -> _Need:
 
 
 def _looking_up(sink: SinkTable, why: str) -> str:
-    """``why``, or ``InvalidInputError`` where rows could not be added up."""
+    """Return ``why``; raise ``InvalidInputError`` if rows can't be summed because stored rows can't be looked up."""
     if sink.looks_up:
         return why
     message = (

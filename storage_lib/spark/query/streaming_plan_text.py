@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 def streaming_plan_text(df: DataFrame, mode: str = "simple") -> str:
     """Return what EXPLAIN shows for the streaming query ``df``; ``mode``: simple, extended, codegen, cost, formatted.
 
-    Spark's EXPLAIN statement cannot do it: it plans a parsed query, which is not yet known to be a stream, as a batch,
-    and fails. The projection makes Spark begin with the analysed query.
+    Spark's EXPLAIN statement fails here: it plans the parsed query, which is not yet known to be a stream, as a batch.
+    The projection makes Spark start from the analysed query.
     """
     jvm: Any = df.sparkSession.sparkContext._jvm  # noqa: SLF001  Spark offers no other way
     explain_mode = jvm.org.apache.spark.sql.execution.ExplainMode.fromString(mode)

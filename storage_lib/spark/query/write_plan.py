@@ -1,4 +1,4 @@
-"""The plan of one streaming write: what ``stream_plan`` decides of a data frame and a table."""
+"""The plan of one streaming write: applies ``stream_plan`` to a data frame and a table."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 def plan_of_write(
     df: DataFrame, table: DynamicTable, *, carries_kind: bool = False, change_tracking: bool | None = None
 ) -> tuple[StreamPlan, QueryFacts]:
-    """What writing the stream ``df`` into ``table`` takes, and the facts behind it. Raises as ``plan_of``."""
+    """Return the plan for writing the stream ``df`` into ``table``, and its facts. Raises as ``plan_of``."""
     facts = facts_of(tree_of(df))
     sink = sink_of(table, df, change_tracking=change_tracking)
     return plan_of(facts, sink, carries_kind=carries_kind), facts
 
 
 def sink_of(table: DynamicTable, df: DataFrame, *, change_tracking: bool | None) -> SinkTable:
-    """A table as the target of a data frame with its columns."""
+    """Return the table as the target of a data frame."""
     options, schema = table.options, table.schema
     tracked = table.log is not None and (options.change_tracking if change_tracking is None else change_tracking)
     mode = options.effective_changelog_mode(has_primary_key=bool(schema.primary_keys))
@@ -57,7 +57,7 @@ def sink_of(table: DynamicTable, df: DataFrame, *, change_tracking: bool | None)
 
 
 def _aggregates(options: TableOptions) -> bool:
-    """Whether a stored row is made of all rows of its key, by functions such as ``sum``."""
+    """Return whether a stored row is computed from all rows of its key, by functions such as ``sum``."""
     if options.merge_engine is MergeEngine.PARTIAL_UPDATE:
         fields = FieldOptions.parse(options.others)
         return bool(fields.sequence_groups) and bool(fields.functions or fields.default_function)
@@ -67,10 +67,10 @@ def _aggregates(options: TableOptions) -> bool:
 def prepared(
     df: DataFrame, table: DynamicTable, *, position_column: str | None, change_tracking: bool | None
 ) -> tuple[DataFrame, StreamPlan]:
-    """``df`` with the rows' positions if the write needs them, and without them if not; and the plan of the write.
+    """Return ``df``, with row positions only if the write uses them, and the plan of the write.
 
-    Raises ``InvalidInputError`` with the remedy if it is not what the write needs: without positions, without the rows
-    before changes, or with other tables that may change.
+    Raises ``InvalidInputError`` with the remedy if ``df`` lacks something that the write needs: row positions,
+    pre-images, whole commits, or other tables pinned to a snapshot.
     """
     if position_column is not None:
         df = _renamed(df, table, position_column)
