@@ -1,4 +1,4 @@
-"""Counts on the driver what a Spark job has done: each task adds to an accumulator when it succeeds."""
+"""Progress of a Spark job on the driver: each task adds to an accumulator when it succeeds."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pyspark.accumulators import AccumulatorParam
 class CountedBuckets(AccumulatorParam[int]):
     """Calls ``advance`` with the number of buckets of each task that has succeeded, in a thread of pyspark.
 
-    An exception of ``advance`` would end that thread, and no job of the session would get on. It is kept for
-    ``check``, and ``advance`` is not called again. Call ``stop`` when the job has ended. Pickled for a task, this
-    only adds.
+    An exception of ``advance`` would end that thread and block all jobs of the session. It is stored for ``check``
+    instead, and ``advance`` is not called again. Call ``stop`` when the job has ended. A copy pickled for a task only
+    adds.
     """
 
     def __init__(self, advance: Callable[[int], None] | None = None) -> None:
@@ -23,7 +23,7 @@ class CountedBuckets(AccumulatorParam[int]):
         return type(self), ()
 
     def zero(self, value: int) -> int:  # noqa: ARG002  as pyspark calls it
-        """Nothing is done yet."""
+        """Return the initial count."""
         return 0
 
     def addInPlace(self, value1: int, value2: int) -> int:  # noqa: N802  pyspark's name
@@ -36,10 +36,10 @@ class CountedBuckets(AccumulatorParam[int]):
         return value1 + value2
 
     def stop(self) -> None:
-        """Forget ``advance``: tasks of a job that failed may still run, and pyspark keeps every accumulator."""
+        """Drop ``advance``: tasks of a failed job may still run, and pyspark never releases an accumulator."""
         self._advance = None
 
     def check(self) -> None:
-        """Raise what ``advance`` raised."""
+        """Raise the exception of ``advance``, if any."""
         if self._error is not None:
             raise self._error

@@ -1,4 +1,4 @@
-"""Compaction of a large table as a Spark job, a bucket at a time; committed as one snapshot, or not at all."""
+"""Compaction of a large table as a Spark job over its buckets, committed as one snapshot."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def compact(
         return None
     key = key_of(table)
     share_count = len(plan) if tasks_max is None else min(len(plan), tasks_max)
-    # The largest first, dealt out in turn: shares of about the same weight.
+    # Deal the tasks out from the largest to the smallest, so that the shares have about the same size.
     tasks = sorted(plan, key=lambda task: -sum(file.file_size for file in task.unit.files))
     shares = [tasks[start::share_count] for start in range(share_count)]
     spark_shows_bar = spark.sparkContext.getConf().get("spark.ui.showConsoleProgress") == "true"
@@ -85,7 +85,7 @@ def compact(
 def _run_job(
     spark: SparkSession, key: TableKey, shares: Sequence[Sequence[CompactionTask]], counted: CountedBuckets
 ) -> list[CommitMessage | InvalidInputError]:
-    """One Spark task for each share."""
+    """Run one Spark task for each share; return the results of all buckets."""
     count = spark.sparkContext.accumulator(0, counted)
     try:
         with storage_errors_of_spark(), scheduler_pool(spark, MAINTENANCE_POOL):
@@ -98,7 +98,7 @@ def _run_job(
 def _run(
     key: TableKey, share: Sequence[CompactionTask], count: Accumulator[int]
 ) -> list[CommitMessage | InvalidInputError]:
-    """In a Spark task. Values that can't be merged keep their own bucket from being compacted, no other."""
+    """Compact one share of the buckets, in a Spark task. Values that can't be merged fail only their own bucket."""
     results: list[CommitMessage | InvalidInputError] = []
     for task in share:
         try:
@@ -113,9 +113,9 @@ def _run(
 
 
 def compact_if_due(spark: SparkSession, table: DynamicTable) -> Snapshot | None:
-    """What the table's strategy picks, on half of the cores; None also where another commit was faster.
+    """Compact the runs that the table's strategy picks, on half of the cores; None also if another commit was faster.
 
-    The other half is for writers: Spark cannot take a core back from a task that has started.
+    The other half is left to writers, because Spark cannot preempt a task that has started.
     """
     try:
         return compact(spark, table, full=False, tasks_max=max(1, spark.sparkContext.defaultParallelism // 2))
@@ -124,7 +124,7 @@ def compact_if_due(spark: SparkSession, table: DynamicTable) -> Snapshot | None:
 
 
 def compact_after_write(spark: SparkSession, table: DynamicTable) -> None:
-    """``compact_if_due`` after a write, which a failure does not affect: it is a warning."""
+    """Run ``compact_if_due`` after a write; a failure becomes a ``RuntimeWarning``, because the rows are committed."""
     try:
         compact_if_due(spark, table)
     except Exception as error:  # noqa: BLE001  of whatever kind, it must not look as if the rows were not written

@@ -17,10 +17,11 @@ _PAUSES_MAX = 16
 
 
 class StreamCompaction(BesideStream):
-    """Compacts what the table's strategy picks, every ``interval_seconds``, as snapshots of its own.
+    """Background thread that compacts the table every ``interval_seconds``, in separate snapshots.
 
-    A lost race is dropped quietly: the next round looks again. Any other error stands in ``error`` until a round ends
-    well, and each one in a row doubles the pause, up to sixteen times: the stream itself must go on.
+    The table's strategy picks the runs. A lost race with another commit is ignored, because the next round tries again.
+    Any other error stays in ``error`` until a round succeeds and does not stop the stream; each consecutive error
+    doubles the pause, up to 16 intervals.
     """
 
     def __init__(self, spark: SparkSession, table: DynamicTable, *, interval_seconds: float) -> None:
@@ -29,7 +30,7 @@ class StreamCompaction(BesideStream):
         self._table = table
 
     def stop(self, timeout_seconds: float = 30.0) -> None:
-        """Ask the thread to end after the compaction it is in, and wait for that."""
+        """Ask the thread to end after its current compaction, and wait for it."""
         super().stop(timeout_seconds)
 
     def _run(self, until: Callable[[], bool]) -> None:

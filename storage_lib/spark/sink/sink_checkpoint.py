@@ -1,10 +1,10 @@
-"""Where a sink's query keeps its checkpoint: in one directory until the table no longer agrees with it, then the next.
+"""Chooses the checkpoint directory of a sink's query: a new one if the table no longer agrees with the last one.
 
-<location>       the first one
-<location>-2     the one after the table was rolled back, recreated, or given the source's rows by an ingest
+<location>       the first checkpoint
+<location>-2     the next one, after the table was rolled back, recreated, or an ingest has written the source's rows
 
-A checkpoint says up to where the source was read, and so does the newest snapshot of the table. Where they differ, the
-table is right: the sink's source begins where that ends, which takes a query without a past.
+Both the checkpoint and the newest snapshot of the table record up to where the source was read. If they differ, the
+table is right: the sink reads the source from the table's offsets, which requires a query with a new checkpoint.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def checkpoint_to_go_on_from(location: str, table: DynamicTable, *, tells_sources: bool) -> str:
-    """The newest checkpoint at ``location``, or a new one next to it if the table no longer agrees with that.
+    """Return the newest checkpoint at ``location``, or a new one next to it if the table no longer agrees with it.
 
-    ``tells_sources``: the query's commits tell how far it has read. On a storage that only Spark reaches there is
-    nothing to compare: ``location`` itself.
+    ``tells_sources``: the query's commits record its source offsets. Returns ``location`` if only Spark can access its
+    storage, because the offsets can't be compared.
     """
     past = CheckpointSources.of(location, table.address.options)
     if past is None:

@@ -1,4 +1,4 @@
-"""The sign of life of a streaming sink: one small JSON file, replaced atomically. Imports no pyspark."""
+"""The heartbeat of a streaming sink: one small JSON file, replaced atomically. Does not import pyspark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SinkState(StrEnum):
-    """Where a sink stands; the last two are final."""
+    """State of a sink; the last two are final."""
 
     STARTING = "STARTING"
     RUNNING = "RUNNING"
@@ -54,12 +54,12 @@ class SinkHeartbeat:
     tiering_error: str | None = None
 
     def to_json(self) -> str:
-        """One JSON object."""
+        """Return the heartbeat as one JSON object."""
         return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> SinkHeartbeat:
-        """Read what ``to_json`` wrote, or a later release did; ``CorruptFileError`` for anything else."""
+        """Parse the result of ``to_json``, also of a later release; ``CorruptFileError`` for anything else."""
         try:
             value = json.loads(text)
             known = {field.name for field in fields(cls)}
@@ -72,7 +72,7 @@ class SinkHeartbeat:
 
 
 def read_heartbeat(file_io: FileIO, path: str) -> SinkHeartbeat | None:
-    """The newest heartbeat at ``path``; None if the sink has not written any."""
+    """Return the heartbeat at ``path``; None if the sink has not written any."""
     try:
         return SinkHeartbeat.from_json(file_io.read_bytes(path).decode())
     except NotFoundError:

@@ -1,4 +1,4 @@
-"""The specification of a streaming sink: one JSON file, written by its launcher. Imports no pyspark."""
+"""The specification of a streaming sink: one JSON file, written by its launcher. Does not import pyspark."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _OF_A_CONNECTION = re.compile(r"bootstrap|security|sasl|ssl|url|proxy", re.IGNOR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkSource:
-    """Where the rows come from.
+    """Source of the rows.
 
-    ``kind`` is ``debezium_json`` (a foreign CDC topic; ``name`` is the topic) or ``dynamic_table`` (``name`` is
-    ``db.table`` of the sink's warehouse unless ``options`` say otherwise). ``schema`` is Spark DDL (``id BIGINT, ...``)
-    of a topic's columns, None for those of the table that is written. ``options`` are the source's own.
+    ``kind`` is ``debezium_json`` (an external CDC topic; ``name`` is the topic) or ``dynamic_table`` (``name`` is
+    ``db.table`` in the sink's warehouse). ``schema`` is Spark DDL (``id BIGINT, ...``) of a topic's columns; None: the
+    columns of the target table. ``options`` are read options of the source.
     """
 
     kind: str
@@ -44,10 +44,11 @@ class SinkSource:
 class SinkSpec:
     """One streaming query from ``source`` into ``table``.
 
-    ``catalog_options`` are those of ``open_catalog``; what must not lie on disk is in ``secret_options``, which map
-    an option to the environment variable that holds its value. ``select`` are Spark SQL expressions over the source's
-    columns (empty: all as they are). ``trigger_seconds`` 0 runs batch after batch. ``stop_path``: the sink stops when a
-    file of this name appears. ``available_now``: stop when all that is there now has been written.
+    ``catalog_options`` are those of ``open_catalog``; options that must not be stored on disk are in
+    ``secret_options``, which map an option to the environment variable with its value. ``select`` are Spark SQL
+    expressions over the source's columns (empty: all columns). With ``trigger_seconds`` 0, micro-batches run without a
+    pause. ``stop_path``: the sink stops when this file exists (None: only by signal). ``available_now``: the sink stops
+    after the data that exists at its start.
     """
 
     warehouse: str
@@ -69,7 +70,7 @@ class SinkSpec:
     query_name: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what could only fail later, in another process."""
+        """Refuse values that would otherwise fail later, in another process."""
         if self.source.kind not in SOURCE_KINDS:
             message = f"unknown source kind {self.source.kind!r}; use one of {', '.join(SOURCE_KINDS)}"
             raise InvalidInputError(message)
@@ -93,12 +94,12 @@ class SinkSpec:
         refuse_other_servers(self.source.options, self.secret_options)
 
     def to_json(self) -> str:
-        """One JSON object with sorted keys."""
+        """Return the specification as one JSON object with sorted keys."""
         return json.dumps(asdict(self), sort_keys=True, indent=2)
 
     @classmethod
     def from_json(cls, text: str) -> SinkSpec:
-        """Read what ``to_json`` wrote; ``InvalidInputError`` for unknown keys and missing ones."""
+        """Parse the result of ``to_json``; ``InvalidInputError`` for unknown or missing keys."""
         try:
             value = json.loads(text)
             if not isinstance(value, dict):
@@ -112,7 +113,10 @@ class SinkSpec:
             raise InvalidInputError(message) from error
 
     def resolved_catalog_options(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """The catalog's options with the secrets taken from ``environment`` (of the process)."""
+        """Return the catalog's options, with the secrets read from ``environment``, the process's variables.
+
+        Raises ``InvalidInputError`` naming a variable that is not set.
+        """
         options = dict(self.catalog_options)
         for option, variable in self.secret_options.items():
             if variable not in environment:
@@ -123,9 +127,9 @@ class SinkSpec:
 
 
 def refuse_other_servers(options: Mapping[str, str], secret_keys: Collection[str]) -> None:
-    """Refuse options of a source or a table that would send the connection's credentials elsewhere, or in another way.
+    """Refuse options of a source or table that would send the connection's credentials to other servers.
 
-    ``secret_keys`` are the connection's options that are secret; ``InvalidInputError`` names the option.
+    ``secret_keys`` are the secret options of the connection. Raises ``InvalidInputError`` naming the option.
     """
     if not any(_OF_SERVERS.search(key) for key in secret_keys):
         return
