@@ -1,4 +1,4 @@
-"""Spark on a local master listens on loopback: its driver, its block manager and, where it is switched on, its UI."""
+"""Settings that make Spark on a local master listen on loopback only: driver, block manager and, if enabled, the UI."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ LOOPBACK = "127.0.0.1"
 _LOCAL = re.compile(r"local(\[.*\])?")
 _MASTER = "spark.master"
 _UI = "spark.ui.enabled"
-# The UI's address is not a setting: Spark takes it from the environment in which its JVM was started.
+# The UI's address is not a setting: Spark reads it from the environment of its JVM.
 _ADDRESS_VARIABLE = "SPARK_LOCAL_IP"
 
 
 def loopback_settings(master: str | None, settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings by which a session with these ``settings`` listens on loopback; none for a cluster's master.
+    """Return the settings that make a session listen on loopback; empty if the master is a cluster.
 
-    ``InvalidInputError`` if the UI is switched on in a JVM that would offer it on every interface.
+    Raises ``InvalidInputError`` if ``settings`` enable the UI in a running JVM that would serve it on every interface.
     """
     if _LOCAL.fullmatch(master or settings.get(_MASTER) or _configured_master(settings)) is None:
         return {}
@@ -32,7 +32,7 @@ def loopback_settings(master: str | None, settings: Mapping[str, str]) -> dict[s
 
 
 def _configured_master(settings: Mapping[str, str]) -> str:
-    """What spark-defaults.conf or spark-submit says. Only Spark's JVM knows, which is started by this."""
+    """Return the master from spark-defaults.conf or spark-submit. Starts Spark's JVM, which alone knows it."""
     running = SparkContext._active_spark_context  # noqa: SLF001  pyspark offers no other way
     if running is not None:
         return str(running.master)

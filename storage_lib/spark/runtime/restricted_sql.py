@@ -1,8 +1,8 @@
-"""SQL that somebody else wrote, such as the text of a form: it may read tables, and reach nothing else.
+"""Restrictions for untrusted SQL, such as the text of a web form: it may only read tables.
 
-Spark's SQL can call any static method of Java, run programs (``TRANSFORM ... USING``), read files by their path, and
-put the environment of the driver, where secrets are, into the text of a query (``${env:NAME}``). A session is
-restricted before the text is parsed, and what Spark has made of the text is checked before it runs.
+Spark's SQL can call any static Java method, run programs (``TRANSFORM ... USING``), read files by path, and insert
+environment variables of the driver, which may be secrets, into the text of a query (``${env:NAME}``). A session is
+restricted before the text is parsed, and the resulting plan is checked before it runs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SETTINGS = {
     "spark.sql.variable.substitute": "false",  # ${env:NAME}
 }
 _PLANS = "org.apache.spark.sql.catalyst.plans.logical"
-# What runs programs, and what does something rather than answer.
+# Plan nodes that run programs or have side effects.
 _REFUSED = (
     f"{_PLANS}.ScriptTransformation",
     f"{_PLANS}.Command",
@@ -32,9 +32,10 @@ _REFUSED = (
 
 
 def restrict_sql(spark: SparkSession) -> None:
-    """Let a session, and those cloned from it, call no Java, read no file by its path and insert no variable.
+    """Disable Java calls, reads of files by path and variable substitution in a session and its clones.
 
-    Raises ``InvalidInputError`` if this Spark does so all the same. Check each query as well: ``refuse_commands``.
+    Raises ``InvalidInputError`` if this version of Spark keeps the Java functions. Check each query as well:
+    ``refuse_commands``.
     """
     for key, value in _SETTINGS.items():
         spark.conf.set(key, value)
@@ -51,9 +52,9 @@ def restrict_sql(spark: SparkSession) -> None:
 
 
 def refuse_statement(spark: SparkSession, text: str) -> None:
-    """Refuse a text that is more than a query, before Spark executes it, or that runs a program.
+    """Refuse a statement that is not a query or that runs a program, before Spark executes it.
 
-    Raises ``InvalidInputError``, and Spark's ``ParseException`` for a text that it cannot read.
+    Raises ``InvalidInputError``, or Spark's ``ParseException`` for invalid syntax.
     """
     _refuse(spark, spark._jsparkSession.sessionState().sqlParser().parsePlan(text))  # noqa: SLF001  no other way
 
@@ -80,7 +81,7 @@ def _loader(jvm: Any) -> Any:
 
 
 def _nodes(jvm: Any, plan: Any) -> Iterator[Any]:
-    """Every node of a plan, those of subqueries and of common table expressions among them."""
+    """Yield every node of a plan, including those of subqueries and common table expressions."""
     waiting, seen = [plan], set()
     while waiting:
         node = waiting.pop()

@@ -1,6 +1,6 @@
-"""Spark on a local master keeps its scratch files, which hold rows, where only their owner can read them.
+"""Private scratch directory for Spark on a local master, because its scratch files contain rows.
 
-Spark gives blocks, shuffle files and state the mode that the umask says, mostly readable by every user of the machine.
+Spark creates blocks, shuffle files and state with the mode of the umask, usually readable by all users of the machine.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _PREFIX = "dynamic-table-spark-"
 
 
 def private_scratch_directory(settings: Mapping[str, str]) -> str | None:
-    """A new directory of mode 0700 for a session on a local master; its JVM removes it when it ends.
+    """Create a directory of mode 0700 for a session on a local master; its JVM deletes it on exit.
 
-    None if another directory is configured (``spark.local.dir`` in ``settings`` or spark-defaults.conf,
-    ``SPARK_LOCAL_DIRS``), or if a session runs already and has its own. Starts Spark's JVM with ``settings``.
+    Returns None if another directory is configured (``spark.local.dir`` in ``settings`` or spark-defaults.conf,
+    ``SPARK_LOCAL_DIRS``), or if a session is already running. Starts Spark's JVM with ``settings``.
     """
     if LOCAL_DIR in settings or SparkContext._active_spark_context is not None:  # noqa: SLF001  no other way
         return None
@@ -34,9 +34,9 @@ def private_scratch_directory(settings: Mapping[str, str]) -> str | None:
         return None
     directory = tempfile.mkdtemp(prefix=_PREFIX, dir=jvm.System.getProperty(_TEMPORARY))
     try:
-        # By Spark's own hook, because it runs after its blocks are closed and also after a killed Python process.
+        # Use Spark's shutdown hook: it runs after the blocks are closed, and also if the Python process was killed.
         jvm.org.apache.spark.util.ShutdownHookManager.registerShutdownDeleteDir(jvm.java.io.File(directory))
-        # Checkpoints of queries that name none, artifacts and the like do not follow spark.local.dir.
+        # Temporary checkpoints, artifacts and similar files ignore spark.local.dir.
         jvm.System.setProperty(_TEMPORARY, directory)
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The Java that Spark starts: that of JAVA_HOME if it is set, else the one on PATH."""
+"""The Java that Spark uses: from JAVA_HOME if it is set, else from PATH."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ANSWER_SECONDS = 60
 
 
 def java_version() -> str | None:
-    """The first line of ``java -version``; None if no Java runs."""
+    """Return the first line of ``java -version``; None if Java does not run."""
     try:
         ran = subprocess.run(  # noqa: S603  the program that Spark runs next
             [_java(), "-version"], capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=True
@@ -27,7 +27,7 @@ def java_version() -> str | None:
 
 
 def java_problem() -> str | None:
-    """Why Spark can't run on this Java; None if it can."""
+    """Return why Spark can't run on this Java; None if it can."""
     java, home = _java(), os.environ.get("JAVA_HOME")
     if shutil.which(java) is None:
         return (

@@ -1,6 +1,6 @@
-"""A Spark session with what the connector needs: this Python for the workers, pushdown, and two scheduler pools.
+"""A Spark session with the connector's settings: this Python for the workers, pushdown, and two scheduler pools.
 
-On a local master nothing of it listens beyond this machine, and its scratch files are its owner's only.
+On a local master, Spark listens on loopback only, and its scratch files are private to the user.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _SETTINGS = {
     "spark.scheduler.mode": "FAIR",
     "spark.scheduler.allocation.file": Path(__file__).with_name("scheduler_pools.xml").as_uri(),
     "spark.ui.enabled": "false",
-    # The error of a wrong query contains its plan, and that contains the options of its sources.
+    # Error messages of queries contain the plan, which contains the options of the sources.
     "spark.redaction.regex": secret_pattern(),
     "spark.redaction.string.regex": secret_text_pattern(),
     "spark.sql.redaction.options.regex": f"{secret_pattern()}|url|uri",
 }
 _LOCAL_SETTINGS = {
-    # A cluster's machines may get this library with the job only, too late for their daemon.
+    # On a cluster, the machines may receive this library only with the job, too late for their daemon.
     "spark.python.daemon.module": "storage_lib.spark.runtime.warm_daemon",
 }
 
@@ -67,7 +67,7 @@ def session(
 
 
 def _session(app_name: str, master: str | None, conf: Mapping[str, str]) -> SparkSession:
-    # Workers run the interpreter that runs the driver, not the first python3 of the PATH.
+    # Workers use the driver's interpreter, not the first python3 on PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name)
     if master is not None:
@@ -95,5 +95,5 @@ def scheduler_pool(spark: SparkSession, pool: str) -> Iterator[None]:
     try:
         yield
     finally:
-        # pyspark takes None for "unset", which its annotation does not say.
+        # pyspark accepts None as "unset", although its annotation does not allow it.
         context.setLocalProperty(_POOL_PROPERTY, before)  # type: ignore[arg-type, unused-ignore]

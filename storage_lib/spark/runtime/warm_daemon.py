@@ -1,12 +1,12 @@
-"""Spark's Python daemon, with what our tasks import already imported when it forks a worker.
+"""Spark's Python daemon with our tasks' modules imported before it forks a worker.
 
-``python -m storage_lib.spark.runtime.warm_daemon`` stands for ``python -m pyspark.daemon``
+``python -m storage_lib.spark.runtime.warm_daemon`` replaces ``python -m pyspark.daemon``
 (``spark.python.daemon.module``).
-A worker that begins cold spends one to two seconds of processor time on imports. Spark forks new ones whenever two jobs
-run at the same time, so the first compaction during a stream would delay its micro-batches for as long.
+A cold worker spends one to two seconds of processor time on imports. Spark forks new workers whenever two jobs run at
+the same time, so the first compaction during a stream would delay its micro-batches by that time.
 
-Workers also collect garbage after every task. What is frozen here, before the fork, they never look through again,
-nor do they copy its pages.
+Workers also collect garbage after every task. Objects frozen here, before the fork, are never traversed again, so
+their pages are not copied.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import gc
 from contextlib import suppress
 
-import pandas as pd  # noqa: F401  pyarrow imports it with the first array that it makes of Python values
+import pandas as pd  # noqa: F401  pyarrow imports it when it first converts Python values to an array
 import pyarrow.parquet  # noqa: F401
 from pyspark.daemon import manager
 

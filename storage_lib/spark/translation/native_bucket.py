@@ -1,8 +1,8 @@
-"""The bucket of a row as an expression that Spark's JVM computes by itself, for keys of whole numbers, dates and text.
+"""The bucket of a row as an expression that Spark's JVM evaluates, for keys of integers, dates and strings.
 
-Spark's ``hash`` of bytes is the hash by which Paimon places a row: Murmur3 by 4-byte words, seed 42, over the bucket
-key as a BinaryRow (docs/format.md, 1.10). So the key's bytes are spelled here, in hexadecimal: eight bytes of header,
-eight for each column, then the texts that do not fit into those, each padded to a multiple of eight.
+Spark's ``hash`` of bytes is Paimon's bucket hash: Murmur3 by 4-byte words, seed 42, over the bucket key as a BinaryRow
+(docs/format.md, 1.10). This module builds the key's bytes in hexadecimal: eight bytes of header, eight for each column,
+then the strings that do not fit into those, each padded to a multiple of eight.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SPELLED: dict[TypeRoot, DataType] = {
 }
 _SLOT_BYTES = 8
 _HEADER = "00" * _SLOT_BYTES
-# Of more columns the header is longer.
+# With more columns, the header is longer than one slot.
 _COLUMNS_MAX = 56
 _INLINE_BYTES_MAX = 7
 _INLINE_MARK = 0x80
@@ -39,7 +39,7 @@ _WORD = 0xFFFFFFFF
 
 
 def native_bucket(rows: StructType, schema: TableSchema) -> Column | None:
-    """The bucket (int) of rows of this type; None where the JVM can't tell it and ``bucket_of`` has to."""
+    """Return a column with the bucket (int) of rows of this type; None if only ``bucket_of`` can compute it."""
     fields = schema.bucket_key_fields
     by_hash = schema.options.get("bucket-function.type", "default").lower() == "default"
     if schema.counts_values or not by_hash or not 0 < len(fields) <= _COLUMNS_MAX or schema.bucket_count < 1:
@@ -48,12 +48,12 @@ def native_bucket(rows: StructType, schema: TableSchema) -> Column | None:
     if any(field.type.root not in _SPELLED or types.get(field.name) != _SPELLED[field.type.root] for field in fields):
         return None
     row = sql.unhex(sql.concat(*_binary_row(fields)))
-    # The sign of a remainder is the dividend's, in Spark as in Java.
+    # As in Java, the remainder has the sign of the dividend.
     return sql.abs(sql.hash(row) % sql.lit(schema.bucket_count)).cast("int")
 
 
 def _binary_row(fields: Sequence[DataField]) -> list[Column]:
-    """The pieces of the row in hexadecimal, in order. A null, which the write refuses by name, may go anywhere."""
+    """Return the parts of the row in hexadecimal, in order. Nulls get any bucket: the write refuses them by name."""
     slots, texts = [], []
     end = sql.lit((1 + len(fields)) * _SLOT_BYTES)
     for field in fields:
@@ -81,6 +81,6 @@ def _binary_row(fields: Sequence[DataField]) -> list[Column]:
 
 
 def _little_endian(number: Column, byte_count: int) -> Column:
-    """A whole number's lowest bytes, lowest first, in hexadecimal."""
+    """Return the lowest ``byte_count`` bytes of an integer in hexadecimal, least significant byte first."""
     digits = sql.lpad(sql.hex(number.cast("bigint")), 2 * _SLOT_BYTES, "0")
     return sql.concat(*[sql.substring(digits, 2 * (_SLOT_BYTES - place) - 1, 2) for place in range(byte_count)])

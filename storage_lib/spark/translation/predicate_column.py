@@ -1,4 +1,4 @@
-"""A predicate of ours as a Spark column: Spark pushes what it can back to the reader and evaluates the rest."""
+"""Convert a predicate to a Spark column. Spark pushes it down to the reader if possible and evaluates the rest."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COMPARISONS: dict[type[Predicate], Callable[[Any, Any], Any]] = {
 
 
 def column_of(predicate: Predicate, schema: TableSchema) -> Column:
-    """The same condition in Spark, also for NaN, which Spark takes for the largest number.
+    """Return the equivalent Spark condition, also for NaN, which Spark orders above all numbers.
 
     Raises ``InvalidInputError`` if a column or a value does not fit the table.
     """
@@ -37,7 +37,7 @@ def column_of(predicate: Predicate, schema: TableSchema) -> Column:
 
 
 def quoted(name: str) -> Column:
-    """The column of this name, whatever characters are in it."""
+    """Return the column with this name, quoted for any special characters."""
     return sql.col("`" + name.replace("`", "``") + "`")
 
 
@@ -54,7 +54,7 @@ def _column(predicate: Predicate, schema: TableSchema) -> Column:
 
 
 def _condition(predicate: Predicate, schema: TableSchema) -> Column:
-    """A predicate about one column."""
+    """Convert a predicate on one column."""
     comparison = _COMPARISONS.get(type(predicate))
     if comparison is not None:
         name, value = predicate.column, predicate.value  # type: ignore[attr-defined]

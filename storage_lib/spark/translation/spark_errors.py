@@ -1,4 +1,4 @@
-"""Brings an error of ours, raised in a Python process of Spark's, back to the caller as what it was."""
+"""Restore an error of this library that was raised in one of Spark's Python processes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from storage_lib import errors
 from storage_lib.errors import StorageError
 
 _NOT_STARTED = "Python worker failed to connect back"
-"""What Spark says when a Python process of its own needs more than 10 seconds to start, a limit that can't be set."""
+"""Spark's message if a Python process takes longer than 10 seconds to start; this limit can't be configured."""
 _RAISED = re.compile(r"storage_lib\.errors\.(\w+): (.*)")
 
 
 def storage_error_in(text: str) -> StorageError | None:
-    """The last error of ours that a Python traceback inside ``text`` ends with; None if there is none.
+    """Return the last error of this library in a traceback inside ``text``; None if there is none.
 
-    ``UnavailableError`` where Spark could not start a Python process in time: that passes with the machine's load.
+    ``UnavailableError`` if Spark could not start a Python process in time, because a retry may succeed.
     """
     for found in reversed(list(_RAISED.finditer(text))):
         known = getattr(errors, found[1], None)
@@ -39,7 +39,7 @@ def storage_error_in(text: str) -> StorageError | None:
 
 @contextmanager
 def storage_errors_of_spark() -> Iterator[None]:
-    """Raise the storage error that Spark wrapped in place of Spark's own, which becomes its cause."""
+    """Replace Spark's exceptions from the body by the storage error that they wrap; Spark's becomes the cause."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:

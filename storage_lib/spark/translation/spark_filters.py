@@ -1,8 +1,8 @@
-"""Filters that Spark pushes down, as predicates of ours; what can't be said exactly stays with Spark.
+"""Convert filters that Spark pushes down to predicates; Spark keeps the filters without an exact equivalent.
 
-Floating point columns are left to Spark but for null checks: to Spark NaN equals itself and is larger than any
-number, to Arrow neither holds, and a pruned row would never come back. So are decimals of many digits: on its way
-to us Spark rounds them to the 28 digits that Python's decimals have by default.
+Floating point columns are left to Spark except for null checks: in Spark, NaN equals itself and is larger than any
+number; in Arrow, neither holds, and pruning would lose rows. So are decimals of many digits: Spark rounds them to
+the default precision of Python's decimals, 28 digits, when it passes them to Python.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _ROUNDED_DIGITS = 28
 
 
 def split_filters(filters: Iterable[spark.Filter], schema: TableSchema) -> tuple[Predicate | None, list[spark.Filter]]:
-    """The conjunction of all filters that we can answer exactly, and those that Spark must still evaluate."""
+    """Return the conjunction of the filters with an exact equivalent, and the filters that Spark must evaluate."""
     answered: list[Predicate] = []
     left: list[spark.Filter] = []
     for each in filters:
@@ -64,7 +64,7 @@ def split_filters(filters: Iterable[spark.Filter], schema: TableSchema) -> tuple
 
 
 def predicate_of(pushed: spark.Filter, schema: TableSchema) -> Predicate | None:
-    """The same condition as a predicate; None if there is none that means exactly the same."""
+    """Return the exact equivalent as a predicate; None if the filter has none."""
     negated = isinstance(pushed, spark.Not)
     inner = pushed.child if isinstance(pushed, spark.Not) else pushed
     path: tuple[str, ...] = getattr(inner, "attribute", ())

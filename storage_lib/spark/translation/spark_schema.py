@@ -1,7 +1,7 @@
-"""A table's schema as Spark sees it, and batches in exactly the Arrow types that Spark expects.
+"""A table's schema as a Spark schema, and batches cast to exactly the Arrow types that Spark expects.
 
-Spark's timestamps are microseconds: TIMESTAMP(0..9) become ``timestamp_ntz``, TIMESTAMP_LTZ(0..9) ``timestamp``,
-and a nanosecond value that microseconds can't hold is refused when it is met, never rounded.
+Spark's timestamps are microseconds: TIMESTAMP(0..9) become ``timestamp_ntz``, TIMESTAMP_LTZ(0..9) ``timestamp``.
+A read fails at a nanosecond value that microseconds can't represent; values are never rounded.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from storage_lib.schema.table_schema import TableSchema
 
 ROW_POSITION = "_row_position"
-"""The column (BIGINT) that tells the order of a stream's rows: ascending for the rows of a key in a micro-batch."""
+"""Column (BIGINT) with the order of a stream's rows: ascending for the rows of a key in a micro-batch."""
 
 _PLAIN: dict[TypeRoot, type[DataType]] = {
     TypeRoot.BOOLEAN: BooleanType,
@@ -71,7 +71,7 @@ _PLAIN: dict[TypeRoot, type[DataType]] = {
 
 
 def spark_type_of(of: TableType) -> DataType:
-    """The Spark type that shows values of a table's type; the parts of a nested one may be null, as in Arrow."""
+    """Return the Spark type for a table's type. Parts of nested types are nullable, as in Arrow."""
     match of:
         case ArrayType():
             return SparkArray(spark_type_of(of.element))
@@ -100,10 +100,9 @@ def struct_of(
     row_kind_column: str | None = None,
     has_position: bool = False,
 ) -> StructType:
-    """The table's columns (default: all) in the order asked for, then the row kind if its column is named, then
-    ``ROW_POSITION`` if it is asked for.
+    """Return the table's ``columns`` in this order (None: all), then the optional row kind and ``ROW_POSITION``.
 
-    Raises ``InvalidInputError`` for a column that the table does not have.
+    Raises ``InvalidInputError`` for an unknown or repeated column, and for a table with a column ``ROW_POSITION``.
     """
     known = {field.name: field for field in schema.fields}
     wanted = list(known) if columns is None else list(columns)
@@ -126,9 +125,9 @@ def struct_of(
 
 
 def arrow_schema_of(struct: StructType) -> pa.Schema:
-    """The Arrow schema in which Spark hands over and takes rows of ``struct``.
+    """Return the Arrow schema in which Spark exchanges rows of ``struct``.
 
-    Raises ``InvalidInputError`` for a type that Arrow or a table can't hold.
+    Raises ``InvalidInputError`` for a type that has no Arrow equivalent.
     """
     try:
         return to_arrow_schema(struct, timezone="UTC")
@@ -138,7 +137,7 @@ def arrow_schema_of(struct: StructType) -> pa.Schema:
 
 
 def has_position(struct: StructType, schema: TableSchema) -> bool:
-    """Whether rows of ``struct`` end with their position, which is none of the table's columns."""
+    """Return whether ``struct`` ends with ``ROW_POSITION`` and the table has no column of that name."""
     is_own = any(field.name == ROW_POSITION for field in schema.fields)
     return not is_own and bool(struct.fields) and struct.fields[-1].name == ROW_POSITION
 
@@ -146,10 +145,9 @@ def has_position(struct: StructType, schema: TableSchema) -> bool:
 def check_read_schema(
     table: str, schema: TableSchema, struct: StructType, row_kind_column: str | None, *, is_stream: bool = False
 ) -> None:
-    """Refuse a schema given to ``spark.read.schema(...)`` that is not a cut of the table's.
+    """Refuse a schema given to ``spark.read.schema(...)`` that is not a subset of the table's columns.
 
-    ``row_kind_column`` is the column that has to be last, None where there is none. Behind it a stream may have
-    ``ROW_POSITION``.
+    ``row_kind_column`` has to be the last column (None: no row kind). A stream may have ``ROW_POSITION`` after it.
     """
     wanted = [field.name for field in struct.fields]
     if is_stream and has_position(struct, schema):
@@ -186,9 +184,9 @@ def _refuse_repeated(table: str, names: Sequence[str]) -> None:
 
 
 def check_write_schema(table: str, schema: TableSchema, struct: StructType, row_kind_column: str) -> None:
-    """Refuse a data frame that could never be written: an unknown, repeated or missing column, or a wrong type.
+    """Refuse a data frame that can't be written: an unknown, repeated or missing column, or a wrong type.
 
-    ``ROW_POSITION`` is not a column of the table; the write sorts by it, and drops it.
+    ``ROW_POSITION`` is allowed: the write sorts by it and drops it.
     """
     if all(field.name != ROW_POSITION for field in schema.fields):
         struct = StructType([field for field in struct.fields if field.name != ROW_POSITION])
@@ -196,9 +194,9 @@ def check_write_schema(table: str, schema: TableSchema, struct: StructType, row_
 
 
 def conform(batch: pa.RecordBatch, wanted: pa.Schema, table: str) -> pa.RecordBatch:
-    """The columns of ``wanted`` out of ``batch``, in its order and exactly its types.
+    """Return the columns of ``batch`` in the order and exact types of ``wanted``.
 
-    Raises ``InvalidInputError`` for a value that Spark's type can't hold (a nanosecond).
+    Raises ``InvalidInputError`` for a value that Spark's type can't represent (nanoseconds).
     """
     columns = []
     for field in wanted:
