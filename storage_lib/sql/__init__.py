@@ -1,7 +1,7 @@
 """FLIP-188's statements over a Spark session and a catalog: ``Session(spark, catalog).execute(text)``.
 
-Text becomes a frozen statement first (``parse``, which needs neither), is checked against the catalog second, and run
-third. Queries and expressions are Spark's own.
+Text is parsed into a frozen statement (``parse``, which needs neither), checked against the catalog, and then run.
+Queries and expressions are Spark SQL.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["Result", "Session", "Statement", "declared_table", "is_complete", "p
 
 
 def __getattr__(name: str) -> object:
-    """Import the module of a public name when it is first asked for."""
+    """Import the module of a public name on first use."""
     home = _HOMES.get(name)
     if home is None:
         message = f"module {__name__!r} has no attribute {name!r}"

@@ -187,4 +187,4 @@ _RUNNERS_WITH_TEXT: Mapping[type, Callable[[SessionState, Any, SourceText], Resu
     row.Select: run_select,
     row.Update: run_update,
 }
-"""Statements with pieces of Spark's in them: its errors are shown in the text that they stand in."""
+"""Runners of statements that contain Spark SQL: they need the text to show the place of Spark's errors in it."""

@@ -1,1 +1,1 @@
-"""Trees of the grammar -> statements."""
+"""Readers that convert parse trees to statements."""

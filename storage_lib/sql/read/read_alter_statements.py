@@ -1,4 +1,4 @@
-"""ALTER TABLE, read out of a tree of the grammar."""
+"""Convert parse trees of ALTER TABLE to statements."""
 
 from __future__ import annotations
 

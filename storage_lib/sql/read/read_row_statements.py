@@ -1,4 +1,4 @@
-"""Statements about rows, read out of a tree of the grammar."""
+"""Convert parse trees of statements that read and write rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements that look, and SET, read out of a tree of the grammar."""
+"""Convert parse trees of SHOW, DESCRIBE, USE, SET and RESET to statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CREATE and DROP, read out of a tree of the grammar."""
+"""Convert parse trees of CREATE, DROP and COMMENT ON to statements."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _create_table(source: SourceText, tree: Node) -> CreateTable:
 
 
 def _options(source: SourceText, tree: Node) -> dict[str, str]:
-    """Those of WITH, and LOCATION, which is Spark's word for one of them."""
+    """Return the options of WITH, and LOCATION as the option ``path``."""
     said, location = first(tree, "with_options"), first(tree, "location")
     options = {} if said is None else properties_of(source, said)
     if location is None:
@@ -126,7 +126,7 @@ def _create_view(source: SourceText, tree: Node) -> CreateView:
 
 def _query(source: SourceText, tree: Node) -> Query:
     query = query_in(source, tree)
-    if query is None:  # the grammar promises one
+    if query is None:  # the grammar guarantees one
         raise source.syntax_error(len(source.text), "expected a query")
     return query
 

@@ -1,4 +1,4 @@
-"""What several statements have in common, read out of a tree of the grammar."""
+"""Convert the parts of a parse tree that several statements share."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _HINT_END = "*/"
 
 
 def table_in(source: SourceText, tree: Node) -> NamedTable:
-    """The table that is a child of ``tree``."""
+    """Return the table that is a child of ``tree``."""
     return table_of(source, one(tree, "table_name"))
 
 
 def table_of(source: SourceText, tree: Node) -> NamedTable:
-    """The table that a ``table_name`` names; ``SqlSyntaxError`` for more parts than a name has."""
+    """Convert a ``table_name``; ``SqlSyntaxError`` if the name has more than three parts."""
     parts = names_of(tree)
     start, _ = span_of(tree)
     if len(parts) > _PARTS_MAX:
@@ -40,7 +40,7 @@ def table_of(source: SourceText, tree: Node) -> NamedTable:
 
 
 def target_in(source: SourceText, tree: Node, *, alias: Node | None = None) -> Target:
-    """The table that is a child of ``tree``, with the hint behind it."""
+    """Return the table that is a child of ``tree``, with its hint and the name in ``alias``."""
     hint = first(tree, "hint")
     return Target(
         table=table_in(source, tree),
@@ -50,30 +50,30 @@ def target_in(source: SourceText, tree: Node, *, alias: Node | None = None) -> T
 
 
 def hint_of(source: SourceText, tree: Node) -> dict[str, str]:
-    """The options of a ``hint``."""
+    """Return the options of a ``hint``."""
     start, end = span_of(tree)
     return read_hint(source, start, end)
 
 
 def query_in(source: SourceText, tree: Node) -> Query | None:
-    """The query that is a child of ``tree``; None without one."""
+    """Return the query that is a child of ``tree``; None without one."""
     found = first(tree, "query")
     return None if found is None else read_query(source, *span_of(found))
 
 
 def expression_of(source: SourceText, tree: Node) -> Expression:
-    """The text of a tree."""
+    """Return the text of a tree as an expression."""
     start, end = span_of(tree)
     return Expression(text=source.text[start:end], start=start)
 
 
 def path_of(tree: Node) -> str:
-    """A column, nested ones as ``a.b``."""
+    """Return the name of a column; that of a nested one as ``a.b``."""
     return ".".join(names_of(tree))
 
 
 def literal_of(tree: Node) -> Literal:
-    """The value of a constant."""
+    """Return the value of a constant."""
     match tree.data:
         case "text_literal":
             return text_of(tokens(tree)[0])
@@ -89,13 +89,13 @@ def literal_of(tree: Node) -> Literal:
 
 
 def partition_in(source: SourceText, tree: Node) -> PartitionClause | None:
-    """The partition that is a child of ``tree``; None without one."""
+    """Return the partition that is a child of ``tree``; None without one."""
     found = first(tree, "partition")
     return None if found is None else partition_of(source, found)
 
 
 def partition_of(source: SourceText, tree: Node) -> PartitionClause:
-    """The values of a ``partition``; ``SqlSyntaxError`` for a column that comes twice."""
+    """Convert a ``partition``; ``SqlSyntaxError`` for a repeated column."""
     values: dict[str, Literal] = {}
     dynamic: list[str] = []
     for each in trees(tree, "partition_value"):
@@ -111,7 +111,7 @@ def partition_of(source: SourceText, tree: Node) -> PartitionClause:
 
 
 def column_of(source: SourceText, tree: Node) -> ColumnDefinition:
-    """A ``column`` or ``new_column``."""
+    """Convert a ``column`` or ``new_column``."""
     path = first(tree, "column_path")
     after = first(tree, "after")
     return ColumnDefinition(
@@ -126,6 +126,6 @@ def column_of(source: SourceText, tree: Node) -> ColumnDefinition:
 
 
 def type_of(source: SourceText, tree: Node) -> str:
-    """A column's type as written, comments left out."""
+    """Return the text of a column's type as written."""
     start, end = span_of(tree)
     return source.text[start:end]

@@ -1,4 +1,4 @@
-"""Trees of the grammar as statements: one function a rule, found by the rule's name."""
+"""Convert a statement's text to a statement: one function per grammar rule, looked up by the rule's name."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ _READERS: Mapping[str, Callable[[SourceText, Node], Statement]] = {
 
 
 def parse(text: str, *, first_line: int = 1) -> Statement:
-    """A statement as a value, read from the text alone.
+    """Parse one statement. Does not need a session or a catalog.
 
-    Raises ``SqlSyntaxError`` with line, column and what was expected; ``first_line`` is where the text begins.
+    ``first_line`` is the line number of the text's first line. Raises ``SqlSyntaxError`` with line, column and the
+    expected tokens.
     """
     source = SourceText(text=text, first_line=first_line)
     tree = parse_tree(source)

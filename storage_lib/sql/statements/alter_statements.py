@@ -1,4 +1,4 @@
-"""What ALTER TABLE says."""
+"""ALTER TABLE and its changes."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ class RenameTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModifyColumns:
-    """MODIFY column type, with its place and comment."""
+    """MODIFY: new types, positions and comments of columns."""
 
     columns: tuple[ColumnDefinition, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterOneColumn:
-    """ALTER COLUMN: exactly one of the fields is said."""
+    """ALTER COLUMN: exactly one of the optional fields is set."""
 
     column: str
     type: str | None = None

@@ -1,4 +1,4 @@
-"""What statements are made of: names, partitions, and pieces of text that are Spark's to read."""
+"""Parts of statements: names, partitions, and expressions that Spark evaluates."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import TypeAlias
 from storage_lib.sql.text.query_tables import Query
 
 Literal: TypeAlias = str | int | float | bool | None
-"""A constant as written; a DATE or TIMESTAMP is its text."""
+"""Value of a constant; a DATE or TIMESTAMP is its text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedTable:
-    """A table as a statement names it: one to three parts, the last with what follows a ``$``.
+    """A table's name in a statement: one to three parts; the last one includes a ``$`` suffix.
 
-    ``start`` is its place in the statement's text.
+    ``start`` is its offset in the statement's text.
     """
 
     parts: tuple[str, ...]
     start: int = 0
 
     def __str__(self) -> str:
-        """As written, without quotes."""
+        """Return the name with dots, without quotes."""
         return ".".join(self.parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expression:
-    """A condition or a value, word for word; ``start`` is its place in the statement's text."""
+    """Text of a condition or a value as written; ``start`` is its offset in the statement's text."""
 
     text: str
     start: int = 0
@@ -37,7 +37,7 @@ class Expression:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionClause:
-    """``PARTITION (a = 1, b)``: values of the static columns; None in ``dynamic`` order for those without a value."""
+    """``PARTITION (a = 1, b)``: ``values`` of the static columns, and the names of ``dynamic`` ones without a value."""
 
     values: Mapping[str, Literal] = field(default_factory=dict)
     dynamic: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class PartitionClause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The table that a statement writes, with its hint and the name by which its expressions call it."""
+    """Target table of a statement, with its hint and its alias in the statement's expressions."""
 
     table: NamedTable
     hint: Mapping[str, str] = field(default_factory=dict)

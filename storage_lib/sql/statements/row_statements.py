@@ -18,7 +18,7 @@ class Select:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Insert:
-    """INSERT INTO or OVERWRITE; ``columns`` () are all of them in order."""
+    """INSERT INTO or OVERWRITE; ``columns`` (): all columns in order."""
 
     target: Target
     query: Query
@@ -29,7 +29,7 @@ class Insert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explain:
-    """EXPLAIN of a query or of what an INSERT reads; ``mode`` is a word of Spark's, or empty."""
+    """EXPLAIN of a query, or of an INSERT and its query; ``mode`` is Spark's EXPLAIN mode, or empty."""
 
     query: Query
     mode: str = ""
@@ -38,7 +38,7 @@ class Explain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
-    """DELETE FROM; ``condition`` None takes every row."""
+    """DELETE FROM; ``condition`` None deletes every row."""
 
     target: Target
     condition: Expression | None = None
@@ -112,7 +112,7 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analyze:
-    """ANALYZE TABLE ... COMPUTE STATISTICS; ``columns`` None are all, () none."""
+    """ANALYZE TABLE ... COMPUTE STATISTICS; ``columns`` None: all columns, (): none."""
 
     table: NamedTable
     columns: tuple[str, ...] | None = None
@@ -120,7 +120,7 @@ class Analyze:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """CALL procedure(arguments): first those by place, then those by name."""
+    """CALL procedure(arguments): positional ``arguments``, then ``named`` ones."""
 
     procedure: tuple[str, ...]
     arguments: tuple[Literal, ...] = ()

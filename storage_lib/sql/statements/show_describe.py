@@ -1,4 +1,4 @@
-"""Statements that look at the catalog, and those that change the session alone."""
+"""Statements that show the catalog's contents, and those that change only the session."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ShowTables:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowViews:
-    """SHOW VIEWS: the session's temporary ones."""
+    """SHOW VIEWS: the session's temporary views."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class ShowCreateTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowPartitions:
-    """SHOW PARTITIONS, all or those with some values."""
+    """SHOW PARTITIONS: all partitions, or those with the given values."""
 
     table: NamedTable
     partition: PartitionClause | None = None
@@ -68,7 +68,7 @@ class ShowColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowOptions:
-    """SHOW OPTIONS: all options, or those of one table."""
+    """SHOW OPTIONS: all table options, or those of one table."""
 
     table: NamedTable | None = None
     pattern: str | None = None

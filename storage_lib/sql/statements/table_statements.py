@@ -1,4 +1,4 @@
-"""Statements that make and drop tables, views and databases."""
+"""Statements that create and drop tables, views and databases."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from storage_lib.sql.statements.parts import Expression, NamedTable, Query
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnDefinition:
-    """A physical column; ``type`` as written, ``first`` and ``after`` where ALTER TABLE says the place."""
+    """A stored column; ``type`` as written. ``first`` and ``after`` are its position in ALTER TABLE."""
 
     name: str
     type: str
@@ -41,7 +41,7 @@ class Watermark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LikeClause:
-    """``LIKE source (EXCLUDING OPTIONS ...)``; ``features`` are (action, feature) in capitals."""
+    """``LIKE source (EXCLUDING OPTIONS ...)``; ``features`` are pairs (action, feature) in upper case."""
 
     source: NamedTable
     features: tuple[tuple[str, str], ...] = ()
@@ -49,7 +49,7 @@ class LikeClause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTable:
-    """CREATE TABLE in all its forms; ``keys`` is None where none was declared, ``using`` the format of another."""
+    """CREATE TABLE in all its forms; ``primary_key`` () if none is declared, ``using`` the format of a Spark table."""
 
     table: NamedTable
     columns: tuple[ColumnDefinition, ...] = ()
@@ -69,7 +69,7 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateView:
-    """CREATE TEMPORARY VIEW; ``columns`` rename the query's, () keeps them."""
+    """CREATE TEMPORARY VIEW; ``columns`` are new names for the query's columns, () keeps them."""
 
     view: NamedTable
     query: Query
