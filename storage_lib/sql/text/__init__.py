@@ -1,1 +1,1 @@
-"""The text of statements: the grammar, places in the text, which tables a query names, and where."""
+"""The text of statements: grammar, positions, and the tables that a query names."""

@@ -1,4 +1,4 @@
-"""The grammar of ``grammar.lark`` at work: text to trees, and what stopped it in words."""
+"""Parse text by ``grammar.lark`` into trees, with readable syntax errors."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ _SHOWN_MAX = 30
 
 
 def parse_tree(source: SourceText, start: str = START_STATEMENT, *, text: str | None = None) -> ParseTree:
-    """The tree of a text. Raises ``SqlSyntaxError`` with the place and what was expected there.
+    """Parse a text. Raises ``SqlSyntaxError`` with the position and the expected tokens.
 
-    ``text`` is read in place of all of it, at the same places.
+    ``text`` is parsed instead of the whole source; its offsets are those of the source.
     """
     try:
         return _grammar().parse(source.text if text is None else text, start=start)
@@ -110,7 +110,7 @@ def _word_at(text: str, offset: int) -> str:
 
 
 def _meant(found: str, error: UnexpectedInput) -> str:
-    """The keyword that a word comes near to."""
+    """Return a suggestion of the nearest expected keyword; empty if none is similar."""
     keywords = [name for name in _names(error) if name not in _WORDS]
     near = nearest(found, keywords, like_enough=0.75)
     return f"; did you mean {near}?" if near else ""

@@ -1,4 +1,4 @@
-"""Text that is put together from pieces of a statement and words of ours, and remembers which came from where."""
+"""Generated SQL text that contains parts of a statement and maps its positions back to that statement."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from storage_lib.sql.text.source_text import SourceText
 
 
 class MappedText:
-    """A text under construction. ``origin`` is where a piece stands in the statement; None: nowhere."""
+    """Text built from pieces. The origin of a piece is its offset in the statement; None if it was generated."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -19,7 +19,7 @@ class MappedText:
         self._length = 0
 
     def add(self, text: str, origin: int | None = None) -> MappedText:
-        """With a piece at its end."""
+        """Append a piece; return this object."""
         self._starts.append(self._length)
         self._origins.append(origin)
         self._parts.append(text)
@@ -27,7 +27,7 @@ class MappedText:
         return self
 
     def behind(self, prefix: str) -> MappedText:
-        """The same with words of ours before it."""
+        """Return a copy with generated text before it."""
         whole = MappedText().add(prefix)
         for part, origin in zip(self._parts, self._origins, strict=True):
             whole.add(part, origin)
@@ -35,11 +35,14 @@ class MappedText:
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The whole text."""
         return "".join(self._parts)
 
     def origin_of(self, offset: int) -> int | None:
-        """Where a letter stands in the statement; of a letter of ours, where the piece before it ends."""
+        """Return the offset in the statement of a character; for generated text, the end of the last piece before it.
+
+        None if no piece of the statement precedes it.
+        """
         index = bisect_right(self._starts, offset) - 1
         if index < 0:
             return None
@@ -55,28 +58,28 @@ class MappedText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComposedText(SourceText):
-    """A text of ours with pieces of a statement in it: its positions are mapped to those of the statement."""
+    """Source text of a ``MappedText``: errors are reported at positions of the original statement."""
 
     statement: SourceText
     pieces: MappedText = field(compare=False)
 
     @classmethod
     def of(cls, pieces: MappedText, statement: SourceText) -> ComposedText:
-        """The text that was put together for this statement."""
+        """Return the source text of ``pieces`` that were built for ``statement``."""
         return cls(text=pieces.text, statement=statement, pieces=pieces)
 
     def at(self, offset: int) -> int:
-        """The place in the statement of what stands here."""
+        """Return the offset in the statement of a character of this text; 0 if it has none."""
         return self.pieces.origin_of(offset) or 0
 
     def place(self, offset: int) -> tuple[int, int]:
-        """Line and column in the statement."""
+        """Return line and column in the statement."""
         return self.statement.place(self.at(offset))
 
     def pointed(self, offset: int) -> str:
-        """The statement's line, with a caret."""
+        """Return the statement's line with a caret under the character."""
         return self.statement.pointed(self.at(offset))
 
     def syntax_error(self, offset: int, problem: str) -> SqlSyntaxError:
-        """The error, with its position in the statement."""
+        """Return the error, with its position in the statement."""
         return self.statement.syntax_error(self.at(offset), problem)

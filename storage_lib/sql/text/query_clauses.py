@@ -1,4 +1,4 @@
-"""Our clauses after a table's name in a query: hints and AS OF, found among the query's tokens."""
+"""Clauses that this library adds after a table's name in a query: hints and AS OF, found among the query's tokens."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _VERSION_WORDS = ("VERSION", "SYSTEM_VERSION")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsOf:
-    """``VERSION AS OF 3`` (``is_time`` False) or ``TIMESTAMP AS OF '...'``; the expression as written."""
+    """``VERSION AS OF 3`` (``is_time`` False) or ``TIMESTAMP AS OF '...'``; ``expression`` as written."""
 
     is_time: bool
     expression: str
@@ -26,7 +26,7 @@ class AsOf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clause:
-    """A hint or an AS OF, and its place in the statement."""
+    """A hint or an AS OF clause, with its offsets in the statement."""
 
     start: int
     end: int
@@ -35,30 +35,30 @@ class Clause:
 
 
 def pieces_of(source: SourceText, start: int, end: int) -> list[Token]:
-    """The pieces of a statement between two places, comments left out."""
+    """Return the tokens of a statement between two offsets, without comments."""
     tree = parse_tree(source, START_PIECES, text=blank_around(source, start, end))
     return [piece for piece in tree.children if isinstance(piece, Token)]
 
 
 def blank_around(source: SourceText, start: int, end: int) -> str:
-    """A part of a statement at its own place: all else is blank but for the line breaks before it."""
+    """Return the part of a statement at its original offset: the text before it is blank except for line breaks."""
     before = "".join("\n" if letter == "\n" else " " for letter in source.text[:start])
     return before + source.text[start:end]
 
 
 def clauses_of(source: SourceText, pieces: Sequence[Token]) -> list[Clause]:
-    """The hints ``OPTIONS`` and the AS OF clauses among pieces, in order."""
+    """Return the ``OPTIONS`` hints and AS OF clauses among the tokens, in order."""
     return sorted([*_hints(source, pieces), *_as_ofs(source, pieces)], key=lambda clause: clause.start)
 
 
 def read_hint(source: SourceText, start: int, end: int) -> dict[str, str]:
-    """The options of the hint between two places; ``SqlSyntaxError`` for any hint but ``OPTIONS``."""
+    """Return the options of the hint between two offsets; ``SqlSyntaxError`` for any hint but ``OPTIONS``."""
     inside = blank_around(source, start + len(_HINT), end - len("*/"))
     return properties_of(source, parse_tree(source, START_HINT, text=inside))
 
 
 def masked(source: SourceText, clauses: Sequence[Clause], pieces: Sequence[Token], end: int) -> str:
-    """The statement's text up to ``end`` with clauses blank, and ``$`` in names as a letter that all dialects take."""
+    """Return the statement up to ``end`` with clauses blank and ``$`` in names replaced, for sqlglot to parse."""
     letters = list(source.text[:end])
     for piece in pieces:
         if "$" in piece and piece[0] not in "'\"`":
@@ -93,7 +93,10 @@ def _as_ofs(source: SourceText, pieces: Sequence[Token]) -> Iterator[Clause]:
 
 
 def _end_of_value(pieces: Sequence[Token], index: int) -> int | None:
-    """The last piece of a constant: a text, a number, ``TIMESTAMP '...'`` or a function's call."""
+    """Return the index of the last token of a value: a string, a number, ``TIMESTAMP '...'`` or a function call.
+
+    None if none of these begins at ``index``.
+    """
     if index >= len(pieces):
         return None
     piece = pieces[index]
@@ -113,7 +116,7 @@ def _end_of_value(pieces: Sequence[Token], index: int) -> int | None:
 
 
 def _end_of_intervals(pieces: Sequence[Token], last: int) -> int:
-    """The last piece of a value with intervals added to it or taken from it: ``- INTERVAL 1 HOUR``."""
+    """Return the index of the last token of a value that may be followed by intervals such as ``- INTERVAL 1 HOUR``."""
     words = [str(piece).upper() for piece in pieces[last + 1 : last + 5]]
     is_interval = len(words) == 4 and words[0] in ("+", "-") and words[1] == "INTERVAL" and words[3].isalpha()
     return _end_of_intervals(pieces, last + 4) if is_interval else last

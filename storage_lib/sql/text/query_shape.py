@@ -1,4 +1,4 @@
-"""The shape of a query: whether its rows could carry the kinds of the changes it reads."""
+"""The shape of a query: whether its rows can carry the row kinds of the changes that it reads."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ _LOSING = (exp.Group, exp.Distinct, exp.AggFunc, exp.Window, exp.SetOperation, e
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryShape:
-    """``is_rowwise``: every row that comes out is made of one row of each table, so one of them may give its kind.
+    """Shape of a query.
 
-    ``outermost`` are the places of the tables of the outermost FROM, ``projection_end`` is where that FROM begins
+    ``is_rowwise``: each output row is computed from one row of each table, so it can have the row kind of one of them.
+    ``outermost`` are the offsets of the tables in the outermost FROM; ``projection_end`` is the offset of that FROM
     (None: unknown).
     """
 
@@ -24,7 +25,7 @@ class QueryShape:
 
 
 def has_star(tree: exp.Expr) -> bool:
-    """Whether the query takes columns that it does not name."""
+    """Return whether the query reads columns that it does not name."""
     if any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star)):
         return True
     is_natural = any(join.args.get("method") for join in tree.find_all(exp.Join))
@@ -32,7 +33,7 @@ def has_star(tree: exp.Expr) -> bool:
 
 
 def shape_of(tree: exp.Expr, text: str, tables: Sequence[int]) -> QueryShape:
-    """The shape of a query; ``tables`` are the places of its tables."""
+    """Return the shape of a query; ``tables`` are the offsets of its tables."""
     if not isinstance(tree, exp.Select) or tree.args.get("laterals"):
         return QueryShape()
     source = tree.args.get("from_")
@@ -54,7 +55,7 @@ def _outermost(tree: exp.Select) -> set[int]:
 
 
 def _is_of(tree: exp.Select, node: exp.Expr) -> bool:
-    """Whether a node belongs to the outermost query itself: a sub-query may do what it likes with tables of its own."""
+    """Return whether a node belongs to the outermost query itself; sub-queries and CTEs are not restricted."""
     return node.find_ancestor(exp.Subquery, exp.CTE) is None or node is tree
 
 

@@ -1,6 +1,6 @@
-"""Which tables a query of Spark's names, and where in its text, so that they can be replaced there.
+"""Find the tables that a Spark query names, with their offsets, so that they can be replaced in its text.
 
-Names of common table expressions hide tables of the same name. All positions are the statement's.
+Names of common table expressions hide tables of the same name. All offsets are those of the statement.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _DIALECT = "spark"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableReference:
-    """A table in a query. Between ``start`` and ``end`` are its name, hint and AS OF: what is replaced.
+    """A table in a query. The text between ``start`` and ``end``, which is replaced, is its name, hint and AS OF.
 
-    ``alias`` is None where the query gives it none; ``is_sampled``: TABLESAMPLE follows.
+    ``alias`` is None if the query gives it none; ``is_sampled``: TABLESAMPLE follows.
     """
 
     parts: tuple[str, ...]
@@ -35,16 +35,16 @@ class TableReference:
     is_sampled: bool = False
 
     def __str__(self) -> str:
-        """As written, without quotes."""
+        """Return the name with dots, without quotes."""
         return ".".join(self.parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A query word for word; ``start`` is its place in the statement.
+    """Text of a query as written; ``start`` is its offset in the statement.
 
-    ``words`` are all names in it, in lower case; ``has_star`` tells whether it takes columns without naming them.
-    ``qualifiers`` are the places of ``database.`` before columns of tables without an alias.
+    ``words`` are all its tokens, in lower case; ``has_star``: it reads columns that it does not name. ``qualifiers``
+    are the ranges of ``database.`` before columns of tables without an alias.
     """
 
     text: str
@@ -57,7 +57,7 @@ class Query:
 
 
 def read_query(source: SourceText, start: int, end: int) -> Query:
-    """The query between two places of a statement. Raises ``SqlSyntaxError`` where it is none."""
+    """Parse the query between two offsets of a statement. Raises ``SqlSyntaxError`` if it is not a valid query."""
     pieces = pieces_of(source, start, end)
     clauses = clauses_of(source, pieces)
     text = _from(masked(source, clauses, pieces, end), start)
@@ -79,7 +79,7 @@ def read_query(source: SourceText, start: int, end: int) -> Query:
 
 
 def quoted(name: str) -> str:
-    """A name in back quotes, whatever is in it."""
+    """Return a name in back quotes, with any back quotes in it doubled."""
     return f"`{name.replace('`', '``')}`"
 
 
@@ -107,14 +107,14 @@ def _parsed(source: SourceText, text: str) -> exp.Expr:
 
 
 def _in_words(description: str, found: str) -> str:
-    """What sqlglot says, without the names of its classes."""
+    """Return sqlglot's error without the names of its classes."""
     if description.startswith("Required keyword"):
         return f"in the query: {found!r} is incomplete"
     return f"in the query: {description.split(' but got ', maxsplit=1)[0].rstrip('.')}, at {found!r}"
 
 
 def _offset(text: str, line: int, column: int) -> int:
-    """The place of a line and column of sqlglot's, which count from 1 and name a token's last letter."""
+    """Return the offset of sqlglot's line and column, which count from 1 and point to a token's last character."""
     start = 0
     for _ in range(line - 1):
         start = text.find("\n", start) + 1
@@ -148,7 +148,7 @@ def _references(source: SourceText, tree: exp.Expr, text: str, clauses: Sequence
 
 
 def _is_hidden(table: exp.Table, name: str) -> bool:
-    """Whether a common table expression of this name is seen from where the table stands."""
+    """Return whether a common table expression of this name is in scope at the table."""
     below: exp.Expr = table
     above = table.parent
     while above is not None:

@@ -1,4 +1,4 @@
-"""A script as statements: cut at semicolons that stand in no text, name or comment."""
+"""Split a script into statements at semicolons outside of strings, quoted names and comments."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from storage_lib.sql.text.source_text import SourceText
 
 
 def statements_of(text: str) -> list[SourceText]:
-    """The statements of a script, each with the line it begins on; what holds nothing but comments is left out.
+    """Return the statements of a script, each with its first line number; parts with only comments are omitted.
 
-    Raises ``SqlSyntaxError`` for a text, name or comment that does not end.
+    Raises ``SqlSyntaxError`` for an unterminated string, quoted name or comment.
     """
     found: list[SourceText] = []
     begin: int | None = None
@@ -32,13 +32,13 @@ def statements_of(text: str) -> list[SourceText]:
 
 
 def is_complete(text: str) -> bool:
-    """Whether the last statement of a text ends with a semicolon, or there is none; for a shell that asks for more."""
+    """Return whether the last statement ends with a semicolon or there is none, so that a shell need not read more."""
     pieces = [piece for piece in parse_tree(SourceText(text=text), START_SCRIPT).children if isinstance(piece, Token)]
     return not pieces or pieces[-1].type == "SEMICOLON"
 
 
 def _statement(text: str, begin: int, end: int) -> SourceText:
-    """Its first line is whole, so that a column is one of the script."""
+    """Return one statement. Its first line is padded with blanks, so that columns are those of the script."""
     line_start = text.rfind("\n", 0, begin) + 1
     indent = text[line_start:begin]
     blank = "".join(letter if letter == "\t" else " " for letter in indent)

@@ -1,4 +1,4 @@
-"""Names, texts and options in a tree of the grammar, as plain values."""
+"""Extract names, strings and options from a parse tree as plain values."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ _ESCAPED = re.compile(r"\\([\\'\"])|(''|\"\")", re.DOTALL)
 
 
 def trees(tree: Node, *rules: str) -> Iterator[Node]:
-    """The children made by one of these rules, in order."""
+    """Yield the children of these rules, in order."""
     return (child for child in tree.children if isinstance(child, Tree) and child.data in rules)
 
 
 def first(tree: Node, *rules: str) -> Node | None:
-    """The first such child; None if there is none."""
+    """Return the first child of these rules; None without one."""
     return next(trees(tree, *rules), None)
 
 
 def one(tree: Node, *rules: str) -> Node:
-    """The child that the grammar promises."""
+    """Return the first child of these rules, which the grammar guarantees."""
     return next(trees(tree, *rules))
 
 
 def has(tree: Node, rule: str) -> bool:
-    """Whether there is such a child."""
+    """Return whether a child of this rule exists."""
     return first(tree, rule) is not None
 
 
 def tokens(tree: Node, *types: str) -> list[Token]:
-    """The tokens among the children, of these types or of any."""
+    """Return the tokens among the children, of these types or, without types, of any."""
     return [child for child in tree.children if isinstance(child, Token) and (not types or child.type in types)]
 
 
 def name_of(tree: Node) -> str:
-    """The text of a ``name``, without back quotes."""
+    """Return the text of a ``name``, without back quotes."""
     text = str(tokens(tree)[0])
     return text[1:-1].replace("``", "`") if text.startswith("`") else text
 
 
 def names_of(tree: Node | None) -> tuple[str, ...]:
-    """The names among the children; none of None."""
+    """Return the names among the children; empty for None."""
     return () if tree is None else tuple(name_of(each) for each in trees(tree, "name"))
 
 
 def text_of(token: Token) -> str:
-    """The content of a quoted text; another token as it is."""
+    """Return the content of a quoted string; any other token unchanged."""
     if token[:1] not in ("'", '"'):
         return str(token)
     quote = token[0]
@@ -64,13 +64,13 @@ def text_of(token: Token) -> str:
 
 
 def comment_of(tree: Node, rule: str) -> str | None:
-    """The text of a comment clause; None without one."""
+    """Return the text of a comment clause; None without one."""
     found = first(tree, rule)
     return None if found is None else text_of(tokens(one(found, "text"))[0])
 
 
 def properties_of(source: SourceText, tree: ParseTree) -> dict[str, str]:
-    """The options in ``('key' = 'value', ...)`` below ``tree``; ``SqlSyntaxError`` for a key that comes twice."""
+    """Return the options in ``('key' = 'value', ...)`` below ``tree``; ``SqlSyntaxError`` for a repeated key."""
     found: dict[str, str] = {}
     for each in tree.find_data("property"):
         key_token = tokens(one(each, "key"))[0]
@@ -82,10 +82,10 @@ def properties_of(source: SourceText, tree: ParseTree) -> dict[str, str]:
 
 
 def keys_of(tree: Node) -> tuple[str, ...]:
-    """The keys in ``('key', ...)``."""
+    """Return the keys in ``('key', ...)``."""
     return tuple(text_of(tokens(each)[0]) for each in trees(tree, "key"))
 
 
 def span_of(tree: Node) -> tuple[int, int]:
-    """Where the text of a tree begins and ends; for an empty one twice 0."""
+    """Return the start and end offsets of a tree; (0, 0) for an empty one."""
     return (0, 0) if tree.meta.empty else (tree.meta.start_pos, tree.meta.end_pos)
