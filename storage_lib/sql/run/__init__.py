@@ -1,1 +1,1 @@
-"""Statements at work: each checks against the catalog, then acts."""
+"""Execution of statements: each is checked against the catalog, then run."""

@@ -1,8 +1,8 @@
-"""Commits rows that a statement makes of a table's own, so that nobody's commit in between is taken back.
+"""Commit rows that a statement computes from the table itself, without overwriting a concurrent commit.
 
-first     read snapshot S ─▶ make the rows ─▶ lease ─▶ has anything changed since S?  no ─▶ commit
+first     read snapshot S ─▶ compute rows ─▶ lease ─▶ has the table changed since S?  no ─▶ commit
                                                                                   yes ─▶ release the lease, and
-again     lease ─▶ read its base snapshot ─▶ make the rows ─▶ commit                  (others wait meanwhile)
+again     lease ─▶ read its base snapshot ─▶ compute rows ─▶ commit               (other writers wait meanwhile)
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def commit_changed_rows(
     *,
     change_tracking: bool | None,
 ) -> Snapshot | None:
-    """Append what ``rows_of`` makes of the snapshot that ``table`` is pinned to; None if nothing changes.
+    """Append the rows that ``rows_of`` computes from the newest snapshot; return None if there are none.
 
-    It is called once more, under the lease, if another commit comes between.
+    ``rows_of`` is called again, under the lease, if another commit happens in between.
     """
     user, identifier = state.identity.user, state.identity.identifier
     read = table.inspect.latest_snapshot_id() or 0
@@ -65,7 +65,7 @@ def commit_changed_rows(
                 commit_identifier=identifier,
             )
     except BaseException:
-        # Why the statement failed matters more than a lease that expires by itself.
+        # Report why the statement failed rather than a failed release: the lease expires by itself.
         with suppress(StorageError):
             table.new_write().abort(write_context, [])
         raise

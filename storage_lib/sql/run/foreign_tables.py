@@ -1,4 +1,4 @@
-"""CREATE TABLE with a ``connector``, or USING a format: the table is Spark's, and so is the statement."""
+"""Statements about Spark's own tables (CREATE TABLE with a ``connector`` or USING a format), which Spark runs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ FOREIGN_FORMAT = "connector"
 
 
 def create_foreign_table(state: SessionState, statement: CreateTable, source: SourceText) -> Result:
-    """Let Spark create a table of one of its own formats in its catalog, where queries of this session find it.
+    """Let Spark create a table in one of its own formats in its catalog, where queries of this session find it.
 
-    Raises ``InvalidInputError`` for what Spark's tables have not.
+    Raises ``InvalidInputError`` for properties that Spark tables do not support.
     """
     format_name = statement.using or statement.options[FOREIGN_FORMAT]
     if statement.using is not None and FOREIGN_FORMAT in statement.options:
@@ -82,12 +82,12 @@ def _text(value: str) -> str:
 
 
 def is_sparks(state: SessionState, table: NamedTable) -> bool:
-    """Whether Spark has a table of that name."""
+    """Return whether the name refers to a table in Spark's catalog, and not to a temporary view."""
     return state.view(table.parts) is None and state.is_sparks(table.parts)
 
 
 def insert_into_sparks(state: SessionState, statement: Insert, source: SourceText) -> Result:
-    """Let Spark write a table of its own."""
+    """Let Spark write one of its own tables."""
     table = statement.target.table
     if statement.target.hint or statement.partition is not None:
         message = f"{table} is a Spark table; hints and PARTITION are for dynamic tables"
@@ -103,7 +103,7 @@ def insert_into_sparks(state: SessionState, statement: Insert, source: SourceTex
 
 
 def drop_sparks(state: SessionState, table: NamedTable) -> Result:
-    """Let Spark drop a table of its own."""
+    """Let Spark drop one of its own tables."""
     with errors_in_words():
         state.spark.sql(f"DROP TABLE {_name(table)}")
     return Result(message=f"table {table} dropped by Spark")

@@ -1,4 +1,4 @@
-"""CALL: maintenance by name, as Apache Paimon's procedures of the same names do it."""
+"""CALL: maintenance procedures with the names and effects of Apache Paimon's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Arguments = Mapping[str, Literal]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Procedure:
-    """One procedure. ``parameters`` are (name, type) in order; the first is ``table``."""
+    """A procedure. ``parameters`` are (name, type) in order; the first is ``table``, which is always required."""
 
     parameters: tuple[tuple[str, type], ...]
     run: Callable[[SessionState, DynamicTable, Arguments], Result]
@@ -33,7 +33,7 @@ class Procedure:
 
 
 def run_call(state: SessionState, statement: Call) -> Result:
-    """Run one. Raises ``InvalidInputError`` naming the argument and the known ones."""
+    """Run a procedure. Raises ``NotFoundError`` for an unknown one, ``InvalidInputError`` naming a wrong argument."""
     schema, name = statement.procedure[:-1], statement.procedure[-1].lower()
     procedure = PROCEDURES.get(name)
     if procedure is None or schema not in ((), ("sys",), (state.catalog_name, "sys")):
@@ -85,7 +85,7 @@ def _compact(state: SessionState, table: DynamicTable, arguments: Arguments) -> 
 
 
 def _partitions(table: DynamicTable, text: str) -> list[dict[str, object] | None]:
-    """``dt=2024-05-14,hr=1;dt=2024-05-15`` as Paimon writes it."""
+    """Parse partitions in Paimon's syntax, ``dt=2024-05-14,hr=1;dt=2024-05-15``; empty for an empty text."""
     specs: list[dict[str, object] | None] = []
     for part in filter(None, (each.strip() for each in text.split(";"))):
         pairs = [pair.partition("=") for pair in part.split(",")]

@@ -1,4 +1,4 @@
-"""ALTER TABLE: schema changes in one go, and the jobs that block until they are done."""
+"""ALTER TABLE: atomic schema changes, and rewrites and compactions that block until they are done."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 def run_alter_table(state: SessionState, statement: AlterTable) -> Result:  # noqa: PLR0911  one line a change
-    """Do one change; nothing of it is done if any part can't be."""
+    """Apply one change, completely or not at all."""
     try:
         table = state.load(statement.table)
     except NotFoundError:
@@ -84,7 +84,7 @@ def _check_what_is_computed(state: SessionState, table: DynamicTable, changes: S
     try:
         to_be = alter_schema(table.schema, changes, time_millis=table.schema.time_millis)
     except InvalidInputError:
-        return  # the change itself says what is wrong with it
+        return  # applying the change reports what is wrong with it
     fields = [(field.name, field.type) for field in to_be.fields]
     check_virtual_columns(state.spark, table.name, fields, to_be.options)
 
@@ -115,7 +115,7 @@ def _changes(table: DynamicTable, statement: AlterTable) -> list[SchemaChange]: 
 
 
 def _known_option(table: DynamicTable, said: str) -> str:
-    """The option's canonical key; of one that the table has not, nor any table, the nearest is named."""
+    """Return an option's canonical key; ``InvalidInputError`` with the nearest key if it looks like a typo."""
     key = canonical_key(said)
     near = None if key in table.schema.options or key in option_keys() else nearest(key, option_keys())
     if near is not None:
@@ -125,7 +125,7 @@ def _known_option(table: DynamicTable, said: str) -> str:
 
 
 def _refuse_unknown(table: DynamicTable, columns: Sequence[str]) -> None:
-    """Name the nearest column; computed ones are named for what they are."""
+    """Raise ``InvalidInputError`` for an unknown or computed column; suggests the nearest name."""
     names = [field.name for field in table.schema.fields]
     for column in columns:
         first = column.split(".", maxsplit=1)[0]
@@ -142,7 +142,7 @@ def _refuse_unknown(table: DynamicTable, columns: Sequence[str]) -> None:
 
 
 def _layout_in(table: DynamicTable, options: Mapping[str, str | None]) -> bool:
-    """Whether options set the layout, so that all rows must be rewritten; refused together with other options."""
+    """Return whether options change the layout, which rewrites all rows; refuse a mixture with other options."""
     changed = {canonical_key(key) for key, value in options.items()}
     layout = changed & set(LAYOUT_OPTIONS)
     others = changed - layout

@@ -1,7 +1,7 @@
-"""DELETE, UPDATE and MERGE: Spark works out which rows change, and their changes are appended in one commit.
+"""DELETE, UPDATE and MERGE: Spark computes which rows change, and their changes are appended in one commit.
 
-No file is rewritten, and the log gets each of them. What matches is what the newest snapshot shows; if somebody
-commits before the changes are there, they are made once more (``changed_rows``).
+No file is rewritten, and each change is in the log. Conditions are evaluated on the newest snapshot; if another writer
+commits before the changes do, they are computed again (``changed_rows``).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DELETED, _BEFORE, _AFTER = "-D", "-U", "+U"
 
 
 def run_delete(state: SessionState, statement: Delete, source: SourceText) -> Result:
-    """A ``-D`` for every row that matches."""
+    """Append a ``-D`` for every row that matches."""
     table = changed_table(state, statement.target, "DELETE")
     names = [field.name for field in table.schema.fields]
     text = MappedText().add(_selected([quoted(name) for name in names], table, _DELETED))
@@ -46,7 +46,7 @@ def run_delete(state: SessionState, statement: Delete, source: SourceText) -> Re
 
 
 def run_update(state: SessionState, statement: Update, source: SourceText) -> Result:
-    """A ``+U`` for every row that matches; of a table without a key also the ``-U`` of the row it was."""
+    """Append a ``+U`` for every row that matches, and for a table without a key also the ``-U`` pre-image."""
     table = changed_table(state, statement.target, "UPDATE")
     set_ = assignments_of(table, statement.target, statement.assignments, "UPDATE")
     names = [field.name for field in table.schema.fields]
@@ -76,14 +76,14 @@ def run_update(state: SessionState, statement: Update, source: SourceText) -> Re
 
 
 def run_truncate(state: SessionState, statement: Truncate) -> Result:
-    """Remove all rows of the table, or of a partition; a log gets every removed row."""
+    """Delete all rows of the table or of a partition; every deletion is in the table's log, if it has one."""
     table = state.load(statement.table)
     spec = {} if statement.partition is None else static_values(table, statement.partition)
     return written(table, table.overwrite(table.arrow_schema.empty_table(), partition=spec))
 
 
 def run_analyze(state: SessionState, statement: Analyze) -> Result:
-    """Note what the newest snapshot holds."""
+    """Collect statistics of the newest snapshot."""
     table = state.load(statement.table)
     names = [field.name for field in table.schema.fields]
     for name in statement.columns or ():
@@ -95,7 +95,7 @@ def run_analyze(state: SessionState, statement: Analyze) -> Result:
 
 
 def changed_table(state: SessionState, target: Target, verb: str) -> DynamicTable:
-    """The table that a statement changes; ``InvalidInputError`` where appended rows could not do that."""
+    """Load the table that a statement changes; ``InvalidInputError`` if appended rows can't change its rows."""
     table = state.load(target.table)
     if table.schema.is_append_only:
         message = (
@@ -116,7 +116,7 @@ def changed_table(state: SessionState, target: Target, verb: str) -> DynamicTabl
 def assignments_of(
     table: DynamicTable, target: Target, assignments: Sequence[Assignment], verb: str
 ) -> dict[str, Expression]:
-    """Column -> new value. Raises ``InvalidInputError`` for a column that is not there, computed, or in the key."""
+    """Return column -> new value. Raises ``InvalidInputError`` for an unknown, repeated, computed or key column."""
     found: dict[str, Expression] = {}
     for each in assignments:
         name = _assigned_column(table, target, each.column, verb)
@@ -146,7 +146,7 @@ def _assigned_column(table: DynamicTable, target: Target, said: str, verb: str) 
 
 
 def _names_of(target: Target) -> set[str]:
-    """The qualifiers that a column name may have."""
+    """Return the qualifiers that a column name may have, in lower case."""
     if target.alias is not None:
         return {target.alias.lower()}
     parts = [part.lower() for part in target.table.parts]
@@ -174,14 +174,14 @@ def append_changes(
     target: Target,
     rows_of: Callable[[], AbstractContextManager[DataFrame]],
 ) -> Result:
-    """Commit changes with their kinds, which ``rows_of`` makes of the table as it is."""
+    """Commit the changes that ``rows_of`` computes from the current rows of the table, with their row kinds."""
     hint = write_hint(table, target.hint, (CHANGE_TRACKING,))
     tracked = change_tracking_of(state, table, hint)
     return written(table, commit_changed_rows(state, table, rows_of, change_tracking=tracked))
 
 
 def query_of(state: SessionState, text: MappedText, source: SourceText) -> DataFrame:
-    """A query of ours with pieces of the statement in it, over one snapshot of each table."""
+    """Run a generated query that contains parts of the statement, over one snapshot of each table."""
     own = ComposedText.of(text, source)
     query = read_query(own, 0, len(own.text))
     with rewritten(state, query, streaming=False) as found:
@@ -189,15 +189,15 @@ def query_of(state: SessionState, text: MappedText, source: SourceText) -> DataF
 
 
 def add_target(text: MappedText, target: Target) -> None:
-    """The table's name and alias, as a query has them."""
+    """Add the table's name and alias to a query."""
     text.add(".".join(quoted(part) for part in target.table.parts), target.table.start)
     text.add(f" AS {quoted(target.alias)}" if target.alias is not None else "")
 
 
 def add_where(text: MappedText, condition: Expression | None) -> None:
-    """The statement's condition."""
+    """Add the statement's condition to a query."""
     if condition is not None:
-        # In parentheses, so that nothing but a condition can stand there.
+        # Parentheses ensure that the text can only be a condition.
         text.add(" WHERE (").add(condition.text, condition.start).add(")")
 
 

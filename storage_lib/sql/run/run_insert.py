@@ -1,4 +1,4 @@
-"""INSERT: a query's columns put where they belong, written as one commit or as a stream of them."""
+"""INSERT: map a query's columns to the table's, and write the rows as one commit or as a stream of commits."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ _OF_STREAMS = (_CHECKPOINT, _OUTPUT_MODE, _INTERVAL, _AVAILABLE_NOW, _NAME)
 
 
 class RunningStream(Protocol):
-    """What ``wait_for`` needs of a ``TableStream``."""
+    """The part of ``TableStream`` that ``wait_for`` uses."""
 
     def awaitTermination(self) -> object:  # noqa: N802  Spark's name
-        """Wait until the stream ends; raises what it failed with."""
+        """Wait until the stream ends; raise its error if it failed."""
 
     def stop(self) -> None:
-        """Stop the stream and release what it holds."""
+        """Stop the stream and release its resources."""
 
 
 def run_insert(state: SessionState, statement: Insert, source: SourceText) -> Result:
-    """Write what the query gives.
+    """Write the query's rows.
 
-    In streaming mode it returns the running stream, or with ``table.dml-sync`` the stream when it has ended.
+    In streaming mode, returns the running stream; with ``table.dml-sync``, waits until the stream has ended.
     """
     table = state.find(statement.target.table)
     if table is None:
@@ -93,7 +93,7 @@ def run_insert(state: SessionState, statement: Insert, source: SourceText) -> Re
 
 
 def written(table: DynamicTable, snapshot: Snapshot | None) -> Result:
-    """The message about a commit."""
+    """Return the result of a commit; ``snapshot`` None: nothing was written."""
     if snapshot is None:
         return Result(message=f"{table.name}: nothing to write")
     return Result(
@@ -102,7 +102,7 @@ def written(table: DynamicTable, snapshot: Snapshot | None) -> Result:
 
 
 def write_hint(table: DynamicTable, said: Mapping[str, str], known: Sequence[str]) -> dict[str, str]:
-    """The hint of a write, checked; ``InvalidInputError`` names the nearest known key."""
+    """Return the hint of a write by canonical keys; ``InvalidInputError`` for a key that is not in ``known``."""
     hint = {"checkpoint-location" if key == "checkpointLocation" else canonical_key(key): said[key] for key in said}
     for key in hint:
         if key not in known:
@@ -112,7 +112,7 @@ def write_hint(table: DynamicTable, said: Mapping[str, str], known: Sequence[str
 
 
 def boolean_hint(table: DynamicTable, hint: Mapping[str, str], key: str) -> bool | None:
-    """A hint that says true or false; None if it is not given."""
+    """Return the value of a boolean hint; None if it is not given. Raises ``InvalidInputError`` for another value."""
     try:
         return None if key not in hint else bool(parse_boolean(hint[key]))
     except ValueError as error:
@@ -121,13 +121,13 @@ def boolean_hint(table: DynamicTable, hint: Mapping[str, str], key: str) -> bool
 
 
 def change_tracking_of(state: SessionState, table: DynamicTable, hint: Mapping[str, str]) -> bool | None:
-    """What this statement and this session say of it; None: what the table does anyway."""
+    """Return the change tracking of the hint or the session; None if the table's option applies."""
     given = boolean_hint(table, state.options_heard(table, hint), CHANGE_TRACKING)
     return given if CHANGE_TRACKING in hint or given is not table.options.change_tracking else None
 
 
 def _written_columns(table: DynamicTable, statement: Insert) -> list[str]:
-    """The columns that the query gives, in its order."""
+    """Return the table's columns that the query fills, in the query's order."""
     known = [field.name for field in table.schema.fields]
     by_lower_case = {name.lower(): name for name in known}
     partition = statement.partition
@@ -156,9 +156,9 @@ def _written_columns(table: DynamicTable, statement: Insert) -> list[str]:
 
 
 def as_rows(df: DataFrame, table: DynamicTable, names: Sequence[str], fixed: Mapping[str, object]) -> DataFrame:
-    """The columns of ``df``, by place, as the table's columns ``names``; ``fixed`` are values of others in every row.
+    """Return the columns of ``df``, by position, as the table's columns ``names``, with constant columns ``fixed``.
 
-    Columns of the names that carry the kinds of rows and their positions keep them, wherever they stand.
+    The columns with the row kind and the row position are found by name, and may be anywhere in ``df``.
     """
     from pyspark.sql import functions as sql
 
@@ -177,7 +177,7 @@ def as_rows(df: DataFrame, table: DynamicTable, names: Sequence[str], fixed: Map
 
 
 def _replaced(table: DynamicTable, statement: Insert, hint: Mapping[str, str]) -> dict[str, object] | None:
-    """What an overwrite replaces: None for the partitions that the rows are in."""
+    """Return the partition that an overwrite replaces; None: all partitions that occur in the rows."""
     fixed = {} if statement.partition is None else dict(statement.partition.values)
     is_dynamic = len(fixed) < len(table.schema.partition_keys) and boolean_hint(table, hint, _DYNAMIC) is not False
     return None if is_dynamic else {**fixed}
@@ -230,7 +230,7 @@ def _insert_stream(
 
 
 def wait_for(stream: RunningStream) -> None:
-    """Wait until the stream ends. Stops it if it fails or the wait is interrupted, and raises why."""
+    """Wait until the stream ends. If it fails or the wait is interrupted, stop it and raise the error."""
     try:
         stream.awaitTermination()
     except BaseException:
@@ -248,7 +248,7 @@ def streamed(
     *,
     checkpoint: str | None,
 ) -> StreamQuery:
-    """The rows that a streaming INSERT writes, and what was decided of them; ``checkpoint`` None: to be explained."""
+    """Return the rows and the plan of a streaming INSERT; ``checkpoint`` None: they are only explained."""
     fixed = {} if statement.partition is None else statement.partition.values
     target = StreamTarget(
         table=table,
@@ -272,7 +272,7 @@ def explained_stream(state: SessionState, statement: Insert, source: SourceText)
 
 
 def _directory(table: DynamicTable, name: str) -> str:
-    """A stream's name as that of its checkpoint's directory."""
+    """Return the name of a stream's checkpoint directory; ``InvalidInputError`` if the name can't be a directory."""
     if "/" in name or name in (".", ".."):
         message = (
             f"table {table.name}: the stream's name {name!r} can't be the name of its checkpoint directory; choose one "

@@ -1,4 +1,4 @@
-"""MERGE INTO: one join of target and source, and for each of its rows the first clause that takes it.
+"""MERGE INTO: join target and source, and apply to each joined row the first clause that matches it.
 
 SELECT clause, target row, new row FROM (target, is_target) FULL JOIN (source, is_source) ON condition
 """
@@ -37,7 +37,7 @@ _ROW = "__row"
 
 
 def run_merge(state: SessionState, statement: Merge, source: SourceText) -> Result:
-    """Append what the clauses say, as one commit.
+    """Append the changes of all clauses as one commit.
 
     Raises ``InvalidInputError`` if two rows of the source would change one row of the target.
     """
@@ -91,7 +91,7 @@ def _add_source(text: MappedText, statement: Merge) -> None:
 def _rule(
     table: DynamicTable, target: Target, clause: MergeClause, source_columns: list[str]
 ) -> dict[str, Expression | None]:
-    """Column -> its new value, of the columns that the clause sets; None: the source's column of that name."""
+    """Return column -> new value for the columns that a clause sets; None: the source's column of that name."""
     names = [field.name for field in table.schema.fields]
     match clause.action:
         case MergeDelete():
@@ -125,7 +125,7 @@ def _refuse_lacking(table: DynamicTable, names: list[str], source_columns: list[
 
 
 def _joined(statement: Merge, table: DynamicTable, rules: list[dict[str, Expression | None]]) -> MappedText:
-    """The join, with the number of the clause that takes each row, the row as it is and as it will be."""
+    """Return the join with the number of the clause that applies, the old row and the new row."""
     target, source = _target_name(statement), _source_name(statement)
     names = [field.name for field in table.schema.fields]
     text = MappedText().add("SELECT * FROM (SELECT ")
@@ -153,7 +153,7 @@ def _add_clause_number(text: MappedText, statement: Merge, target: str, source: 
 
 
 def _add_when(text: MappedText, clause: MergeClause, target: str, source: str) -> None:
-    """Which rows of the join a clause takes, if none before it did."""
+    """Add the WHEN of a clause: it applies to the joined rows that no earlier clause has matched."""
     in_target = f"{target}.{quoted(_IS_TARGET)} IS {'NOT ' if clause.matches_target else ''}NULL"
     in_source = f"{source}.{quoted(_IS_SOURCE)} IS {'NOT ' if clause.matches_source else ''}NULL"
     text.add(f" WHEN {in_target} AND {in_source}")
@@ -169,7 +169,7 @@ def _add_new_value(
     target: str,
     source: str,
 ) -> None:
-    """The new value of a column: the same CASE as the clause's number, with values instead of numbers."""
+    """Add the new value of a column: the CASE of the clause number, with values instead of numbers."""
     text.add("CASE")
     for index, clause in enumerate(statement.clauses):
         _add_when(text, clause, target, source)
@@ -201,7 +201,7 @@ def _refuse_ambiguous(joined: DataFrame, table: DynamicTable, statement: Merge) 
 
 
 def _changes(joined: DataFrame, table: DynamicTable, statement: Merge) -> DataFrame:
-    """The rows to append, with their kinds."""
+    """Return the changes to append, with their row kinds."""
     from pyspark.sql import functions as sql
 
     names = [field.name for field in table.schema.fields]
@@ -226,5 +226,5 @@ def _changes(joined: DataFrame, table: DynamicTable, statement: Merge) -> DataFr
         rows = old_rows(updates, "-U").unionByName(rows)
     if not deletes or ROW_POSITION in names:
         return rows
-    # A row may go and another one of its key come: whatever the exchange makes of the order, the new one is to stay.
+    # One key may have a deletion and an insertion: positions ensure that the insertion wins after the shuffle.
     return rows.withColumn(ROW_POSITION, sql.when(sql.col(kind).startswith("-"), 0).otherwise(1).cast("bigint"))

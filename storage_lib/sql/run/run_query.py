@@ -13,12 +13,12 @@ from storage_lib.sql.text.source_text import SourceText
 
 
 def run_select(state: SessionState, statement: Select, source: SourceText) -> Result:
-    """The query as a data frame, analysed but not computed."""
+    """Return the query as a data frame, analysed but not computed."""
     return Result(dataframe=dataframe_of(state, statement.query, source))
 
 
 def run_explain(state: SessionState, statement: Explain, source: SourceText) -> Result:
-    """Spark's plan of a query, as text; for a streaming INSERT also what it adds to the query, and why."""
+    """Return Spark's plan of a query as text; for a streaming INSERT also its additions to the query, with reasons."""
     plan = ""
     if statement.insert is not None and state.settings.runtime_mode is RuntimeMode.STREAMING:
         plan = explained_stream(state, statement.insert, source)

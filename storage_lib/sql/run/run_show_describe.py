@@ -1,4 +1,4 @@
-"""DESCRIBE and SHOW: databases, tables and their parts, as rows of text."""
+"""DESCRIBE, SHOW and USE. Results are rows of text."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def run_describe(state: SessionState, statement: Describe) -> Result:
-    """The columns of a table, or with EXTENDED all that is known of it or of one partition."""
+    """Describe the columns of a table, or with EXTENDED all properties of the table or of one partition."""
     view = state.view(statement.table.parts)
     if view is not None:
         message = f"{statement.table} is a temporary view; SELECT * FROM {statement.table} LIMIT 0 shows its columns"
@@ -49,7 +49,10 @@ def run_describe(state: SessionState, statement: Describe) -> Result:
 
 
 def static_values(table: DynamicTable, partition: PartitionClause) -> dict[str, object]:
-    """The values of a partition that has to be named whole or in part; ``InvalidInputError`` for one without value."""
+    """Return the values of a partition clause, possibly of only some partition columns.
+
+    Raises ``InvalidInputError`` for a column without a value or one that is not a partition column.
+    """
     if partition.dynamic:
         message = (
             f"table {table.name}: PARTITION ({partition.dynamic[0]}) lacks a value; write {partition.dynamic[0]} = ..."
@@ -80,7 +83,7 @@ def _columns(table: DynamicTable) -> list[tuple[str | None, ...]]:
 
 
 def run_describe_database(state: SessionState, statement: DescribeDatabase) -> Result:
-    """A database's properties."""
+    """Show a database's properties and its number of tables."""
     if statement.database not in state.catalog.list_databases():
         raise no_database(state, statement.database)
     properties = state.catalog.database_properties(statement.database)
@@ -90,17 +93,17 @@ def run_describe_database(state: SessionState, statement: DescribeDatabase) -> R
 
 
 def no_database(state: SessionState, database: str) -> NotFoundError:
-    """There is no such database."""
+    """Return the error for a missing database, with the nearest name."""
     return NotFoundError(f"database {database} does not exist{did_you_mean(database, state.catalog.list_databases())}")
 
 
 def run_show_databases(state: SessionState, statement: ShowDatabases) -> Result:
-    """All databases."""
+    """List the databases."""
     return _listed("database", state.catalog.list_databases(), statement.pattern)
 
 
 def run_show_tables(state: SessionState, statement: ShowTables) -> Result:
-    """The tables of a database, and the session's own."""
+    """List the tables of a database, and the session's temporary tables and views."""
     database = statement.database or state.database
     if statement.database is not None and database not in state.catalog.list_databases():
         raise no_database(state, database)
@@ -114,7 +117,7 @@ def run_show_tables(state: SessionState, statement: ShowTables) -> Result:
 
 
 def _where_tables_may_be(state: SessionState, database: str) -> str:
-    """For a person whose current database is empty, as it is in a new session: the others."""
+    """Return a message that names the other databases, for an empty current database; empty if there are none."""
     others = [name for name in state.catalog.list_databases() if name != database]
     if not others:
         return ""
@@ -122,17 +125,17 @@ def _where_tables_may_be(state: SessionState, database: str) -> str:
 
 
 def run_show_views(state: SessionState, statement: ShowViews) -> Result:  # noqa: ARG001  as its siblings
-    """The session's temporary views."""
+    """List the session's temporary views."""
     return _listed("view", sorted(str(each.statement.view) for each in state.views.values()), None)
 
 
 def run_show_create(state: SessionState, statement: ShowCreateTable) -> Result:
-    """The statement that makes such a table."""
+    """Show the CREATE TABLE statement of a table."""
     return Result(rows=rows_of(("statement",), [(create_text_of(state.load(statement.table)),)]))
 
 
 def run_show_partitions(state: SessionState, statement: ShowPartitions) -> Result:
-    """One line a partition, as ``dt=2024-05-14/hr=3``."""
+    """List partitions, one per row, as ``dt=2024-05-14/hr=3``."""
     table = state.load(statement.table)
     if not table.schema.partition_keys:
         message = f"table {table.name} is not partitioned"
@@ -150,14 +153,14 @@ def run_show_partitions(state: SessionState, statement: ShowPartitions) -> Resul
 
 
 def run_show_columns(state: SessionState, statement: ShowColumns) -> Result:
-    """The names of a table's columns."""
+    """List the names of a table's columns, computed ones last."""
     table = state.load(statement.table)
     names = [field.name for field in table.schema.fields]
     return _listed("column", [*names, *computed_columns(table.schema.options)], None)
 
 
 def run_show_options(state: SessionState, statement: ShowOptions) -> Result:
-    """All options that tables have, or those that one table was given; secrets masked."""
+    """List all known table options, or the options of one table with secrets masked."""
     if statement.table is None:
         lines: list[tuple[str | None, ...]] = [
             (each.option, each.default, each.meaning)
@@ -171,7 +174,7 @@ def run_show_options(state: SessionState, statement: ShowOptions) -> Result:
 
 
 def run_use(state: SessionState, statement: Use) -> Result:
-    """Let names without a database mean this one."""
+    """Make a database the current one, in which names without a database are resolved."""
     if statement.database not in (state.database, *state.catalog.list_databases()):
         raise no_database(state, statement.database)
     state.use(statement.database)
@@ -183,7 +186,7 @@ def _listed(column: str, names: Iterable[str], pattern: str | None) -> Result:
 
 
 def matches(name: str, pattern: str | None) -> bool:
-    """Whether a name matches: ``*`` and ``|`` as Spark has them, ``%`` and ``_`` as Flink has; case does not count."""
+    """Return whether a name matches a pattern of Spark (``*``, ``|``) or Flink (``%``, ``_``), ignoring case."""
     if pattern is None:
         return True
     if "%" in pattern:

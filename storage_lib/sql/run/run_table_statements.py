@@ -34,7 +34,7 @@ from storage_lib.sql.text.source_text import SourceText
 
 
 def run_create_table(state: SessionState, statement: CreateTable, source: SourceText) -> Result:
-    """Make the table and its log; then fill it, if a query says with what."""
+    """Create the table and its log, and write the rows of the query, if there is one."""
     if FOREIGN_FORMAT in statement.options or statement.using is not None:
         return create_foreign_table(state, statement, source)
     if statement.or_replace:
@@ -88,7 +88,7 @@ def _create_as(state: SessionState, statement: CreateTable, source: SourceText, 
         message = "a table without columns needs a query to take them from"
         raise InvalidInputError(message)
     df = dataframe_of(state, statement.query, source)
-    # As Spark's own CREATE TABLE AS: that these rows have a value everywhere says nothing of the rows to come.
+    # All columns are nullable, as in Spark's CREATE TABLE AS: later rows may have nulls where these have none.
     columns = arrow_schema_of(df.schema.toNullable())
     kind = TableOptions.parse(statement.options).row_kind_field
     schema = pa.schema([column for column in columns if column.name != kind])
@@ -105,7 +105,7 @@ def _create_as(state: SessionState, statement: CreateTable, source: SourceText, 
 
 
 def run_create_view(state: SessionState, statement: CreateView, source: SourceText) -> Result:
-    """Remember the view's text; it is put into each query that names it."""
+    """Store the view's text, which is inserted into each query that names the view."""
     if not statement.temporary:
         message = (
             f"view {statement.view}: only temporary views, which end with the session, can be created; write CREATE "
@@ -138,14 +138,14 @@ def run_create_view(state: SessionState, statement: CreateView, source: SourceTe
 
 
 def run_create_database(state: SessionState, statement: CreateDatabase) -> Result:
-    """Make a database."""
+    """Create a database."""
     properties = {} if statement.comment is None else {"comment": statement.comment}
     state.catalog.create_database(statement.database, properties, if_not_exists=statement.if_not_exists)
     return Result(message=f"database {statement.database} created")
 
 
 def run_drop_table(state: SessionState, statement: DropTable) -> Result:
-    """Drop a table with its log and files; a temporary one first, as it hides the other."""
+    """Drop a table with its log and files. A temporary table hides, and is dropped before, one of the same name."""
     parts = statement.table.parts
     if statement.temporary or (len(parts) == 1 and state.temporary.home_of(parts[0]) is not None):
         dropped = state.temporary.drop(parts[-1], if_exists=statement.if_exists)
@@ -165,7 +165,7 @@ def run_drop_table(state: SessionState, statement: DropTable) -> Result:
 
 
 def run_drop_view(state: SessionState, statement: DropView) -> Result:
-    """Forget a view."""
+    """Drop a temporary view."""
     found = state.views.pop(statement.view.parts[-1].lower(), None)
     if found is None and not statement.if_exists:
         message = f"temporary view {statement.view} does not exist{did_you_mean(str(statement.view), state.views)}"
@@ -174,7 +174,7 @@ def run_drop_view(state: SessionState, statement: DropView) -> Result:
 
 
 def run_drop_database(state: SessionState, statement: DropDatabase) -> Result:
-    """Drop a database, with its tables if CASCADE says so."""
+    """Drop a database; with CASCADE, including its tables."""
     if statement.if_exists and not state.catalog.database_exists(statement.database):
         return Result(message=f"database {statement.database} does not exist")
     state.catalog.drop_database(statement.database, if_exists=statement.if_exists, cascade=statement.cascade)
