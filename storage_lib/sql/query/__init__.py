@@ -1,1 +1,1 @@
-"""Queries: tables of ours as views of Spark's, and a query's rows as a table's."""
+"""Queries: dynamic tables as Spark views, and query results in the types of a table."""

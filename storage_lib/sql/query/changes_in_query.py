@@ -1,9 +1,9 @@
-"""A streaming query over changes: its rows have to tell what they mean, or a deletion would be written as a row.
+"""Streaming queries over changes: their rows need a row kind, or a deletion would be written as an insertion.
 
-Flink carries a row's kind outside its columns; Spark has columns only. So the kind is appended to a query that
-makes each row from one change; any other query must not read changes, or must handle their kinds itself.
-Where the write needs it (``stream_plan``), the row's position is carried likewise, changes are read with the rows
-before them, and other tables at one snapshot.
+Flink carries the row kind outside the columns; Spark only has columns. So the row kind is appended to a query that
+computes each row from one change; any other query must not read changes, or must handle their kinds itself.
+If the write needs it (``stream_plan``), the row position is appended as well, changes are read with their pre-images,
+and other tables are read at one snapshot.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamQuery:
-    """A query as a stream of rows for a table, and what was decided of it."""
+    """A query as a stream of rows for a table, with the plan of the write."""
 
     rows: DataFrame
     plan: StreamPlan = field(default_factory=StreamPlan)
@@ -41,9 +41,9 @@ class StreamQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamTarget:
-    """Where a query's rows go. ``rows_of`` makes rows of the table out of the query's answer.
+    """Target of a streaming query. ``rows_of`` converts the query's result to rows of the table.
 
-    ``checkpoint`` None: it is only to be explained.
+    ``checkpoint`` None: the query is only explained.
     """
 
     table: DynamicTable
@@ -54,9 +54,10 @@ class StreamTarget:
 
 
 def stream_query(state: SessionState, query: Query, source: SourceText, target: StreamTarget) -> StreamQuery:
-    """The query as a stream whose rows carry their kinds, if it reads changes, and whatever else the table needs.
+    """Return the query as a stream with row kinds, if it reads changes, and anything else that the write needs.
 
-    Raises ``InvalidInputError`` for a query that would lose them, or whose answer the table could not be kept to.
+    Raises ``InvalidInputError`` for a query that would lose the row kinds, or with whose result the table could not be
+    kept equal.
     """
     kind = target.table.options.row_kind_field
     with rewritten(state, query) as found:
@@ -79,7 +80,7 @@ def stream_query(state: SessionState, query: Query, source: SourceText, target: 
         if plan.needs_position:
             raise _loses_position(plan, found)
         plan, reads = replace(plan, carries_position=False), replace(reads, has_position=False)
-    # A star shows the position, as it does the kind.
+    # The query may select the position by ``*``; append it only if it does not.
     tries = ((), ((ROW_POSITION, ROW_POSITION),)) if reads.has_position else ((),)
     for more in tries:
         projected = _projected(changed, [*wanted, *more])
@@ -107,7 +108,7 @@ def _reads_of(state: SessionState, plan: StreamPlan, facts: QueryFacts, target: 
 
 
 def _projected(changed: str | None, columns: list[tuple[str, str]]) -> str | None:
-    """Columns of the changed table under other names, as text behind a query's own."""
+    """Return text that appends columns of the changed table to a query's columns; None without such columns."""
     if changed is None or not columns:
         return None
     return "".join(f", {changed}.{quoted(column)} AS {quoted(name)}" for column, name in columns) + " "
@@ -119,7 +120,7 @@ def _kind_column(found: Rewritten) -> str:
 
 
 def _changed_table(query: Query, found: Rewritten) -> str | None:
-    """The one stream that the query's rows are made of, by the name that the query calls it."""
+    """Return the name in the query of the only stream, if each row is computed from one row of it; else None."""
     if not query.shape.is_rowwise or query.shape.projection_end is None or len(found.streams) != 1:
         return None
     ((place, _),) = found.streams.items()

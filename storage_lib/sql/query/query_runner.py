@@ -1,4 +1,4 @@
-"""Runs a query: each table of ours becomes a view of Spark's, in the query's own text, and Spark does the rest."""
+"""Run a query: replace each dynamic table in its text by a Spark view, and let Spark run the result."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _FILE_FORMATS = ("parquet", "orc", "avro", "json", "csv", "text", "xml", "binary
 
 @dataclass
 class Rewritten:
-    """A query as Spark gets it. ``views`` are to be dropped; ``streams`` are what it reads as streams, by their places.
+    """A query rewritten for Spark. ``views`` have to be dropped; ``streams`` are the streams that it reads, by offset.
 
-    A stream inside a temporary view has a negative number for a place. ``query`` is what was rewritten; with
+    A stream inside a temporary view has a negative number instead of an offset. ``query`` is the original; with
     ``all_columns`` its tables keep the columns that it does not name.
     """
 
@@ -45,7 +45,7 @@ class Rewritten:
 
     @property
     def changes(self) -> dict[int, Relation]:
-        """The streams whose rows are changes, not only more rows."""
+        """The streams with row kinds, as opposed to streams of added rows."""
         return {place: each for place, each in self.streams.items() if each.row_kind_column is not None}
 
 
@@ -59,7 +59,7 @@ def rewritten(
     reads: StreamReads | None = None,
     all_columns: bool = False,
 ) -> Iterator[Rewritten]:
-    """The query with views in place of tables, while the body runs. ``projected`` is put at the end of its columns."""
+    """Replace the query's tables by views while the body runs. ``projected`` is appended to its columns."""
     is_streaming = state.settings.runtime_mode is RuntimeMode.STREAMING if streaming is None else streaming
     result = Rewritten(
         query=query,
@@ -85,16 +85,16 @@ def dataframe_of(
     streaming: bool | None = None,
     prefix: str = "",
 ) -> DataFrame:
-    """The query's answer, not computed yet; ``prefix`` stands before it, as EXPLAIN does.
+    """Return the query's result as a lazy data frame; ``prefix`` is text before the query, such as EXPLAIN.
 
-    Raises ``NotFoundError`` and ``InvalidInputError`` with the place in ``source``, the statement that it stands in.
+    Raises ``NotFoundError`` and ``InvalidInputError`` with the position in ``source``, the statement of the query.
     """
     with rewritten(state, query, streaming=streaming) as found:
         return sql_of(state, found, source, prefix=prefix)
 
 
 def sql_of(state: SessionState, found: Rewritten, source: SourceText, *, prefix: str = "") -> DataFrame:
-    """Let Spark analyse a rewritten query."""
+    """Let Spark analyse a rewritten query; return the lazy data frame."""
     whole = found.text.behind(prefix) if prefix else found.text
     with errors_in_words(source, whole):
         try:
@@ -106,9 +106,9 @@ def sql_of(state: SessionState, found: Rewritten, source: SourceText, *, prefix:
 
 
 def _analyse_with_all_columns(state: SessionState, found: Rewritten, source: SourceText, prefix: str) -> None:
-    """Raise Spark's error about an unknown column again, with suggestions out of every column of the tables.
+    """Raise Spark's error about an unknown column again, with suggestions from all columns of the tables.
 
-    The views have only columns that the query names, so the column that the user meant is usually not among them.
+    The views only have columns that the query names, so the intended column is usually not among them.
     """
     with rewritten(
         state,
@@ -131,7 +131,7 @@ def _rewrite(
     projected: str | None = None,
     depth: int = 0,
 ) -> None:
-    """Append the query with its tables replaced. ``origin`` is its place in the statement; None: in another one."""
+    """Append the query with its tables replaced. ``origin`` is its offset in the statement; None: a view's text."""
     if depth > _VIEW_DEPTH_MAX:
         message = "temporary views refer to each other in a cycle; drop one of them"
         raise InvalidInputError(message)
@@ -166,7 +166,7 @@ def _replace(
     is_streaming: bool,
     depth: int,
 ) -> bool:
-    """Append what stands for a table; False if it is none of ours and stays as it is."""
+    """Append the replacement of a table; return False if it is not a dynamic table and is copied unchanged."""
     view = state.view(reference.parts)
     if view is not None:
         _inline(state, view, reference, result, is_streaming=is_streaming, depth=depth)
@@ -182,7 +182,7 @@ def _replace(
     if relation.is_stream:
         result.streams[reference.start if depth == 0 else -len(result.streams) - 1] = relation
     aliased = quoted(name) + _alias(reference)
-    # A sample stands before the name that a table is given; inside parentheses the name is given first.
+    # In Spark, TABLESAMPLE precedes the alias; parentheses let our alias come first.
     result.text.add(f"({aliased})" if reference.is_sampled and reference.alias is None else aliased)
     return True
 
@@ -211,12 +211,12 @@ def _inline(
 
 
 def _alias(reference: TableReference) -> str:
-    """The table's own name, by which columns call it, unless the query gives it another."""
+    """Return an alias with the table's own name, which qualifies its columns; empty if the query has an alias."""
     return f" AS {quoted(reference.parts[-1])}" if reference.alias is None else ""
 
 
 def _check_sparks(state: SessionState, reference: TableReference) -> None:
-    """Refuse a name that neither we nor Spark know, and clauses of ours at a table of Spark's."""
+    """Refuse an unknown name, and hints and AS OF on a table of Spark."""
     if not _is_file(state, reference.parts) and not state.is_sparks(reference.parts):
         raise state.not_found(reference.parts)
     if reference.hint or reference.as_of is not None:
@@ -225,10 +225,10 @@ def _check_sparks(state: SessionState, reference: TableReference) -> None:
 
 
 def _is_file(state: SessionState, parts: Sequence[str]) -> bool:
-    """Whether this is Spark's way to name files, as in parquet.`/data/orders`."""
+    """Return whether this is Spark's syntax for files, as in parquet.`/data/orders`."""
     return len(parts) == 2 and parts[0].lower() in _FILE_FORMATS and not state.catalog.database_exists(parts[0])
 
 
 def names_of_changes(changes: Sequence[Relation]) -> str:
-    """The tables, for a message."""
+    """Return the names of the tables for a message."""
     return ", ".join(sorted({each.name for each in changes}))

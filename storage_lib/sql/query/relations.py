@@ -1,4 +1,4 @@
-"""One table of a query as a data frame, as its hint, AS OF and the session's settings ask for."""
+"""One table of a query as a data frame, according to its hint, AS OF and the session's settings."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ READ_HINTS = (RUNTIME_MODE, said.BRANCH, *_BATCH_ONLY, *_STREAM_ONLY)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamReads:
-    """How the tables of a streaming query are read, where their hints leave it open.
+    """How the tables of a streaming query are read unless their hints override it.
 
-    ``has_position``: streams tell the order of their rows; ``whole_commits``: they stop only where commits end.
-    ``pinned``: snapshots by table.
+    ``has_position``: streams have a column with the order of their rows; ``whole_commits``: micro-batches end only at
+    the end of a commit. ``pinned``: snapshots by table.
     """
 
     normalize: str | None = None
@@ -58,7 +58,7 @@ class StreamReads:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
-    """A table as a data frame. ``row_kind_column`` is the column that says what each row of a stream means."""
+    """A table as a data frame. ``row_kind_column``: column of a stream with the row kinds; None: rows have none."""
 
     df: DataFrame
     name: str
@@ -69,7 +69,7 @@ class Relation:
 def relation_of(
     state: SessionState, query: Query, reference: TableReference, *, streaming: bool, reads: StreamReads
 ) -> Relation | None:
-    """The table that a query names; None if it is none of ours.
+    """Return the table that a query names; None if it is not a dynamic table.
 
     Raises ``InvalidInputError`` for unknown hints and for hints that contradict each other.
     """
@@ -104,11 +104,11 @@ def relation_of(
 def _stream_options(
     state: SessionState, table: DynamicTable, hint: Mapping[str, str], reads: StreamReads
 ) -> Mapping[str, str]:
-    """The stream options of the hint, the table and the session; where they have none, what the query needs."""
+    """Return the stream options of the hint, the table and the session; by default those that the query needs."""
     given = state.options_heard(table, hint)
     options = {key: given[key] for key in _STREAM_ONLY if key in given}
     if said.NORMALIZE not in hint and options.get(said.NORMALIZE) == table.schema.options.get(said.NORMALIZE) == _NONE:
-        # The table's own none is what its streams do unless there is a reason.
+        # A table's own ``none`` is only a default: the query's needs override it.
         del options[said.NORMALIZE]
     if reads.normalize is not None and said.NORMALIZE not in options:
         options[said.NORMALIZE] = reads.normalize
@@ -179,7 +179,7 @@ def _snapshot(
 ) -> DataFrame:
     reader = state.spark.read.format(said.SOURCE_NAME)
     if not options:
-        # Of an older snapshot the columns are its own.
+        # An older snapshot may have other columns, so only the newest one is read with this schema.
         reader = reader.schema(struct_of(table.schema, _needed(table, query)))
         pin = reads.pinned.get(table.name)
         snapshot_id = state.pinned.get(table.name) if pin is None else pin.snapshot_id
@@ -206,7 +206,7 @@ def _stream(
 
 
 def _needed(table: DynamicTable, query: Query) -> list[str]:
-    """The columns that the query may need: Spark can't tell a Python source, so the query's words have to."""
+    """Return the columns that the query may need, from its tokens: Spark does not pass them to a Python source."""
     names = [each.name for each in table.schema.fields]
     if query.has_star:
         return names
@@ -217,7 +217,7 @@ def _needed(table: DynamicTable, query: Query) -> list[str]:
 
 
 def _computed(table: DynamicTable, query: Query) -> dict[str, str]:
-    """The computed columns that the query may need, and the one that a watermark follows."""
+    """Return the computed columns that the query or a watermark may need, as name -> expression."""
     options = table.schema.options
     return {
         name: expression

@@ -1,4 +1,4 @@
-"""Which values may be stored in a column of which type: Spark's ANSI rules of store assignment.
+"""Spark's ANSI store assignment: which types of values may be stored in a column of which type.
 
 https://spark.apache.org/docs/latest/sql-ref-ansi-compliance.html#store-assignment
 """
@@ -49,7 +49,7 @@ _WIDER_AND_WIDER = (ByteType, ShortType, IntegerType, LongType, FloatType, Doubl
 
 
 def can_store(value: DataType, column: DataType) -> bool:
-    """Whether a cast is made unasked; it fails where a value does not fit."""
+    """Return whether a value type may be cast implicitly to a column type; the cast fails for a value out of range."""
     if value == column or isinstance(value, NullType):
         return True
     match value, column:
@@ -76,11 +76,11 @@ def _can_store_scalar(value: DataType, column: DataType) -> bool:
 
 
 def as_stored(df: DataFrame, table: DynamicTable, names: Sequence[str]) -> DataFrame:
-    """The columns of ``df``, by place, under these names and in the types in which the table stores them.
+    """Return the columns of ``df``, by position, under these names and cast to the table's types.
 
-    Two of the names may be those of the columns that carry the kinds of rows and their positions.
+    ``names`` may include the columns with the row kind and the row position.
 
-    Raises ``InvalidInputError`` naming the column and the cast that is missing.
+    Raises ``InvalidInputError`` for a wrong number of columns, or naming the column and the missing cast.
     """
     hidden = {
         table.options.row_kind_field: StructField(table.options.row_kind_field, StringType()),
@@ -111,7 +111,7 @@ def as_stored(df: DataFrame, table: DynamicTable, names: Sequence[str]) -> DataF
 
 
 def _stored(value: DataType, column: StructField, table: DynamicTable) -> Column:
-    """The cast; a number that the column can't hold fails with the names of both."""
+    """Return the cast; it fails at run time for a number out of range, naming the column and the value."""
     from pyspark.sql import functions as sql
 
     given = quoted(column.name)
@@ -138,7 +138,7 @@ def _is_wider(column: DataType, value: DataType) -> bool:
 
 
 def _spelled(value: DataType) -> str:
-    """Spark's type in capitals, the names of fields as they are."""
+    """Return the name of Spark's type in upper case, with field names unchanged."""
     match value:
         case ArrayType():
             return f"ARRAY<{_spelled(value.elementType)}>"
