@@ -1,6 +1,6 @@
-"""Whether Spark can evaluate a table's computed columns and its watermark: asked before a table is made or altered.
+"""Check that Spark can evaluate a table's computed columns and watermark, before the table is created or altered.
 
-Else the statement would succeed, and every read of the table from then on fail.
+Otherwise the statement would succeed, and every later read of the table would fail.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def check_virtual_columns(
     spark: SparkSession, table: str, columns: Sequence[tuple[str, DataType]], options: Mapping[str, str]
 ) -> None:
-    """Raise ``InvalidInputError`` for a column computed from unknown columns or from several rows, naming it."""
+    """Raise ``InvalidInputError`` naming a computed column that Spark can't evaluate, or an invalid watermark."""
     computed, late = computed_columns(options), watermarks(options)
     if not computed and not late:
         return

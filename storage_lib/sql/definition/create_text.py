@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def create_text_of(table: DynamicTable) -> str:
-    """The statement, over several lines; what only this table may have (its uuid) is left out."""
+    """Return the statement, on several lines, without options that belong to this table only, such as its uuid."""
     schema = table.schema
     lines = [_column(field.name, str(field.type), field.description) for field in schema.fields]
     for name, expression in computed_columns(schema.options).items():
@@ -42,7 +42,7 @@ def create_text_of(table: DynamicTable) -> str:
 
 
 def spelled(text: str) -> str:
-    """A text in single quotes, as the grammar reads it back."""
+    """Return a text as a string literal of the grammar, in single quotes."""
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 

@@ -1,4 +1,4 @@
-"""A table that a text declares, CREATE TABLE and no more: read without a session and without a catalog."""
+"""Table declarations: a single CREATE TABLE statement, parsed without a session and a catalog."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _CONNECTOR = "connector"
 
 
 def declared_table(text: str) -> tuple[tuple[str, ...], TableDescriptor]:
-    """The table's name in its parts, and what is declared of it.
+    """Parse a declaration; return the parts of the table's name, and its descriptor.
 
-    Raises ``SqlSyntaxError``, and ``InvalidInputError`` for another statement, or for a table that only a session can
-    make: of a query, like another, temporary, Spark's, or with computed columns.
+    Raises ``SqlSyntaxError``, and ``InvalidInputError`` for another statement or for a table that only a session can
+    create: AS SELECT, LIKE, OR REPLACE, temporary, of Spark, or with computed columns.
     """
     statement = parse(text)
     if not isinstance(statement, CreateTable):

@@ -1,4 +1,4 @@
-"""What CREATE TABLE makes: the statement, a table it is like and a query's columns, as one descriptor."""
+"""The table descriptor of a CREATE TABLE statement, combined from its text, a LIKE table and a query's columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FEATURES = ("OPTIONS", "CONSTRAINTS", "PARTITIONS", "GENERATED", "WATERMARKS")
 
 
 def descriptor_of(state: SessionState, statement: CreateTable, *, of_query: pa.Schema | None = None) -> TableDescriptor:
-    """The table that the statement describes; the session's options are defaults for those it does not name.
+    """Return the descriptor of the statement's table; the session's options are defaults for missing ones.
 
     ``of_query`` are the columns of CREATE TABLE AS SELECT. Raises ``InvalidInputError`` naming column and remedy.
     """
@@ -36,7 +36,7 @@ def descriptor_of(state: SessionState, statement: CreateTable, *, of_query: pa.S
 
 
 def plain_descriptor_of(statement: CreateTable) -> TableDescriptor:
-    """The table of a statement that names neither another table nor a query, without a session's options."""
+    """Return the descriptor of a statement without LIKE and AS SELECT, and without a session's options."""
     return _described(statement, None, {}, None)
 
 
@@ -99,7 +99,7 @@ def _declared_columns(statement: CreateTable) -> list[tuple[str, DataType]]:
 
 
 def _included(statement: CreateTable) -> frozenset[str]:
-    """What LIKE copies: all, unless something is excluded."""
+    """Return the features that LIKE copies: all except the excluded ones."""
     included = set(_FEATURES)
     for action, feature in () if statement.like is None else statement.like.features:
         concerned = set(_FEATURES) if feature == "ALL" else {feature}
@@ -108,7 +108,7 @@ def _included(statement: CreateTable) -> frozenset[str]:
 
 
 def _options_like(like: DynamicTable, included: frozenset[str]) -> dict[str, str]:
-    """The options of a table that another one may have as well: not its identity, its topic, its directories."""
+    """Return the included options that another table may share: not the identity, the topic or external paths."""
     found = {}
     for key, value in like.schema.options.items():
         if key.startswith((OWN_PREFIX, PATHS_OPTION)) or key in _NOT_COPIED:
@@ -148,7 +148,7 @@ def _check_keys(statement: CreateTable, names: Sequence[str], keys: Sequence[str
 
 
 def _column_comments(statement: CreateTable, like: DynamicTable | None) -> dict[str, str]:
-    """Column -> comment, of those that have one."""
+    """Return column -> comment, for the columns that have one."""
     copied = {} if like is None else {each.name: each.description for each in like.schema.fields}
     declared = {each.name: each.comment for each in statement.columns}
     return {name: comment for name, comment in (copied | declared).items() if comment is not None}

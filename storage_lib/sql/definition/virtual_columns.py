@@ -1,8 +1,8 @@
-"""Computed columns and watermarks: kept in a table's options, evaluated by Spark whenever the table is read.
+"""Computed columns and watermarks: stored in a table's options, evaluated by Spark whenever the table is read.
 
-column.<name>.expression    what a computed column is
-column.<name>.comment       what it means
-watermark.<column>          how late a row may be, as ``5 SECOND``
+column.<name>.expression    expression of a computed column
+column.<name>.comment       its comment
+watermark.<column>          maximum lateness of a row, as ``5 SECOND``
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OF_JAVA = ("java_method", "reflect", "try_reflect")
 
 
 def options_of_virtual_columns(computed: Iterable[ComputedColumn], watermarks: Iterable[Watermark]) -> dict[str, str]:
-    """The stored form. Raises ``InvalidInputError`` for a strategy that is not a delay."""
+    """Return the options that store them. Raises ``InvalidInputError`` for a watermark strategy that is not a delay."""
     options: dict[str, str] = {}
     for each in computed:
         options[f"{_COLUMN}{each.name}{_EXPRESSION}"] = each.expression.text
@@ -41,7 +41,10 @@ def options_of_virtual_columns(computed: Iterable[ComputedColumn], watermarks: I
 
 
 def delay_of(watermark: Watermark) -> str:
-    """``ts - INTERVAL '5' SECOND`` as ``5 SECOND``, ``ts`` as ``0 SECOND``; ``InvalidInputError`` for anything else."""
+    """Return the delay: ``5 SECOND`` for ``ts - INTERVAL '5' SECOND``, ``0 SECOND`` for ``ts``.
+
+    Raises ``InvalidInputError`` for any other strategy.
+    """
     text = watermark.strategy.text
     try:
         tree = sqlglot.parse_one(text, dialect="spark")
@@ -64,7 +67,7 @@ def delay_of(watermark: Watermark) -> str:
 
 
 def computed_columns(options: Mapping[str, str]) -> dict[str, str]:
-    """Name -> expression of a table's computed columns, in the order in which they were declared."""
+    """Return name -> expression of a table's computed columns, in the order of the options."""
     return {
         key[len(_COLUMN) : -len(_EXPRESSION)]: value
         for key, value in options.items()
@@ -73,9 +76,9 @@ def computed_columns(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def refuse_reaching_out(table: str, options: Mapping[str, str]) -> None:
-    """Raise ``InvalidInputError`` for a computed column that does more than compute: each reader's Spark evaluates it.
+    """Raise ``InvalidInputError`` for a computed column that is unsafe, because every reader's Spark evaluates it.
 
-    Refused are queries within it, calls of Java, variables of the driver, and what cannot be read.
+    Refuses sub-queries, Java calls, variables of the driver, and expressions that can't be parsed.
     """
     for name, expression in computed_columns(options).items():
         try:
@@ -94,17 +97,17 @@ def refuse_reaching_out(table: str, options: Mapping[str, str]) -> None:
 
 
 def computed_comment(options: Mapping[str, str], name: str) -> str | None:
-    """The declaration of a computed column."""
+    """Return the comment of a computed column; None without one."""
     return options.get(f"{_COLUMN}{name}{_COMMENT}")
 
 
 def is_virtual(key: str) -> bool:
-    """Whether an option belongs to a computed column or a watermark."""
+    """Return whether an option belongs to a computed column or a watermark."""
     return key.startswith(WATERMARK_PREFIX) or (key.startswith(_COLUMN) and key.endswith((_EXPRESSION, _COMMENT)))
 
 
 def with_virtual_columns(df: DataFrame, options: Mapping[str, str], computed: Mapping[str, str]) -> DataFrame:
-    """The data frame with these computed columns behind the others, and, if it is a stream, its table's watermark."""
+    """Return the data frame with these computed columns appended and, if it is a stream, the table's watermark."""
     if computed:
         df = df.selectExpr("*", *[f"({expression}) AS {quoted(name)}" for name, expression in computed.items()])
     if df.isStreaming:
@@ -112,7 +115,7 @@ def with_virtual_columns(df: DataFrame, options: Mapping[str, str], computed: Ma
 
         for column, delay in watermarks(options).items():
             if df.schema[column].dataType == TimestampNTZType():
-                # Spark has watermarks for moments only; written into a TIMESTAMP column it is the same again.
+                # Spark supports watermarks only on TIMESTAMP_LTZ; a write to a TIMESTAMP column restores the value.
                 df = df.withColumn(column, df[quoted(column)].cast("timestamp"))
             df = df.withWatermark(column, delay.lower())
     return df

@@ -1,1 +1,1 @@
-"""State of a session and its results: names, settings, temporary tables, rows, errors."""
+"""State of a session: name resolution, settings, temporary tables, results and errors."""

@@ -38,10 +38,9 @@ class Result:
         return self.rows is not None or self.dataframe is not None
 
     def to_arrow(self) -> pa.Table:
-        """Return all rows; those of a query are computed at each call. An empty table without columns if there are
-        none.
+        """Return all rows; a query is computed at each call. Without rows, returns a table without columns.
 
-        Raises ``InvalidInputError`` for a query that never ends, and the errors of the read.
+        Raises ``InvalidInputError`` for a query over a stream, and the errors of the read.
         """
         if self.rows is not None:
             return self.rows
@@ -58,5 +57,5 @@ class Result:
 
 
 def rows_of(columns: tuple[str, ...], rows: list[tuple[str | None, ...]]) -> pa.Table:
-    """Lines of text as a table."""
+    """Return rows of text as a table with these columns."""
     return pa.table({name: pa.array([row[index] for row in rows], pa.string()) for index, name in enumerate(columns)})

@@ -1,4 +1,4 @@
-"""The state of a session, for all that run its statements: name resolution, settings, views."""
+"""State of a session, shared by the runners of its statements: name resolution, settings, views."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DEFAULT_CATALOG = "dynamic_tables"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewText:
-    """A temporary view: its statement, and the text in which that has its places."""
+    """A temporary view: its statement, and the text to which the statement's offsets refer."""
 
     statement: CreateView
     source: SourceText
@@ -41,7 +41,7 @@ class ViewText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitIdentity:
-    """Who commits, where the caller says so: the same pair commits once."""
+    """Commit identity given by the caller (None: not given): the same pair commits once."""
 
     user: str | None = None
     identifier: int | None = None
@@ -49,10 +49,10 @@ class CommitIdentity:
 
 @dataclass
 class SessionState:
-    """One session's. Not for several threads.
+    """State of one session. Not thread-safe.
 
-    ``pinned``: the snapshots (0: of the empty table) that queries without a hint of their own read of some tables.
-    ``restricted``: the SQL is somebody else's and may only read tables (``restricted_sql``).
+    ``pinned``: snapshots, by table name, that queries without a hint read (0: the empty table). ``restricted``: the SQL
+    is untrusted and may only read tables (``restricted_sql``).
     """
 
     spark: SparkSession
@@ -69,7 +69,7 @@ class SessionState:
 
     @contextmanager
     def committing_as(self, identity: CommitIdentity) -> Iterator[None]:
-        """Give what the body commits this identity."""
+        """Use this identity for commits in the body."""
         self.identity = identity
         try:
             yield
@@ -77,11 +77,11 @@ class SessionState:
             self.identity = CommitIdentity()
 
     def use(self, database: str) -> None:
-        """Let names without a database mean ``database`` from now on."""
+        """Make ``database`` the current database, in which names without a database are resolved."""
         self.database = database
 
     def full_name(self, parts: Sequence[str]) -> str:
-        """``database.table`` of one to three parts; ``NotFoundError`` for another catalog's."""
+        """Return ``database.table`` for a name of one to three parts; ``NotFoundError`` for another catalog."""
         if len(parts) == 3:
             if parts[0] != self.catalog_name:
                 message = f"unknown catalog {parts[0]!r}; this session's catalog is {self.catalog_name!r}"
@@ -90,11 +90,11 @@ class SessionState:
         return ".".join(parts) if len(parts) == 2 else f"{self.database}.{parts[0]}"
 
     def view(self, parts: Sequence[str]) -> ViewText | None:
-        """The temporary view of that name; None if there is none."""
+        """Return the temporary view of that name; None if it does not exist."""
         return self.views.get(parts[0].lower()) if len(parts) == 1 else None
 
     def home_of(self, parts: Sequence[str]) -> tuple[Catalog, str] | None:
-        """The catalog that has a table, and its name there, ``$`` and what follows included; None if none has it."""
+        """Return the catalog of a table and its full name, including a ``$`` suffix; None if it does not exist."""
         if len(parts) == 1:
             temporary = self.temporary.home_of(parts[0])
             if temporary is not None:
@@ -106,14 +106,14 @@ class SessionState:
         return (self.catalog, str(name)) if self.catalog.table_exists(str(name.plain)) else None
 
     def load(self, named: NamedTable) -> DynamicTable:
-        """The table of that name. Raises ``NotFoundError`` naming the nearest, ``InvalidInputError`` for a view."""
+        """Load a table. Raises ``NotFoundError`` with the nearest name, ``InvalidInputError`` for a view."""
         table = self.find(named)
         if table is None:
             raise self.not_found(named.parts)
         return table
 
     def find(self, named: NamedTable) -> DynamicTable | None:
-        """The table of that name; None if there is none."""
+        """Load a table; None if it does not exist."""
         home = self.home_of(named.parts)
         if home is None:
             return None
@@ -121,7 +121,7 @@ class SessionState:
         return catalog.load_table(name)
 
     def not_found(self, parts: Sequence[str]) -> NotFoundError | InvalidInputError:
-        """There is no such table; or it is none, but a view."""
+        """Return the error for a name that is not a dynamic table: missing, a temporary view, or a Spark table."""
         if self.view(parts) is not None:
             return InvalidInputError(f"{parts[0]} is a temporary view, which can only be read; name a table")
         if self.is_sparks(parts):
@@ -136,21 +136,21 @@ class SessionState:
         return NotFoundError(f"table {name} does not exist{near}")
 
     def is_sparks(self, parts: Sequence[str]) -> bool:
-        """Whether Spark's own catalog has a table of that name."""
+        """Return whether Spark's own catalog has a table of that name."""
         try:
             return self.spark.catalog.tableExists(".".join(f"`{part.replace('`', '``')}`" for part in parts))
-        except PySparkException:  # not even a name to Spark
+        except PySparkException:  # not a valid name for Spark
             return False
 
     def options_heard(self, table: DynamicTable, hint: Mapping[str, str]) -> dict[str, str]:
-        """Options by canonical keys: of a statement's hint, else of the table, else of this session.
+        """Return options by canonical keys: from the statement's hint, else the table, else this session.
 
-        The connection and the defaults come after these: what is missing here, ``table.options`` tells.
+        Connection options and defaults have lower precedence and are not included; they are in ``table.options``.
         """
         return merged_options(hint=hint, table=table.schema.options, session=self.settings.table_options)
 
     def analysed(self, text: str) -> DataFrame:
-        """What Spark makes of its SQL; ``InvalidInputError`` where a restricted session may not run it."""
+        """Let Spark analyse a query; ``InvalidInputError`` if a restricted session may not run it."""
         if self.restricted:
             refuse_statement(self.spark, text)
         df = self.spark.sql(text)
@@ -159,5 +159,5 @@ class SessionState:
         return df
 
     def new_view_name(self) -> str:
-        """A name for a view of Spark's that nobody else has."""
+        """Return a unique name for a Spark view."""
         return f"dynamic_table_{id(self)}_{next(self.numbers)}"

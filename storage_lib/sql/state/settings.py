@@ -1,4 +1,4 @@
-"""What SET says: of the session's own keys, of options for tables (``table-storage.<key>``), and of Spark's."""
+"""Settings of SET: keys of the session, defaults of table options (``table-storage.<key>``), and Spark's settings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SPARK_PREFIX = "spark."
 
 
 class RuntimeMode(StrEnum):
-    """Whether a query reads one snapshot, or all changes without an end."""
+    """Whether a query reads one snapshot or an unbounded stream of changes."""
 
     BATCH = "batch"
     STREAMING = "streaming"
@@ -49,18 +49,18 @@ OWN_SETTINGS: Mapping[str, tuple[str, str]] = {
 
 @dataclass
 class SessionSettings:
-    """The settings of one session; those of Spark live in Spark."""
+    """Settings of one session; Spark's settings are stored in the Spark session."""
 
     own: dict[str, str] = field(default_factory=dict)
     table_options: dict[str, str] = field(default_factory=dict)
 
     @property
     def runtime_mode(self) -> RuntimeMode:
-        """Batch, unless it was set otherwise."""
+        """The runtime mode; default: batch."""
         return RuntimeMode(self.own.get(RUNTIME_MODE, RuntimeMode.BATCH))
 
     def value(self, key: str) -> str:
-        """One of the session's own settings, or its default."""
+        """Return one of the session's own settings, or its default."""
         return self.own.get(key, OWN_SETTINGS[key][0])
 
     @property
@@ -70,11 +70,11 @@ class SessionSettings:
 
     @property
     def trigger_seconds(self) -> float:
-        """The time between two micro-batches."""
+        """The interval between micro-batches in seconds; 0: no pause."""
         return parse_millis(self.value(CHECKPOINT_INTERVAL)) / 1000
 
     def set(self, key: str, value: str, spark: SparkSession) -> None:
-        """Set one; ``InvalidInputError`` for an unknown key and an invalid value."""
+        """Set one setting; ``InvalidInputError`` for an unknown key or an invalid value."""
         if key.startswith(SPARK_PREFIX):
             spark.conf.set(key, value)
         elif key.startswith(SESSION_PREFIX):
@@ -85,7 +85,7 @@ class SessionSettings:
             raise _unknown(key)
 
     def reset(self, key: str | None, spark: SparkSession) -> None:
-        """Back to the default: one setting, or all but Spark's."""
+        """Reset one setting to its default, or with ``key`` None all except Spark's."""
         if key is None:
             self.own.clear()
             self.table_options.clear()
@@ -99,7 +99,7 @@ class SessionSettings:
             raise _unknown(key)
 
     def shown(self, key: str | None, spark: SparkSession) -> list[tuple[str, str]]:
-        """One setting, or all but Spark's, with their values."""
+        """Return one setting, or with ``key`` None all except Spark's, as (key, value); secrets are masked."""
         if key is not None and key.startswith(SPARK_PREFIX):
             return list(masked({key: _of_spark(key, spark)}).items())
         own = {name: self.value(name) for name in OWN_SETTINGS}
@@ -114,7 +114,7 @@ class SessionSettings:
 
 
 def _of_spark(key: str, spark: SparkSession) -> str:
-    """What Spark goes by, its default included; empty for a key that has none."""
+    """Return Spark's value of a setting or its default; empty if it has neither."""
     try:
         return spark.conf.get(key) or ""
     except PySparkException:
@@ -159,5 +159,5 @@ def _unknown(key: str) -> InvalidInputError:
 
 
 def option_keys() -> list[str]:
-    """The keys of all options of tables."""
+    """Return the keys of all table options, sorted."""
     return sorted(each.metadata["key"] for each in fields(TableOptions) if "key" in each.metadata)

@@ -1,4 +1,4 @@
-"""Spark's errors about a statement as ours: what is wrong, and where in the text that the user wrote."""
+"""Convert Spark's errors about a statement to errors of this library, with the position in the user's text."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 @contextmanager
 def errors_in_words(source: SourceText | None = None, rewritten: MappedText | None = None) -> Iterator[None]:
-    """Raise errors of ours that Spark wrapped as they were, and Spark's about the statement as ours.
+    """Unwrap errors of this library that Spark raises in the body, and convert Spark's errors about the statement.
 
-    ``source`` is what the user wrote, ``rewritten`` what Spark was given.
+    ``source`` is the user's text, ``rewritten`` the text that Spark received; None: errors have no position.
     """
     with _without_pages_of_json():
         try:
@@ -46,10 +46,10 @@ def errors_in_words(source: SourceText | None = None, rewritten: MappedText | No
 
 @contextmanager
 def _without_pages_of_json() -> Iterator[None]:
-    """Keep quiet the loggers by which Spark's Python side writes each error about a query to standard error as well."""
+    """Disable the loggers by which PySpark also writes each error about a query to standard error, as JSON."""
     with ExitStack() as stack:
         for name in _LOGGERS:
-            # Asked of PySparkLogger: what logging makes under these names in its place breaks Spark's own errors.
+            # Use PySparkLogger: a plain logger under these names would break Spark's own error handling.
             logger = PySparkLogger.getLogger(name)
             stack.callback(setattr, logger, "disabled", logger.disabled)
             logger.disabled = True
@@ -57,7 +57,7 @@ def _without_pages_of_json() -> Iterator[None]:
 
 
 def _in_words_of_java(error: Py4JJavaError) -> StorageError | None:
-    """What Spark says of the statement where its Python side knows no class for it; None if it is not about that."""
+    """Convert a Java error about the statement for which PySpark has no class; None for any other error."""
     cause = error.java_exception
     while cause is not None:
         text = cause.getMessage() or ""
@@ -78,7 +78,7 @@ def _in_words(error: PySparkException, source: SourceText | None, rewritten: Map
 
 
 def _problem(text: str) -> str:
-    """The first paragraph, without class, state and Spark's own picture of the statement."""
+    """Return the first paragraph of Spark's message, without error class, SQLSTATE and its copy of the statement."""
     first = re.split(r"\n\n|\n== (?:SQL|DataFrame)|; line \d|;\n", text.strip(), maxsplit=1)[0]
     return _PLACE.sub("", _STATE.sub("", _ERROR_CLASS.sub("", first))).strip().rstrip(".;").strip()
 

@@ -1,6 +1,7 @@
-"""Temporary tables: tables like any other in a directory of the session's own, gone with it.
+"""Temporary tables: ordinary tables in a directory of the session, deleted when it is closed.
 
-Not in memory, as Spark's Python workers are other processes. A cluster needs a directory that all machines reach.
+They are on disk because Spark's Python workers are separate processes. A cluster needs a directory that all machines
+can access.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _DATABASE = "temporary"
 
 
 class TemporaryTables:
-    """The temporary tables of one session; their directory is made with the first. ``close`` deletes them."""
+    """Temporary tables of one session, in ``directory`` or, if None, a new local one. ``close`` deletes them."""
 
     def __init__(self, directory: str | None = None) -> None:
         self._directory = directory
@@ -27,7 +28,7 @@ class TemporaryTables:
         self._names: dict[str, str] = {}
 
     def catalog(self) -> Catalog:
-        """Where they are."""
+        """Return the catalog of the temporary tables; creates the directory at the first call."""
         if self._catalog is None:
             if self._directory is None:
                 self._own_directory = tempfile.mkdtemp(prefix="dynamic-tables-")
@@ -35,28 +36,28 @@ class TemporaryTables:
         return self._catalog
 
     def names(self) -> list[str]:
-        """Their names, sorted."""
+        """Return the names of the temporary tables, sorted."""
         return sorted(self._names.values())
 
     def full_name(self, parts: Sequence[str]) -> str:
-        """The name in ``catalog()`` of a table to be made; ``InvalidInputError`` for one with a database."""
+        """Return the name in ``catalog()`` for a new table; ``InvalidInputError`` if the name has a database."""
         if len(parts) != 1:
             message = f"temporary table {'.'.join(parts)}: temporary tables have no database; name it {parts[-1]}"
             raise InvalidInputError(message)
         return f"{_DATABASE}.{parts[0]}"
 
     def add(self, name: str) -> None:
-        """Remember a table that was made."""
+        """Register a table that was created in ``catalog()``."""
         self._names[name.lower()] = name
 
     def home_of(self, name: str) -> tuple[Catalog, str] | None:
-        """The catalog and full name of a temporary table, ``$`` and what follows included; None if there is none."""
+        """Return a temporary table's catalog and full name, including a ``$`` suffix; None if it does not exist."""
         plain, dollar, rest = name.partition("$")
         known = self._names.get(plain.lower())
         return None if known is None else (self.catalog(), f"{_DATABASE}.{known}{dollar}{rest}")
 
     def drop(self, name: str, *, if_exists: bool) -> bool:
-        """Drop one; False if there is none of that name."""
+        """Drop a table; return False if it does not exist, or without ``if_exists`` raise ``InvalidInputError``."""
         known = self._names.pop(name.lower(), None)
         if known is None:
             if if_exists:
@@ -67,7 +68,7 @@ class TemporaryTables:
         return True
 
     def close(self) -> None:
-        """Delete them all."""
+        """Drop all temporary tables, and delete the directory if it was created here."""
         for name in self.names():
             self.catalog().drop_table(f"{_DATABASE}.{name}", if_exists=True)
         self._names.clear()
