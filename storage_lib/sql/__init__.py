@@ -43,4 +43,4 @@ def __getattr__(name: str) -> object:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in _OF_EXTRAS:
             raise
-        raise missing_module(f"{__name__}.{name}", error, "spark", "sql") from None  # the import inside says less
+        raise missing_module(f"{__name__}.{name}", error, "spark", "sql") from None  # more helpful than the inner error

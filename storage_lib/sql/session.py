@@ -1,4 +1,4 @@
-"""A session: statements as text in, results out, over a Spark session and a catalog."""
+"""SQL session: runs statements given as text over a Spark session and a catalog."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Session(AbstractContextManager["Session"]):
         return self._state.catalog
 
     def settings(self) -> dict[str, str]:
-        """The settings that SET shows, with secrets masked."""
+        """Return the settings that SET shows, with secrets masked."""
         return dict(self._state.settings.shown(None, self._state.spark))
 
     def execute(self, text: str, *, commit_user: str | None = None, commit_identifier: int | None = None) -> Result:
@@ -135,7 +135,7 @@ class Session(AbstractContextManager["Session"]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """As ``close``."""
+        """Close the session."""
         self.close()
 
     def _register(self, name: str, table: str) -> None:

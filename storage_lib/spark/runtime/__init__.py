@@ -1,1 +1,1 @@
-"""The Spark session and its Python daemon, set up for the connector."""
+"""The Spark session and its Python daemon, configured for the connector."""

@@ -60,7 +60,7 @@ def refuse_statement(spark: SparkSession, text: str) -> None:
 
 
 def refuse_commands(df: DataFrame) -> None:
-    """Raise ``InvalidInputError`` for a data frame that would run a program, in a view or a subquery as well."""
+    """Raise ``InvalidInputError`` for a data frame that would run a program, also inside a view or a subquery."""
     _refuse(df.sparkSession, df._jdf.queryExecution().analyzed())  # noqa: SLF001  Spark offers no other way
 
 

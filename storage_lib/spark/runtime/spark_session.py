@@ -88,7 +88,7 @@ def _of_a_local_master(master: str | None, settings: Mapping[str, str]) -> dict[
 
 @contextmanager
 def scheduler_pool(spark: SparkSession, pool: str) -> Iterator[None]:
-    """Run the jobs and queries that this thread starts in the body in ``pool``."""
+    """Assign the jobs and queries that this thread starts in the body to the scheduler pool ``pool``."""
     context = spark.sparkContext
     before = context.getLocalProperty(_POOL_PROPERTY)
     context.setLocalProperty(_POOL_PROPERTY, pool)

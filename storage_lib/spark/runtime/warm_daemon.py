@@ -21,7 +21,7 @@ from pyspark.daemon import manager
 from storage_lib.spark.batch import batch_reader, batch_writer
 from storage_lib.spark.stream import stream_reader, stream_writer
 
-with suppress(ImportError):  # an extra
+with suppress(ImportError):  # optional dependency
     import storage_lib.log_store.kafka.kafka_log_store  # noqa: F401
 
 __all__ = ["batch_reader", "batch_writer", "main", "stream_reader", "stream_writer"]

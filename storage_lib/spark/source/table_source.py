@@ -71,7 +71,7 @@ def register(spark: SparkSession) -> None:
 
 
 class DynamicTableSource(DataSource):
-    """One read or write of one table."""
+    """Data source for one read or write of one table."""
 
     _planned_elsewhere = False
 

@@ -154,7 +154,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def not_beyond(end: StreamPosition, start: StreamPosition, target: StreamPosition) -> StreamPosition:
-    """``end``, but no later than ``target``, and never before ``start``."""
+    """Return ``end``, limited to at most ``target`` and at least ``start``."""
     if end.offsets is None or target.offsets is None:
         if end.offsets is None and end.split_index is None and start.split_index is None:
             return replace(end, snapshot_id=max(start.snapshot_id, min(end.snapshot_id, target.snapshot_id)))

@@ -1,1 +1,1 @@
-"""Spark's types, filters, expressions and errors as ours, and ours as Spark's."""
+"""Conversions of types, filters, expressions and errors between Spark and this library."""

@@ -141,7 +141,7 @@ class TableStream:
                 work.start(until=lambda: not query.isActive)
 
     def __getattr__(self, name: str) -> Any:
-        """``id``, ``isActive``, ``lastProgress``, ``processAllAvailable()``, …"""
+        """Delegate to the query: ``id``, ``isActive``, ``lastProgress``, ``processAllAvailable()``, …"""
         return getattr(self.query, name)
 
     def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802  Spark's name
@@ -169,7 +169,7 @@ class TableStream:
                 work.stop()
 
     def error(self) -> Exception | None:
-        """The error that ended the stream, as an error of this library if it was one; None without an error."""
+        """Return the error that ended the stream, as an error of this library if it was one; None without an error."""
         failure = self.query.exception()
         return None if failure is None else storage_error_in(str(failure)) or failure
 

@@ -1,1 +1,1 @@
-"""Statements as frozen values."""
+"""Statements as frozen dataclasses."""

@@ -111,7 +111,7 @@ TableChange: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterTable:
-    """One change of one table."""
+    """ALTER TABLE with one change."""
 
     table: NamedTable
     change: TableChange
