@@ -1,1 +1,1 @@
-"""One commit over both stores: appends, overwrites and restores; and the repair of a log that lacks some."""
+"""Commits over both stores (appends, overwrites, restores), and the repair of a log that lacks committed changes."""

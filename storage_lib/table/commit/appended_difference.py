@@ -1,4 +1,4 @@
-"""Whether one content of a table can be replaced by another by appending their difference."""
+"""Decides whether a table's content can be replaced by appending the difference to the new content."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from storage_lib.schema.table_schema import TableSchema
 
 
 def why_buckets_differ(schema: TableSchema) -> str | None:
-    """The reason why a key may be in different buckets in two snapshots; None if it cannot."""
+    """Return the reason why a key may be in different buckets in two snapshots; None if it cannot."""
     return "a key may be in another of its dynamic buckets than it was" if schema.has_dynamic_buckets else None
 
 
 def why_no_difference_can_be_appended(schema: TableSchema, options: TableOptions) -> str | None:  # noqa: PLR0911  one line a reason
-    """The reason why rows appended to this table would not replace one content by another; None if they do."""
+    """Return the reason why an appended difference would not replace the table's content; None if it would."""
     if schema.is_append_only:
         return "it is append-only"
     if schema.counts_values:

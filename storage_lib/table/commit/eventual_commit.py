@@ -3,11 +3,11 @@
     writers   log ◀── rows, visible as they are stored, at least once; no lease, no transaction
     tiering   lease ─▶ read the log from the newest snapshot's offsets ─▶ files ─▶ snapshot-N with the new offsets
 
-Files and offsets become visible together, so that each record of the log gets into the files exactly once: a crash
-before ``snapshot-N`` leaves unreferenced files, and the next tiering reads the same records again. Two at a time
-wait for the lease; of a stalled one and its successor only one can create the snapshot (``TableCommit``).
-What goes to the files alone (an untracked append) waits for a lease as well, at whose start the log is tiered: so it
-comes after what was in the log, and before what will be.
+Files and offsets become visible together, so each record of the log is written to the files exactly once: a crash
+before ``snapshot-N`` leaves unreferenced files, and the next tiering reads the same records again. Concurrent tierings
+wait for the lease; of a stalled tiering and its successor only one can create the snapshot (``TableCommit``). A write
+to the files alone (an untracked append) also waits for a lease, and the log is tiered when the lease starts: such rows
+come after the existing records of the log and before later ones.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from storage_lib.table.write.task_log_writer import FencedLogWriter
 class EventualCommit:
     """Tiers the log, and commits rows that tasks have written to it.
 
-    ``repair`` finds what other engines appended to the files. ``of_newest_schema`` is the same of the table under its
-    newest schema, for records that were written under it.
+    ``repair`` finds rows that other engines appended to the files. ``of_newest_schema`` returns the same object under
+    the table's newest schema, for records that were written under it.
     """
 
     def __init__(
@@ -63,9 +63,10 @@ class EventualCommit:
         self._of_newest_schema = of_newest_schema
 
     def with_lease(self, write_context: WriteContext, sources: SourcesOf) -> WriteContext:
-        """The context with a lease, under which nobody else reads these sources: what is in the log cannot be undone.
+        """Return the context with a lease, so that no other writer reads these sources: records of the log cannot be
+        undone.
 
-        Raises ``CommitConflictError`` where the table has them up to another place.
+        Raises ``CommitConflictError`` if the table contains the sources up to other offsets.
         """
         lease = self._writer_leases.take(write_context.commit_user, "read a source")
         try:
@@ -84,11 +85,11 @@ class EventualCommit:
         properties: Mapping[str, str] | None,
         sources: SourcesOf | None,
     ) -> Snapshot | None:
-        """Tier the log, which has the rows of all tasks; the snapshot has this commit's identity.
+        """Tier the log, which contains the rows of all tasks; the snapshot has this commit's identity.
 
-        Raises as ``TableCommit.commit``, but the rows are in the log whatever happens: the next tiering gets them.
+        Raises as ``TableCommit.commit``, but the rows stay in the log in any case, and the next tiering reads them.
         """
-        # Whatever fails now, the rows are in the log, and visible there.
+        # From here on the rows are visible in the log, whatever fails.
         with outcome(committed=None):
             return self._tier_commit(write_context, commit_identifier, watermark, properties, sources)
 
@@ -129,7 +130,7 @@ class EventualCommit:
             )
 
     def put_in_order(self, lease: Lease) -> int | None:
-        """Tier the log, under the lease of the commit that follows."""
+        """Tier the log under the lease of the commit that follows; return the id of the newest snapshot."""
         self._tier(
             lease,
             commit_user=f"tier-log-{self._environment.new_name()}",
@@ -151,7 +152,7 @@ class EventualCommit:
     ) -> Snapshot | None:
         self._under_newest_schema().publish_foreign_appends(lease)
         end = self._log.latest_offsets()
-        # Asked for after the end of the log: whatever lies before that was written under this schema or an older one.
+        # Read after the end of the log: all records before that end were written under this schema or an older one.
         newest = self._under_newest_schema()
         base = self._file_store.snapshots.latest()
         write_context = WriteContext(
@@ -178,9 +179,9 @@ class EventualCommit:
         return self._of_newest_schema() or self
 
     def publish_foreign_appends(self, lease: Lease) -> None:
-        """Put into the log what other engines appended to the files, who know nothing of it.
+        """Write to the log the rows that other engines, which do not know the log, appended to the files.
 
-        Again if this writer crashes before its snapshot. It is tiered like any other record, in the order of the log.
+        They are written again if this writer crashes before its snapshot, and tiered like other records, in log order.
         """
         missing = self._foreign.find(self._file_store.snapshots.latest_id())
         if not missing:
@@ -204,7 +205,9 @@ class EventualCommit:
             raise
 
     def start_of_tiering(self, base: Snapshot | None, *, skip_expired: bool) -> LogOffsets:
-        """Where the files of ``base`` end in the log; with ``skip_expired`` not before what the log still holds."""
+        """Return the log offsets up to which ``base`` contains the log; with ``skip_expired`` at least the log's
+        earliest.
+        """
         start = self._publisher.offsets_of(base) or LogOffsets()
         if not skip_expired:
             return start
@@ -223,7 +226,7 @@ class EventualCommit:
         properties: Mapping[str, str] | None,
         sources: SourcesOf | None = None,
     ) -> Snapshot:
-        """Records from ``start`` up to ``end`` as files, and ``end`` as offsets, in one snapshot."""
+        """Commit the records from ``start`` up to ``end`` as files, and ``end`` as offsets, in one snapshot."""
         write = self._file_store.new_write(base)
         try:
             for rows, kinds in self._changes(start, end):
@@ -244,7 +247,7 @@ class EventualCommit:
         except CommitOutcomeUnknownError:
             raise
         except BaseException:
-            # Why it failed matters more than what could not be cleaned up after it.
+            # The original error matters more than a failed cleanup.
             with suppress(StorageError):
                 write.abort()
             raise

@@ -1,16 +1,16 @@
-"""Finds what the log lacks of the snapshots, when a lease starts, and publishes it again from the files.
+"""Finds committed changes that the log lacks, when a lease starts, to publish them again from the files.
 
 A snapshot is created before its log transactions end, so a crash in between, a broker that timed a transaction
 out, or a successor that aborted it leaves the log behind the files. At the start of its lease a writer therefore:
 
-1. walks back to the newest snapshot R made under a lease. Everything before R was in order when R's own lease started;
-2. ends the transactions that R names. Ended now or before: R's changes are in the log;
-3. where Kafka answers *fenced*, looks into the log whether R's records are visible after all. If not, R's changes
-   in that bucket are missing, and with them what R itself was to publish again (``SnapshotLogProperties.covers_from``);
-4. adds the appends made since R by writers that know nothing of a log.
+1. walks back to R, the newest snapshot created under a lease. When R's lease started, everything before R was in order;
+2. commits the transactions that R names. If they commit now or did before, R's changes are in the log;
+3. if Kafka answers *fenced*, reads the log to see whether R's records are visible after all. If not, R's changes
+   in that bucket are missing, with those that R was to publish again (``SnapshotLogProperties.covers_from``);
+4. adds the appends since R by writers that do not know the log.
 
-Missing changes are read from the files that these snapshots added, and published by ``TableCommit`` in a commit of
-its own, every record with the header ``repairs-snapshot``: a reader that started at that snapshot skips it.
+Missing changes are read from the files that these snapshots added, and published by ``RepairedLog`` in a separate
+commit, every record with the header ``repairs-snapshot``: a reader that started at that snapshot skips it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from storage_lib.table.protocol.table_context import TableContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingChanges:
-    """What the log of one bucket lacks: the changes of ``snapshot_ids``, oldest first, all after ``covers_from``."""
+    """Changes that the log of one bucket lacks: those of ``snapshot_ids``, oldest first, all after ``covers_from``."""
 
     bucket: int
     covers_from: int
@@ -46,9 +46,9 @@ class MissingChanges:
 
 
 class LogRepair:
-    """Looks after the log of one table. To be used under a lease only.
+    """Finds missing changes in the log of one table. Use it under a lease only.
 
-    ``complete`` is there if the log also holds what was there before a change.
+    ``complete`` adds pre-images to changes, for a log that contains them; None otherwise.
     """
 
     def __init__(
@@ -60,13 +60,13 @@ class LogRepair:
         self._changes = changes
         self._complete = complete
         self._ended: tuple[BucketTransaction, ...] = ()
-        """Transactions known to have been committed: those of the newest snapshot that this process has dealt with."""
+        """Transactions known to be committed: those of the newest snapshot that this process has finished."""
 
     def find(self, newest: int | None) -> tuple[MissingChanges, ...]:
-        """End what was left open up to snapshot ``newest`` and return what the log lacks, by bucket; usually nothing.
+        """Commit open transactions up to snapshot ``newest`` and return the missing changes by bucket; usually none.
 
-        Only a commit upon exactly this snapshot knows that the log was in order, for a stalled writer may still create
-        the next.
+        The result holds only for a commit that follows exactly this snapshot: a stalled writer may still create the
+        next one.
         """
         missing: dict[int, list[int]] = {}
         covers_from: dict[int, int] = {}
@@ -86,10 +86,9 @@ class LogRepair:
         )
 
     def first_needed(self) -> int | None:
-        """The oldest snapshot that the next ``find`` has to see; to be asked before any are expired.
+        """Return the oldest snapshot that the next ``find`` needs; call it before snapshots are expired.
 
-        May be called without a lease: a snapshot that is there has decided, so its transactions may be ended by
-        anybody.
+        Needs no lease: an existing snapshot is committed, so any process may commit its transactions.
         """
         newest = self._file_store.snapshots.latest_id()
         newest_lease, foreign = self._newest_lease(newest)
@@ -99,7 +98,7 @@ class LogRepair:
             try:
                 lost = self._lost_buckets(part)
             except UnavailableError:
-                # Not known, so assume the worst.
+                # Unknown, so assume that all are lost.
                 lost = [each.written.bucket for each in part.transactions]
             needed += [part.covers_from.get(bucket, snapshot.id - 1) + 1 for bucket in lost]
             if lost:
@@ -108,9 +107,9 @@ class LogRepair:
         return min(needed, default=newest)
 
     def finish(self, part: SnapshotLogProperties) -> tuple[BucketTransaction, ...]:
-        """Commit the transactions of a snapshot that was created; those whose records did not get into the log.
+        """Commit the transactions of a created snapshot; return those whose records are not in the log.
 
-        A commit is final, so a writer asks about its own last one only once: that saves a round trip at every lease.
+        A commit is final, so a writer checks its own last one only once, which saves a round trip at every lease.
         """
         if part.transactions == self._ended:
             return ()
@@ -120,7 +119,7 @@ class LogRepair:
         return lost
 
     def changes_of(self, missing: MissingChanges) -> Iterator[tuple[int, pa.RecordBatch, pa.Array]]:
-        """What to publish, in order: snapshot id, rows and kinds.
+        """Yield the changes to publish, in order: snapshot id, rows and kinds.
 
         Raises ``LogRepairError`` if a snapshot, or a file it added, has been expired.
         """
@@ -148,7 +147,7 @@ class LogRepair:
                 yield from self._complete.read_split(split)
 
     def _refuse_newer_schema(self, snapshot: Snapshot) -> None:
-        """Rows published again under an older schema would lack the columns that came since."""
+        """Refuse to republish rows under an older schema: they would lack columns that were added since."""
         if snapshot.schema_id > self._file_store.schema.id:
             message = (
                 f"table {self._table}: snapshot {snapshot.id}, whose changes have to be published again, was made "
@@ -161,7 +160,7 @@ class LogRepair:
         return [lost.written.bucket for lost in self.finish(part)]
 
     def _newest_lease(self, newest: int | None) -> tuple[tuple[Snapshot, SnapshotLogProperties] | None, list[Snapshot]]:
-        """The newest snapshot made under a lease, and the appends of other writers since, oldest first."""
+        """Return the newest snapshot created under a lease, and the appends of other writers since, oldest first."""
         foreign: list[Snapshot] = []
         for snapshot in self._newest_first(newest):
             part = SnapshotLogProperties.of_snapshot(snapshot)
@@ -172,14 +171,14 @@ class LogRepair:
         return None, foreign[::-1]
 
     def _newest_of_ours(self, newest: int | None) -> list[int]:
-        """The newest snapshot that tells the log's offsets: those of other writers don't."""
+        """Return the id of the newest snapshot by this library, which records the log's offsets; at most one id."""
         told = (each.id for each in self._newest_first(newest) if SnapshotLogProperties.of_snapshot(each) is not None)
         return list(islice(told, 1))
 
     def _newest_first(self, newest: int | None) -> Iterator[Snapshot]:
-        """The snapshots from ``newest`` down to the earliest kept; none if ``newest`` itself was expired.
+        """Yield the snapshots from ``newest`` down to the earliest kept; none if ``newest`` itself was expired.
 
-        The newest is nearly always all that is wanted, so the storage is asked for the earliest only after it.
+        Callers nearly always need the newest only, so the earliest id is looked up after it.
         """
         if newest is None:
             return
@@ -193,12 +192,12 @@ class LogRepair:
             yield history.load(snapshot_id)
 
     def _appends(self, first: int, last: int) -> Iterator[int]:
-        """Ids of the snapshots in between whose changes belong into the log."""
+        """Yield the ids of the snapshots from ``first`` to ``last`` whose changes belong in the log."""
         for snapshot_id in range(first, last + 1):
             try:
                 snapshot = self._file_store.snapshots.load(snapshot_id)
             except (SnapshotExpiredError, NotFoundError):
-                yield snapshot_id  # refused with its remedy once it is to be read
+                yield snapshot_id  # ``changes_of`` raises the error with its remedy
                 continue
             part = SnapshotLogProperties.of_snapshot(snapshot)
             if snapshot.commit_kind is CommitKind.APPEND and (part is None or part.tracked):

@@ -1,4 +1,4 @@
-"""Keeps the log of a table complete: what snapshots name and the log lacks is published again from the files."""
+"""Keeps the log of a table complete by publishing missing committed changes again from the files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RepairedLog:
         self._writer_leases = writer_leases
 
     def put_in_order(self, lease: Lease, newest: int | None) -> int | None:
-        """Repair the log of snapshot ``newest`` until nothing is missing; the snapshot for which that is known then."""
+        """Repair the log up to snapshot ``newest`` until it is complete; return the snapshot for which that holds."""
         base, missing = newest, self._repair.find(newest)
         self._writer_leases.fence_previous_holder(lease)
         for _ in range(_REPAIR_ATTEMPTS_MAX):

@@ -1,4 +1,4 @@
-"""Which partitions a commit needs to itself, besides what the lease ensures."""
+"""Partitions in which a commit must be the only one, in addition to what the lease ensures."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ if TYPE_CHECKING:
 
 
 class ReservedPartitions(Enum):
-    """Where a commit needs to be the only one that changes rows since its base, besides what the lease ensures."""
+    """Partitions in which no other commit may have changed rows since a commit's base."""
 
     NONE = auto()
     WRITTEN = auto()
-    """In the partitions that it has rows for: hash indexes are a partition's."""
+    """The partitions that the commit has rows for: hash indexes are stored per partition."""
     ALL = auto()
-    """Everywhere: a key may be in any partition."""
+    """All partitions: a key may be in any of them."""
 
     @classmethod
     def of(cls, schema: TableSchema) -> Self:
-        """The reservations that a table of this schema needs."""
+        """Return the reservation that a table of this schema needs."""
         if not schema.has_dynamic_buckets:
             return cls.NONE
         return cls.ALL if schema.crosses_partitions else cls.WRITTEN

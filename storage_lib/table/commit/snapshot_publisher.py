@@ -1,4 +1,4 @@
-"""Creates snapshots with their properties: the offsets of the log, and those of external sources.
+"""Creates snapshots with their properties: the offsets of the log and of external sources.
 
 Checks right before a snapshot is created refuse the commit if the lease was lost or conflicting rows were committed.
 """
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 class SnapshotPublisher:
     """Publishes the snapshots of one table.
 
-    ``repair`` is None for a table without a log. Where a table ``adds_up`` what is committed, a difference must be from
-    its present content. ``reserves``: of which partitions nobody else may have changed rows while a commit was written.
+    ``repair`` is None for a table without a log. In a table that ``adds_up`` committed rows, a difference must be
+    computed from the current content. ``reserves``: partitions whose rows no other commit may have changed while a
+    commit was written.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class SnapshotPublisher:
         self._reserves = reserves
 
     def committed(self, commit_user: str, commit_identifier: int, *, ascending: bool = False) -> Snapshot | None:
-        """The snapshot of an earlier commit under this identity; its log transactions are ended on the way.
+        """Return the snapshot of an earlier commit under this identity, or None; also commits its log transactions.
 
         ``ascending`` as ``WriteContext.identifiers_ascend``.
         """
@@ -76,10 +77,9 @@ class SnapshotPublisher:
         reached: LogOffsets | None = None,
         sources: SourcesOf | None = None,
     ) -> tuple[Snapshot, SnapshotLogProperties]:
-        """Create the next snapshot: the commit point. Raises as ``TableCommit.commit``, and cleans nothing up.
-
-        ``reached``: up to where the log was read into ``files``, which then follow the offsets of the snapshot before.
-        ``covers_from``: of each bucket whose log was repaired, after which snapshot.
+        """Create the next snapshot: the commit point. Raises as ``TableCommit.commit``, without cleaning up.
+        ``reached``: the log offsets up to which records were read into ``files``, starting at the previous snapshot's
+        offsets. ``covers_from``: for each bucket whose log was repaired, the snapshot after which the repair starts.
         """
         part = SnapshotLogProperties(
             tracked=write_context.tracked,
@@ -120,7 +120,7 @@ class SnapshotPublisher:
         return snapshot, part
 
     def carried_forward(self, previous: Snapshot | None, sources: SourcesOf = as_they_were) -> Mapping[str, str]:
-        """Properties of a commit that is not in the log: the offsets of ``previous``."""
+        """Return the properties of a commit that is not in the log: the offsets of ``previous``."""
         offsets = self.offsets_of(previous)
         if previous is None and self._log is not None:
             offsets = LogOffsets()  # a branch may be published before the table has had a commit of its own
@@ -130,20 +130,20 @@ class SnapshotPublisher:
         }
 
     def source_offsets(self, snapshot: Snapshot | None, history: SnapshotHistory | None = None) -> SourceOffsets:
-        """Up to where foreign sources are in a snapshot, of the table or of the branch with this ``history``."""
+        """Return the offsets of external sources in a snapshot, of the table or of the branch with this ``history``."""
         told = _newest_of_ours(history or self._file_store.snapshots, snapshot)
         return SourceOffsets() if told is None else SourceOffsets.of_snapshot(told)
 
     def newest_of_ours(self) -> Snapshot | None:
-        """The newest snapshot that this library made."""
+        """Return the newest snapshot that this library created."""
         return _newest_of_ours(self._file_store.snapshots, self._file_store.snapshots.latest())
 
     def offsets_of(self, previous: Snapshot | None) -> LogOffsets | None:
-        """Up to where the log is in a snapshot's files; None if no snapshot says."""
+        """Return the log offsets up to which a snapshot's files contain the log; None if no snapshot records them."""
         return offsets_told(self._file_store.snapshots, previous)
 
     def _guard(self, write_context: WriteContext, files: Sequence[CommitMessage]) -> Callable[[Snapshot | None], None]:
-        """Check, before a snapshot is created, that the lease is still ours and that no other writer has committed."""
+        """Return a check, run before a snapshot, that the lease is still held and no other writer has committed."""
 
         def guard(latest: Snapshot | None) -> None:
             self._refuse_moved_keys(write_context, files, latest)
@@ -186,7 +186,7 @@ class SnapshotPublisher:
     def _refuse_moved_keys(
         self, write_context: WriteContext, files: Sequence[CommitMessage], latest: Snapshot | None
     ) -> None:
-        """Dynamic buckets were found for the keys that the base has: a key that has come since would be there twice."""
+        """Refuse rows whose buckets were assigned from an outdated base: a key added since would be stored twice."""
         if self._reserves is ReservedPartitions.NONE:
             return
         partitions = {message.partition for message in files}
@@ -208,7 +208,7 @@ class SnapshotPublisher:
 
 
 def _newest_of_ours(history: SnapshotHistory, snapshot: Snapshot | None) -> Snapshot | None:
-    """The newest snapshot up to ``snapshot`` that this library made: other writers drop what ours say."""
+    """Return the newest snapshot up to ``snapshot`` by this library: other writers do not copy its properties."""
     earliest = None
     while snapshot is not None and SnapshotLogProperties.of_snapshot(snapshot) is None:
         earliest = (history.earliest_id() or 1) if earliest is None else earliest

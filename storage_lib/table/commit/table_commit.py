@@ -1,4 +1,4 @@
-"""One commit over both stores: the snapshot decides, then the log transactions it names end.
+"""Commits over both stores: the snapshot is the commit point, then the log transactions that it names are committed.
 
     open      acquire the lease ─▶ end what the newest snapshot left open ─▶ repair the log ─▶ read the base snapshot
     tasks     write files and log records, flushed but open                            (TableWrite)
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 class TableCommit:
     """Opens and commits appends to one table; every writer of it goes through here.
 
-    ``repair`` knows the log, and is None for a table without one. Appends need no lease where they commute (no key and
-    no log). ``eventual`` commits what is in the log first (``log.consistency=eventual``), None for other tables.
+    ``repair`` repairs the log; None for a table without one. Appends that commute (no key and no log) need no lease.
+    ``eventual`` commits rows that are written to the log first (``log.consistency=eventual``); None for other tables.
     """
 
     def __init__(
@@ -73,11 +73,11 @@ class TableCommit:
     def open(
         self, *, commit_user: str, tracked: bool, purpose: str = "write", is_difference: bool = False
     ) -> WriteContext:
-        """Start a commit: under a lease where the table asks for one, with the log in order.
+        """Start a commit: acquire the lease if the table needs one, and repair the log.
 
-        What ``is_difference`` from the base's content always needs a lease: two such would not commute.
-
-        Raises ``UnavailableError`` if the lease or the log can't be had, ``LogRepairError`` if the log can't be mended.
+        A difference from the base's content (``is_difference``) always needs a lease: two of them would not commute.
+        Raises ``UnavailableError`` if the lease or the log is unavailable, ``LogRepairError`` if the log cannot be
+        repaired.
         """
         if self._eventual is not None and tracked and not is_difference:
             return WriteContext(commit_user=commit_user, tracked=True, base_snapshot_id=None)
@@ -103,10 +103,10 @@ class TableCommit:
         )
 
     def open_based_on(self, snapshot_id: int | None, *, commit_user: str, tracked: bool) -> WriteContext:
-        """Start a commit of rows that were made of a snapshot's (0: of the empty table), or will be of the order's base
-        (None): always under a lease.
+        """Start a commit, under a lease, of rows computed from a snapshot (0: the empty table; None: the context's
+        base).
 
-        Raises ``CommitConflictError`` if rows have come or gone since that snapshot; otherwise as ``open``.
+        Raises ``CommitConflictError`` if rows have changed since that snapshot; otherwise as ``open``.
         """
         write_context = self.open(
             commit_user=commit_user, tracked=tracked, purpose="change rows", is_difference=not self._appends_need_lease
@@ -133,15 +133,16 @@ class TableCommit:
                 raise CommitConflictError(message)
 
     def _put_log_in_order(self, lease: Lease, newest: int | None) -> int | None:
-        """Bring log and files to the same state; the newest snapshot for which that is known."""
+        """Bring log and files to the same state; return the newest snapshot for which that holds."""
         if self._eventual is not None:
             return self._eventual.put_in_order(lease)
         return newest if self._repaired is None else self._repaired.put_in_order(lease, newest)
 
     def with_lease(self, write_context: WriteContext, sources: SourcesOf) -> WriteContext:
-        """The order of rows that were read from ``sources``; a commit that can be undone is refused at its end.
+        """Return the context for rows that were read from ``sources``, with a lease if they go to an eventual log.
 
-        Raises ``CommitConflictError`` where it cannot be undone and the table has them up to another place.
+        Raises ``CommitConflictError`` if the table contains the sources up to other offsets. Only for an eventual log,
+        whose records cannot be undone; other commits check this when they end.
         """
         return (
             write_context
@@ -163,13 +164,13 @@ class TableCommit:
         properties: Mapping[str, str] | None = None,
         sources: SourcesOf | None = None,
     ) -> Snapshot | None:
-        """Make the messages of all tasks one snapshot; the lease is released whatever happens.
+        """Commit the messages of all tasks as one snapshot; the lease is released in any case.
 
-        Returns the snapshot, also of an earlier commit under the same identity; None if there was nothing to write.
-        ``properties`` are added to the snapshot's; ``sources`` says up to where foreign sources are in the table then,
-        and is worth a snapshot of its own. Raises ``CommitConflictError`` or ``LeaseLostError`` with everything undone,
-        ``CommitOutcomeUnknownError`` with everything left in place. Rows that are in the log already
-        (``log.consistency=eventual``) stay there whatever happens: the next tiering writes their files.
+        Returns the snapshot, or that of an earlier commit under the same identity; None if there was nothing to write.
+        ``properties`` are added to the snapshot's; ``sources`` computes the new offsets of external sources, for which
+        a snapshot is created even without rows. Raises ``CommitConflictError`` or ``LeaseLostError`` with everything
+        undone, ``CommitOutcomeUnknownError`` with everything left in place. Rows that are in the log already
+        (``log.consistency=eventual``) stay there in any case: the next tiering writes their files.
         """
         if self._eventual is not None and write_context.writes_log:
             if sources is None and not any(message.row_count for message in messages):
@@ -205,7 +206,7 @@ class TableCommit:
             except CommitOutcomeUnknownError:
                 raise
             except Exception:
-                # Why the commit failed matters more than what could not be cleaned up after it.
+                # The original error matters more than a failed cleanup.
                 with suppress(StorageError):
                     self.abort(write_context, messages, release=False)
                 raise
@@ -214,7 +215,7 @@ class TableCommit:
         return snapshot
 
     def mark(self, write_context: WriteContext) -> Snapshot:
-        """Make an empty snapshot under the context's lease, so that no commit that began before can succeed."""
+        """Create an empty snapshot under the context's lease, so that no commit that began earlier can succeed."""
         snapshot, _ = self._publisher.publish(write_context, commit_identifier=BATCH_COMMIT_IDENTIFIER)
         return snapshot
 
@@ -226,9 +227,9 @@ class TableCommit:
         release: bool = True,
         committed: Snapshot | None = None,
     ) -> None:
-        """Undo what tasks wrote: delete their files, abort their transactions.
+        """Undo the writes of tasks: delete their files, abort their transactions.
 
-        ``committed`` is the snapshot that the very same messages may have become before: its files stay.
+        ``committed`` is the snapshot in which the same messages may have been committed before: its files stay.
         """
         try:
             files = [each for message in messages for each in message.files]
@@ -249,9 +250,10 @@ class TableCommit:
         return self._publisher.source_offsets(snapshot, history)
 
     def first_needed(self) -> int | None:
-        """The oldest snapshot that has to stay: what the log lacks, and up to where sources were read, is there.
+        """Return the oldest snapshot that must be kept, for log repair and source offsets; None for a table without a
+        commit.
 
-        None for a table without a commit. Other writers don't carry on what ours say of sources.
+        Other writers do not copy the source offsets into their snapshots.
         """
         told = self._publisher.newest_of_ours()
         needed = None if self._repair is None else self._repair.first_needed()
@@ -260,7 +262,7 @@ class TableCommit:
         return told.id if needed is None else min(needed, told.id)
 
     def lease_held(self, lease: Lease | None) -> AbstractContextManager[None]:
-        """Keep a lease while the body runs, and give it back."""
+        """Renew a lease while the body runs, and release it at the end."""
         return self._writer_leases.held(lease)
 
     def _refuse_shared_assigners(self, messages: Sequence[TableCommitMessage]) -> None:

@@ -1,4 +1,4 @@
-"""Replaces the content of some or all partitions: files by files if untracked, else by its net change.
+"""Replaces the content of some or all partitions: whole files if untracked, else by appending the net change.
 
 untracked   old files out, new files in, one OVERWRITE snapshot. The new rows have sequence number 0, so that
             whatever a stream commits during or after the overwrite wins. No lease is needed.
@@ -69,10 +69,10 @@ class TableOverwrite:
     def commit(
         self, write_context: WriteContext, messages: Sequence[TableCommitMessage], commit_identifier: int
     ) -> Snapshot | None:
-        """Make the files of all tasks the content of the order's scope; None if nothing changes.
+        """Replace the content of the context's scope by the files of all tasks; None if nothing changes.
 
-        Raises ``InvalidInputError`` for rows outside of the scope, and as ``TableCommit.commit``; then the files of
-        the tasks are gone.
+        Raises ``InvalidInputError`` for rows outside the scope, and as ``TableCommit.commit``; the tasks' files are
+        then deleted.
         """
         files = tuple(each for message in messages for each in message.files)
         scope = write_context.overwrite or OverwriteScope()
@@ -90,7 +90,8 @@ class TableOverwrite:
             raise
         if not appends:
             return self._commit.commit(write_context, [*messages, old], commit_identifier)
-        # The new rows are in the appended difference now. The commit has happened, whatever is left of its files.
+        # The appended difference contains the new rows. A failure to delete the tasks' files does not affect the
+        # commit.
         with after_commit(f"table {self._table}: deleting the files that the difference was made of"):
             self._file_store.abort(files)
         return snapshot
@@ -98,10 +99,10 @@ class TableOverwrite:
     def _replaced(
         self, write_context: WriteContext, scope: OverwriteScope, files: tuple[CommitMessage, ...]
     ) -> list[ManifestEntry]:
-        """What an overwrite deletes that replaces files: what was there when it began.
+        """Return the files that a file-replacing overwrite deletes: those live when it began.
 
-        A file that is gone by now was compacted or overwritten by somebody else: a conflict. What a stream has added
-        since stays, and wins.
+        If another commit has compacted or overwritten one of them, the commit conflicts. Rows that streams have added
+        since stay, and win.
         """
         try:
             base = None
@@ -119,7 +120,7 @@ class TableOverwrite:
     def _told(
         self, write_context: WriteContext, replaced: Sequence[ManifestEntry], files: tuple[CommitMessage, ...]
     ) -> tuple[CommitMessage, ...]:
-        """The changelog of a tracked overwrite that replaces files, for streams of changelog files."""
+        """Return the changelog of a tracked overwrite that replaces files, for streams that read changelog files."""
         if not write_context.tracked or self._told_changes is None:
             return ()
         old: dict[Place, list[DataFileMeta]] = defaultdict(list)
@@ -155,7 +156,7 @@ class TableOverwrite:
             write = self._new_task_write(append)
             try:
                 with operation("compare", self._table, total=len(places), unit="buckets") as buckets:
-                    # No more than one bucket's old and new rows are in memory.
+                    # At most one bucket's old and new rows are in memory.
                     for place in places:
                         for rows, kinds in self._difference.between(
                             {place: old.get(place, ())},
@@ -178,7 +179,7 @@ class TableOverwrite:
     def _contents(
         self, append: WriteContext, scope: OverwriteScope, files: tuple[CommitMessage, ...]
     ) -> tuple[FilesByPlace, FilesByPlace]:
-        """The files that the overwrite replaces, and those that replace them."""
+        """Return the files that the overwrite replaces, and the files that replace them."""
         base = None
         if append.base_snapshot_id is not None:
             base = self._file_store.snapshots.load(append.base_snapshot_id)
@@ -219,7 +220,7 @@ class TableOverwrite:
 
 
 def deletions_of(entries: Sequence[ManifestEntry]) -> tuple[CommitMessage, ...]:
-    """Commit messages that take files away."""
+    """Return commit messages that delete these files."""
     buckets: dict[tuple[bytes, int, int], list[DataFileMeta]] = defaultdict(list)
     for entry in entries:
         buckets[entry.partition, entry.bucket, entry.total_buckets].append(entry.file)
@@ -232,5 +233,5 @@ def deletions_of(entries: Sequence[ManifestEntry]) -> tuple[CommitMessage, ...]:
 
 
 def scope_of(partition: Mapping[str, object] | None) -> OverwriteScope:
-    """The scope of an overwrite as users name it: None (dynamic), a mapping (these partitions; empty: the table)."""
+    """Return the scope that a user named: None (the partitions of the rows) or a mapping (empty: the whole table)."""
     return OverwriteScope() if partition is None else OverwriteScope.of(partition)

@@ -1,4 +1,4 @@
-"""Makes the table show again what an older snapshot shows, or another branch's: always in a new snapshot.
+"""Restores the content of an older snapshot, or of another branch's snapshot, in a new snapshot.
 
 It removes no snapshot: readers rely on their numbers, the log cannot be rolled back, and other writers continue. A
 rollback can itself be rolled back.
@@ -40,7 +40,7 @@ _ATTEMPTS = 5
 
 
 class TableRestore:
-    """Commits restored contents of one table. The target's files have to be kept by the caller (``TableTags``)."""
+    """Commits restored contents of one table. The caller keeps the target's files from expiring (``TableTags``)."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class TableRestore:
         self._new_task_write = new_task_write
 
     def committed(self, commit_user: str, commit_identifier: int) -> Snapshot | None:
-        """What this identity was committed as before."""
+        """See ``SnapshotPublisher.committed``."""
         return self._commit.committed(commit_user, commit_identifier)
 
     def restore(
@@ -79,11 +79,11 @@ class TableRestore:
         guard: Guard | None = None,
         history: SnapshotHistory | None = None,
     ) -> Snapshot | None:
-        """Commit the content of ``target`` as the newest; None if it is that already.
+        """Commit the content of ``target`` as the newest snapshot; None if it is the current content.
 
-        ``guard`` may object to the snapshot that is followed. The offsets of foreign sources come back with the
-        target, whose ``history`` is the table's unless it is a branch's, and so do properties that are not this
-        library's. Compacts afterwards what is due. Ask ``committed`` first. Raises otherwise as ``TableCommit.commit``.
+        ``guard`` may reject the snapshot that the new one follows. The target's offsets of external sources and its
+        properties from other writers are restored; ``history`` is that of the target's branch (None: the table's). Due
+        compactions run afterwards. Call ``committed`` first. Raises otherwise as ``TableCommit.commit``.
         """
         snapshot = self._restored(
             target,
@@ -95,7 +95,7 @@ class TableRestore:
             history=history,
         )
         if snapshot is not None:
-            # Rows may have come back to level 0, which other engines pass over in some tables.
+            # Rows may be back in level 0, which other engines skip in some tables.
             self._compact(snapshot)
         return snapshot
 
@@ -140,7 +140,7 @@ class TableRestore:
     def _restore_telling(
         self, committable: Committable, target: Snapshot, *, guard: Guard | None, properties_of: PropertiesOf
     ) -> Snapshot | None:
-        """Files for files, with what that changes as the snapshot's changelog."""
+        """Replace whole files, with the difference as the snapshot's changelog."""
         overwrite_changelog = self._told_changes
         assert overwrite_changelog is not None  # noqa: S101  the caller has asked
         for attempt in range(1, _ATTEMPTS + 1):
@@ -234,7 +234,7 @@ class TableRestore:
             raise InvalidInputError(message)
 
     def _are_others(self, offsets: SourceOffsets, than_of: Snapshot | None) -> bool:
-        # With the topics' ids, which offsets that are compared do not tell.
+        # Compare the properties: they include the topics' ids, which comparing offsets ignores.
         return offsets.to_properties() != self._commit.source_offsets(than_of).to_properties()
 
     def _with_kinds(self, rows: pa.RecordBatch, kinds: pa.Array) -> pa.RecordBatch:
@@ -242,9 +242,9 @@ class TableRestore:
 
 
 class _MovedError(StorageError):
-    """Somebody else has committed since the contents were compared."""
+    """Another writer has committed since the contents were compared."""
 
 
 def _bucket_count(partition: bytes, *contents: LiveFiles) -> int:
-    """That of the partition in the last of the contents that has it."""
+    """Return the partition's bucket count in the last of ``contents`` that has the partition."""
     return [count for live in contents if (count := live.bucket_count(partition)) is not None][-1]

@@ -1,4 +1,4 @@
-"""Takes the lease of a table's writers for one commit, and gives it back."""
+"""Acquires and releases the lease of a table's writers for one commit."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class WriterLeases:
-    """For all commits to one table.
+    """The lease, as used by all commits to one table.
 
-    With ``fences_first`` a writer that takes the lease over first ends the open log transactions of its holder.
+    With ``fences_first`` a writer that takes the lease over first ends the previous holder's open log transactions.
     """
 
     def __init__(self, context: TableContext, *, fences_first: bool = False) -> None:
@@ -27,11 +27,11 @@ class WriterLeases:
         self._fences_first = fences_first
 
     def take(self, commit_user: str, purpose: str) -> Lease:
-        """Wait for the lease; ``UnavailableError`` if it cannot be had in time."""
+        """Acquire the lease, waiting for it; ``UnavailableError`` on timeout."""
         holder = f"{commit_user}/{self._environment.new_name()}"
         lease = self._leases.acquire(holder=holder, commit_user=commit_user, purpose=purpose)
         if self._fences_first:
-            # If this fails the lease is not released: the next holder has to know that it is still to be done.
+            # If this fails, the lease is not released, so that the next holder takes it over and fences again.
             self.fence_previous_holder(lease)
         return lease
 
@@ -41,7 +41,7 @@ class WriterLeases:
             self._leases.release(lease)
 
     def check(self, lease: Lease) -> None:
-        """Raise ``LeaseLostError`` if somebody else has taken the lease over."""
+        """Raise ``LeaseLostError`` if another writer has taken the lease over."""
         self._leases.check(lease)
 
     @contextmanager
@@ -57,7 +57,7 @@ class WriterLeases:
             with self.renewed(lease):
                 yield
         finally:
-            # A failure to release does not fail the commit: the lease expires by itself.
+            # A failed release does not fail the commit: the lease expires by itself.
             with suppress(StorageError):
                 self.release(lease)
 
