@@ -1,4 +1,4 @@
-"""Both stores as one table: the façade that users hold.
+"""The table that users hold: a façade over the file store and the log.
 
     read        table.to_arrow(columns=..., filter="id = 3")      table.stream().poll()
     write       table.append(rows)     table.overwrite(rows, partition={"dt": "2013-01-05"})
@@ -78,9 +78,9 @@ if TYPE_CHECKING:
 class DynamicTable:
     """One table of a catalog. Threads may share an object; it caches the table's metadata.
 
-    ``address`` is the place from which another process loads the table (None if only this process has it), ``under``
-    opens it under another version of its schema, ``on_altered`` is called with each new version. An object has one
-    version of the schema: ``alter`` and ``refresh`` return another object.
+    ``address`` locates the table for other processes (None for a table in memory), ``under`` opens it under another
+    version of its schema, and ``on_altered`` is called with each new version. An object has one version of the schema:
+    ``alter`` and ``refresh`` return another object.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class DynamicTable:
 
     @property
     def address(self) -> TableAddress:
-        """The place from which other processes load this table; ``InvalidInputError`` for a table in memory."""
+        """The address at which other processes load this table; ``InvalidInputError`` for a table in memory."""
         if self._address is None:
             message = (
                 f"table {self.name} exists in the memory of this process only; use a WarehouseCatalog to share it with "
@@ -378,14 +378,13 @@ class DynamicTable:
         source: SourceRange | None = None,
         based_on: int | None = None,
     ) -> Snapshot | None:
-        """Insert, update and delete rows in one commit, by ``_row_kind``; rows without it are upserts. None for no
-        rows.
+        """Insert, update and delete rows by ``_row_kind`` in one commit; rows without it are upserts. None for no rows.
 
         The same ``(commit_user, commit_identifier)`` commits once, however often the call is repeated. Unless the table
         is ``write-only``, due compactions run afterwards. ``source``: the rows are all rows of that range of an
-        external source, even if there are none (``WriteBuilder.commit``). ``based_on``: the rows were computed from
-        this snapshot (``WriteBuilder.begin``). New rows have every column without a default; rows that only delete may
-        have just the key, and with ``merge-engine=partial-update`` missing columns keep their stored values. Raises
+        external source, which may be empty (``WriteBuilder.commit``). ``based_on``: the rows were computed from this
+        snapshot (``WriteBuilder.begin``). New rows need every column without a default; deletions need only the key
+        columns, and with ``merge-engine=partial-update`` missing columns keep their stored values. Raises
         ``InvalidInputError`` before any row becomes visible, and ``CommitConflictError`` if the table has changed since
         ``based_on``. Repeat the call after ``LeaseLostError`` and ``UnavailableError``.
         """
@@ -394,7 +393,7 @@ class DynamicTable:
         user, identifier = self._identity(commit_user, commit_identifier)
         builder = self.new_write()
         if builder.is_log_first:
-            # The log would show the rows a second time.
+            # Otherwise the log would contain the rows twice.
             earlier = builder.commits.committed(user, identifier)
             if earlier is not None:
                 return earlier
@@ -421,7 +420,7 @@ class DynamicTable:
 
         ``partition={}`` replaces the whole table, and so does any overwrite of a table without partitions. Streams
         never see overwrites of an append-only table. ``progress`` counts rows ("overwrite") and then, if the overwrite
-        is tracked, the buckets in which old and new rows are compared ("compare"). Rows have every column without a
+        is tracked, the buckets in which old and new rows are compared ("compare"). Rows need every column without a
         default. Raises as ``append`` does, and ``CommitConflictError`` (untracked only) if another commit has replaced
         the same files.
         """
@@ -500,7 +499,7 @@ class DynamicTable:
         commit_user: str | None = None,
         commit_identifier: int | None = None,
     ) -> Snapshot | None:
-        """Delete the rows that match a filter, or that have keys such as ``[{"id": 3}]``; None if there are none.
+        """Delete the rows that match a filter, or the rows of keys such as ``[{"id": 3}]``; None if no row matches.
 
         Raises as ``update`` does.
         """
@@ -606,8 +605,8 @@ class DynamicTable:
             table = table.rewrite(options={"bucket": "8"})
 
         One snapshot changes all rows at once; the log restarts in a new topic, ``<topic>-v<n>``. Repeat the call to
-        resume an interrupted rewrite. Writers wait meanwhile. They are then refused until they load the table again,
-        and so are streams at a position in the old log. ``progress`` counts the files that were read; each attempt
+        resume an interrupted rewrite. Writers wait meanwhile. Afterwards writers, and streams at a position in the old
+        log, are refused until they load the table again. ``progress`` counts the files that were read; each attempt
         starts at 0. Raises ``InvalidInputError`` for rows that share a key and for an impossible change;
         ``CommitConflictError`` if every attempt conflicted with commits that need no lease; otherwise as ``append``
         does.
@@ -652,8 +651,8 @@ class DynamicTable:
         commit_identifier: int | None = None,
         progress: ProgressOption = None,
     ) -> Snapshot | None:
-        """Merge the sorted runs of every bucket into one, or with ``full=False`` those that are due; None if nothing
-        was due.
+        """Merge the sorted runs of every bucket into one, or with ``full=False`` only the runs that are due; None if
+        nothing was due.
 
         ``buckets`` limits the compaction to these, each given by its whole partition and its number; compactions of
         different buckets do not conflict. ``progress`` counts buckets (see ``storage_lib.progress``). Writers continue.

@@ -1,4 +1,4 @@
-"""What reads one branch of one table, assembled."""
+"""Constructs and connects the parts that read one branch of a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TableReads:
         self.time_travel = TimeTravel(context)
         self.batch_reads = BatchReads(context)
         self.lookup = _lookup(context, only_compacted=self.batch_reads.only_compacted)
-        # Rows before a change have to be found as soon as they are committed, whatever batch reads show.
+        # Pre-images must be found as soon as they are committed, even if batch reads do not show them yet.
         self.old_rows = _lookup(context, only_compacted=False)
         self.changes = SnapshotChanges(context.file_store)
         self.complete_appends = CompleteAppends(
@@ -40,7 +40,8 @@ class TableReads:
         self.streams = self._streams(context)
 
     def _streams(self, context: TableContext) -> TableStreams:
-        # No normalizer where streams are complete: without a key rows are counted, a log in mode all has the old rows.
+        # No normalizer where streams are complete already: tables without a key count rows, and a log in mode "all"
+        # contains the old rows.
         normalizer: ChangelogNormalizer | None = None
         complete_change_scan = self.change_scan
         if context.schema.primary_keys and (context.log is None or not context.logs_old_rows):

@@ -1,4 +1,4 @@
-"""What writes to one branch of one table, assembled."""
+"""Constructs and connects the parts that write to one branch of a table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from storage_lib.table.write.task_writes import TaskWrites
 
 
 class TableWrites:
-    """Commits, task writers and compaction of one table. ``newest`` gives them under the table's newest schema."""
+    """Commits, task writers and compaction of one table. ``newest`` returns the same under the table's newest schema.
+    """
 
     def __init__(self, context: TableContext, reads: TableReads, *, newest: Callable[[], TableWrites]) -> None:
         schema, options = context.schema, context.options
@@ -54,7 +55,7 @@ class TableWrites:
         if context.file_store.tells_changes:
             overwrite_changelog = OverwriteChangelog(file_store=context.file_store, difference=reads.difference)
         self.has_streams = context.log is not None or overwrite_changelog is not None
-        """Whether streams get the changes, from the log or from changelog files."""
+        """Whether streams receive changes, from the log or from changelog files."""
         self.overwrite = TableOverwrite(
             context,
             commit=self.commit,

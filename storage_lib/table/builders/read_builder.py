@@ -1,4 +1,4 @@
-"""``table.new_read()``: what an engine reads with, split by split, on the driver and in its tasks."""
+"""``table.new_read()``: a read that an engine plans on the driver and runs in tasks, split by split."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ class ReadBuilder:
         return self.change_scan.read(split)
 
     def snapshots_between(self, start_timestamp_millis: int, end_timestamp_millis: int) -> tuple[int, int]:
-        """Return the range of snapshots committed in ``[start, end)``: after the first id, up to the second; equal ids:
-        none.
+        """Return the snapshots committed in ``[start, end)`` as a pair of ids: after the first, up to the second; equal
+        if none.
 
         Pass the ids to ``changes`` to read the same changes again later. Raises ``SnapshotExpiredError`` if some of
         these snapshots may have expired, ``InvalidInputError`` if the end is before the start.
@@ -97,11 +97,10 @@ class ReadBuilder:
         state_directory: str | None = None,
         whole_commits: bool = False,
     ) -> HybridSource:
-        """Stream as ``DynamicTable.stream`` does, for engines that store positions themselves: the start is not looked
-        up here.
+        """Stream as ``DynamicTable.stream`` does, for engines that store positions themselves: the start is resolved
+        later.
 
-        With ``whole_commits`` a poll never returns a part of a commit, except from an eventual log, which has no
-        commits.
+        With ``whole_commits`` a poll never returns part of a commit, except from an eventual log, which has no commits.
         """
         return self.streams.open(
             position=position,

@@ -1,4 +1,4 @@
-"""``table.new_write()``: what an engine writes with, on the driver and in its tasks."""
+"""``table.new_write()``: a write that an engine begins and commits on the driver and runs in tasks."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ class WriteBuilder:
 
     @property
     def is_log_first(self) -> bool:
-        """Whether rows are written to the log only, visible at once, and ``tier_log`` writes the files from it."""
+        """Whether rows are written to the log only and visible at once; ``tier_log`` later writes them to files."""
         return self.tasks.is_log_first
 
     @property
     def leases(self) -> TableLeases:
-        """The lease of the table's writers, for a driver that renews it while its tasks write."""
+        """The lease of the table's writers, which a driver renews while its tasks write."""
         return self.context.leases
 
     def check_input(self, schema: pa.Schema) -> None:
-        """Refuse rows of an Arrow schema that does not fit the table; ``InvalidInputError`` with the remedy."""
+        """Raise ``InvalidInputError`` if rows of this Arrow schema do not fit the table."""
         self.input.check_columns(schema)
 
     @tells_outcome
@@ -71,8 +71,8 @@ class WriteBuilder:
     ) -> WriteContext:
         """Begin a commit on the driver, before any task: acquire the lease if it is needed, and repair the log.
 
-        End it by ``commit`` or ``abort``. ``based_on``: the rows were computed from this snapshot (0: the empty table),
-        as those of an UPDATE are, and would revert later commits. ``needs_lease``: acquire the lease for any kind of
+        End it with ``commit`` or ``abort``. ``based_on``: the rows were computed from this snapshot (0: the empty
+        table), as for an UPDATE, so they would revert later commits. ``needs_lease``: acquire the lease for any kind of
         table, so that rows can be computed from the base snapshot while no other writer appends. Raises
         ``CommitConflictError`` if the table has changed since ``based_on``, ``UnavailableError`` if the lease cannot be
         acquired in time.
@@ -93,7 +93,7 @@ class WriteBuilder:
         if overwrite is None:
             return self.commits.open(commit_user=commit_user, tracked=is_tracked)
         if overwrite.partitions is None and not table.schema.partition_keys:
-            # The rows of a table without partitions are all in one, even if there are none.
+            # A table without partitions is one partition, so an overwrite without rows empties it.
             overwrite = OverwriteScope.of({})
         self.partitions.predicate_of(overwrite)
         return WriteContext(
@@ -110,9 +110,9 @@ class WriteBuilder:
     def answer_changes(self, write_context: WriteContext, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Convert rows that were added to or removed from a query's result, in any order, to changes for ``write``.
 
-        For a table that holds the result by its primary key; all rows of a key have to be included. They are compared
-        with the rows of the snapshot on which ``write_context`` is based. Raises ``InvalidInputError`` (a
-        ``SharedKeyError``) if two rows of the result would share a key.
+        For a table that stores the result by its primary key; include all rows of a key. They are compared with the
+        rows of the snapshot on which ``write_context`` is based. Raises ``InvalidInputError`` (a ``SharedKeyError``) if
+        two rows of the result would share a key.
         """
         return self.tasks.answer_changes(write_context, batches)
 

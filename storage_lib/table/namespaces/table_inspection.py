@@ -1,4 +1,4 @@
-"""``table.inspect``: what is known of a table without reading its rows."""
+"""``table.inspect``: metadata of a table."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ class TableInspection:
         return self._description.describe(partition)
 
     def snapshots(self) -> pa.Table:
-        """One row per snapshot, oldest first; the same as ``system_table("snapshots")``."""
+        """Return one row per snapshot, oldest first; the same as ``system_table("snapshots")``."""
         return self._system_tables.read("snapshots").read_all()
 
     def files(self, snapshot_id: int | None = None) -> pa.Table:
-        """One row per live data file of a snapshot; of the newest, the same as ``system_table("files")``."""
+        """Return one row per live data file of a snapshot; for the newest, the same as ``system_table("files")``."""
         return self._system_tables.files(snapshot_id)
 
     def partitions(self) -> pa.Table:
-        """One row per partition with files; the same as ``system_table("partitions")``."""
+        """Return one row per partition with files; the same as ``system_table("partitions")``."""
         return self._system_tables.read("partitions").read_all()
 
     def partition_values(self) -> pa.Table:
-        """One row per partition with files: its values, in the partition columns' types."""
+        """Return the values of each partition with files, in the partition columns' types."""
         return self._description.partition_values()
 
     def system_table(self, name: str) -> pa.Table:
@@ -87,8 +87,8 @@ class TableInspection:
         return self._context.file_store.snapshots.latest_id()
 
     def source_offsets(self, source: str) -> LogOffsets | None:
-        """Return the offsets up to which an external source is in the newest snapshot; None if it contains no records
-        of it.
+        """Return the offsets up to which the newest snapshot contains an external source; None if it contains no
+        records of it.
 
         A rollback restores the offsets of the restored snapshot.
         """
@@ -99,7 +99,7 @@ class TableInspection:
         return self._context.leases.holder()
 
     def lease_number(self) -> int | None:
-        """Return the number of the newest lease; None if there was none yet."""
+        """Return the number of the newest lease; None if no lease was acquired yet."""
         return self._context.leases.newest()
 
     def file_path(self, entry: ManifestEntry) -> str:
@@ -107,7 +107,7 @@ class TableInspection:
         return self._context.file_store.path_of(entry)
 
     def data_paths(self) -> frozenset[str]:
-        """Return every data file that any snapshot, tag or branch names."""
+        """Return the paths of all data files that a snapshot, tag or branch references."""
         return frozenset(self._context.file_store.references.of_table().data)
 
     def find_commit(self, commit_user: str, commit_identifier: int) -> Snapshot | None:

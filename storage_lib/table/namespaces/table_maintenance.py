@@ -1,4 +1,4 @@
-"""``table.maintenance``: what keeps a table small and fast. Nothing here stops a writer."""
+"""``table.maintenance``: operations that keep a table small and fast. Writers continue meanwhile."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class TableMaintenance:
 
     @tells_outcome
     def expire_snapshots(self, *, retain_last: int = 10, older_than_millis: int | None = None) -> ExpireResult:
-        """Delete all but the newest ``retain_last`` snapshots, or only those of them that are older than a time.
+        """Delete all but the newest ``retain_last`` snapshots; with ``older_than_millis`` only those older than that
+        time.
 
         The table's rows stay: only files that no remaining snapshot, tag or consumer needs are deleted. Snapshots whose
         changes are not in the log yet also stay, until the next writer has published them.
@@ -64,7 +65,7 @@ class TableMaintenance:
         commit_user: str | None = None,
         commit_identifier: int | None = None,
     ) -> Snapshot | None:
-        """Drop every partition that has the values of one of ``partitions``. If tracked, streams see the deletions.
+        """Drop every partition that matches one of ``partitions``. If tracked, streams see the deletions.
 
         Raises ``NotFoundError``, without dropping anything, for values that match no partition.
         """
@@ -88,7 +89,7 @@ class TableMaintenance:
         commit_user: str | None = None,
         commit_identifier: int | None = None,
     ) -> Snapshot | None:
-        """Write the records that only the log contains to the files; None if there are none.
+        """Write the records that only the log contains to the files; None if there are no such records.
 
         For tables with ``log.consistency=eventual``. The snapshot contains the records and their offsets, so each
         record is written to the files exactly once, even if several processes call this, repeat it, and crash. Streams
@@ -158,7 +159,7 @@ class TableMaintenance:
             )
 
     def run_compaction(self, task: CompactionTask) -> CommitMessage | None:
-        """Run one task. Its files are durable, but not part of the table yet."""
+        """Run one task. Its files are durable, but not yet part of the table."""
         return self._writes.care.run_compaction(task)
 
     @tells_outcome
@@ -169,23 +170,22 @@ class TableMaintenance:
         commit_user: str | None = None,
         commit_identifier: int | None = None,
     ) -> Snapshot | None:
-        """Commit the results of ``run_compaction``, except for buckets that others have changed: their files are
-        deleted.
+        """Commit the results of ``run_compaction``; results for buckets that another commit has changed are deleted.
 
-        Raises ``CommitConflictError`` if no bucket is left.
+        Raises ``CommitConflictError`` if that applies to all buckets.
         """
         return self._writes.care.commit_compaction(
             messages, commit_user=commit_user, commit_identifier=commit_identifier
         )
 
     def abort_compaction(self, messages: Sequence[CommitMessage]) -> None:
-        """Delete the files of ``run_compaction`` that are not to be committed."""
+        """Delete the files of ``run_compaction`` results that will not be committed."""
         self._writes.care.abort_compaction(messages)
 
     def compact_written(
         self, written: Snapshot, messages: Sequence[TableCommitMessage], *, only_crowded: bool = False
     ) -> None:
-        """Compact what is due in the buckets of a commit, in a separate snapshot, as ``append`` does after its commit.
+        """Run the due compactions of a commit's buckets in a separate snapshot, as ``append`` does after its commit.
 
         Raises no ``StorageError``: the result of a conflict is discarded, and any other failure is a
         ``RuntimeWarning``. Does nothing for a ``write-only`` table. ``only_crowded`` compacts only buckets at their

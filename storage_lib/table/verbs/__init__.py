@@ -1,1 +1,1 @@
-"""Writes by one process: rows as they are given, and changes that depend on the stored rows."""
+"""Writes by one process: given rows, and changes that depend on the stored rows."""

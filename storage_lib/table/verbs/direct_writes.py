@@ -1,4 +1,4 @@
-"""Writes by one process as one task: what ``append``, ``overwrite`` and a tracked drop of partitions do."""
+"""Writes by one process as one task, for ``append``, ``overwrite`` and tracked drops of partitions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from storage_lib.table.protocol.write_context import WriteContext
 
 @dataclass(frozen=True)
 class DirectWrites:
-    """Writes and commits rows to which a commit was begun; compacts afterwards what is due."""
+    """Writes and commits rows under a begun commit, then runs the compactions that are due."""
 
     builder: WriteBuilder
     compaction: PostCommitCompaction
@@ -33,7 +33,7 @@ class DirectWrites:
         *,
         progress: AbstractContextManager[Operation] | None = None,
     ) -> Snapshot | None:
-        """Write and commit rows; None if there was nothing to commit. If it fails, the order is aborted.
+        """Write and commit rows; None if there was nothing to commit. A failure aborts the commit.
 
         ``progress`` counts the rows; it ends before the commit.
         """
@@ -67,7 +67,7 @@ class DirectWrites:
 
 
 def _counted(batches: Iterable[pa.RecordBatch], rows: Operation) -> Iterator[pa.RecordBatch]:
-    """The same batches; the rows of each are done when the next one is asked for."""
+    """Yield the same batches; count the rows of each when the next one is requested."""
     for batch in batches:
         yield batch
         rows.advance(batch.num_rows)

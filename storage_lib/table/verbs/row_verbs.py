@@ -41,7 +41,7 @@ _RowsOf: TypeAlias = Callable[[Snapshot | None], Iterator[pa.Table]]
 
 
 class RowVerbs:
-    """The verbs of ``DynamicTable`` that read before they write, which say what they promise."""
+    """The verbs of ``DynamicTable`` that read before they write; see their docstrings there."""
 
     def __init__(
         self, context: TableContext, *, input_rows: InputRows, old_rows: PointLookup, writes: DirectWrites
@@ -54,7 +54,7 @@ class RowVerbs:
         self._input = input_rows
         self._old_rows = old_rows
         self._writes = writes
-        # The log of such a table takes an update as the row before and the row after.
+        # The log of such a table needs both the old and the new row of an update.
         self._tells_before = (
             context.logs_old_rows and context.options.write_produce_update_before is UpdateBeforeSource.INPUT
         )
@@ -67,7 +67,7 @@ class RowVerbs:
         *,
         partial: bool,
     ) -> Snapshot | None:
-        """Rows whose keys must not exist yet; ``partial`` ones get null or the default in the columns they lack."""
+        """See ``DynamicTable.insert``."""
         given = self._whole_table(rows, "insert")
         self._input.check_columns(given.schema)
         if not partial and self._context.options.merge_engine is not MergeEngine.PARTIAL_UPDATE:
@@ -98,7 +98,7 @@ class RowVerbs:
         *,
         partial: bool,
     ) -> Snapshot | None:
-        """Rows that replace those of their keys; ``partial`` ones keep the stored values of the columns they lack."""
+        """See ``DynamicTable.upsert``."""
         given = self._whole_table(rows, "upsert")
         if not self._schema.primary_keys:
             message = f"table {self._name} has no primary key, by which upsert finds the rows to replace; use append"
@@ -123,7 +123,7 @@ class RowVerbs:
         identity: tuple[str | None, int | None],
         tracked: bool | None,  # noqa: FBT001
     ) -> Snapshot | None:
-        """New ``values``, literals or Polars expressions, in the rows that match."""
+        """See ``DynamicTable.update``."""
         self._refuse_merged_rows("update")
         self._refuse_no_condition("update", condition)
         columns = {name: self._value_of(name, value) for name, value in values.items()}
@@ -154,7 +154,7 @@ class RowVerbs:
         identity: tuple[str | None, int | None],
         tracked: bool | None,  # noqa: FBT001
     ) -> Snapshot | None:
-        """The rows that match a filter, or have some keys."""
+        """See ``DynamicTable.delete``."""
         self._refuse_merged_rows("delete")
         self._refuse_no_condition("delete", which)
         rows = _as_rows(which)
@@ -184,7 +184,7 @@ class RowVerbs:
         not_matched_by_source: NotMatchedBySource = "keep",
         verb: str = "merge",
     ) -> Snapshot | None:
-        """Rows of ``source`` by primary key: the action for those that exist, those that do not, and the other rows."""
+        """See ``DynamicTable.merge``; ``verb`` names the calling verb in errors."""
         self._refuse_merged_rows(verb)
         self._refuse_unknown("matched", matched, get_args(Matched))
         self._refuse_unknown("not_matched", not_matched, get_args(NotMatched))
@@ -250,7 +250,7 @@ class RowVerbs:
         return self._writes.write(write_context, _batches(first, changes), identifier)
 
     def _matching(self, base: Snapshot | None, condition: Filter | None) -> Iterator[pa.Table]:
-        """Batches of the rows that match, also of files that batch reads leave out until they are compacted."""
+        """Yield the matching rows, including rows of files that batch reads skip until they are compacted."""
         given = as_predicate(condition)
         valid = None if given is None else given.validated(self._schema)
         store = self._context.file_store
@@ -275,7 +275,7 @@ class RowVerbs:
         return self._conformed(table)
 
     def _conformed(self, table: pa.Table) -> pa.Table:
-        """With the table's types, so that keys compare as stored ones do."""
+        """Convert the columns to the table's types, so that keys compare as stored keys do."""
         columns: dict[str, pa.Array] = {}
         for name in table.column_names:
             kind = self._schema.field(name).type
