@@ -25,8 +25,7 @@ from storage_lib.table.write.task_writes import TaskWrites
 
 
 class TableWrites:
-    """Commits, task writers and compaction of one table. ``newest`` returns the same under the table's newest schema.
-    """
+    """Commits, task writers and compaction of one table. ``newest`` returns the same under its newest schema."""
 
     def __init__(self, context: TableContext, reads: TableReads, *, newest: Callable[[], TableWrites]) -> None:
         schema, options = context.schema, context.options

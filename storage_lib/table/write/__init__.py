@@ -1,1 +1,1 @@
-"""One task's writes: rows to their buckets, into the files, the log, or both."""
+"""Writes of one task: routes rows to their buckets and writes them to the files, the log, or both."""

@@ -1,7 +1,7 @@
-"""A task's changes on their way to a log with old rows that the input has to bring itself.
+"""Changes of a task for a log with pre-images that the input must contain (``write.produce-update-before=input``).
 
-Nothing completes these changes, so each has to follow from what is stored, or the log would contradict the table for
-ever. They are held back until there are many, then checked with one look-up a bucket.
+Nothing completes these changes, so each must follow from the stored row, or the log would contradict the table
+permanently. They are buffered, then checked with one look-up per bucket.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from storage_lib.table.write.pre_images import PreImages
 
 
 class ContradictionError(InvalidInputError):
-    """Changes that do not follow from what is stored. Those of a commit that comes again find its own rows there."""
+    """Changes do not follow from the stored rows, which for a repeated commit include its own rows."""
 
 
 class CheckedChanges(PendingChanges):
-    """As ``PendingChanges``, but the changes are complete, or refused by ``ContradictionError``."""
+    """As ``PendingChanges``, but requires complete changes; raises ``ContradictionError`` for others."""
 
     def __init__(self, *, table: str, pre_images: PreImages, primary_keys: Sequence[str], held_bytes_max: int) -> None:
         super().__init__(table=table, pre_images=pre_images, primary_keys=primary_keys, held_bytes_max=held_bytes_max)
         self._open_updates: dict[int, pa.Table] = {}
 
     def finish(self) -> None:
-        """Refuse a ``-U`` without its ``+U``: the next commit could not tell what it belongs to."""
+        """Refuse a ``-U`` without its ``+U``: a later commit could not match the two."""
         for _, rows in sorted(self._open_updates.items()):
             self._refuse(unfinished_update(rows, self._primary_keys))
 
@@ -40,7 +40,7 @@ class CheckedChanges(PendingChanges):
         if checked.open_updates.num_rows:
             self._open_updates[bucket] = checked.open_updates
             rows, kinds = rows.filter(checked.is_closed), kinds.filter(checked.is_closed)
-        # The same changes, the halves of each update side by side, as records of the log have them.
+        # The same changes with the ``-U`` and ``+U`` of each update adjacent, as in the log.
         return complete_changes(rows, kinds, pa.concat_tables([old, opened]), self._primary_keys)
 
     def _refuse(self, found: Contradiction | None) -> None:

@@ -1,4 +1,4 @@
-"""How a task finds the buckets of its rows in a table with dynamic buckets: by hash, or by where each key is."""
+"""Routing of a task's rows to dynamic buckets: by hash indexes, or by the current location of each key."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 
 class DynamicBuckets(Protocol):
-    """Of one task and one commit."""
+    """Routes the rows of one task in one commit to their buckets."""
 
     assigners: set[int]
 
     def route(self, rows: pa.RecordBatch, kinds: pa.Array) -> Iterator[Routed]:
-        """Rows to be written, by partition and bucket, each pair once."""
+        """Yield the rows to write by partition and bucket, each pair once."""
 
     def indexed(self, messages: Sequence[CommitMessage]) -> tuple[CommitMessage, ...]:
-        """The messages of the task's files with the changes of the indexes; to be called once, at the end."""
+        """Return the task's messages with its index changes; call it once, at the end."""
 
 
 def limits_of(options: TableOptions) -> BucketLimits:
-    """What the table's options say of its dynamic buckets."""
+    """Return the limits that the table's options set for its dynamic buckets."""
     buckets_max = None if options.dynamic_bucket_max_buckets < 0 else options.dynamic_bucket_max_buckets
     wanted = (options.dynamic_bucket_initial_buckets, options.dynamic_bucket_assigner_parallelism, buckets_max)
     given = [each for each in wanted[:2] if each is not None]
@@ -50,9 +50,9 @@ def limits_of(options: TableOptions) -> BucketLimits:
 
 
 def assigners_of_rows(rows: pa.RecordBatch, schema: TableSchema, limits: BucketLimits) -> npt.NDArray[np.int64]:
-    """The number of the assigner that finds the bucket of each row; each may work in a task of its own.
+    """Return for each row the number of the assigner that chooses its bucket; each assigner may run in a separate task.
 
-    ``rows`` hold at least the columns of the primary key and of the partition.
+    ``rows`` contain at least the columns of the primary key and of the partition.
     """
     hashes = key_hashes(rows, schema)
     if schema.crosses_partitions or not schema.partition_keys:
@@ -76,9 +76,10 @@ def dynamic_buckets_of(
     write_context: WriteContext,
     base: Snapshot | None,
 ) -> DynamicBuckets | None:
-    """What finds the buckets of a task's rows; None for a table with fixed buckets.
+    """Return the router of a task's rows; None for a table with fixed buckets.
 
-    It refuses rows that overwrite some partitions where their keys may be in others (dropping partitions brings none).
+    If a key may be in any partition, it refuses rows that overwrite only some partitions; dropping partitions writes no
+    rows.
     """
     if not schema.has_dynamic_buckets:
         return None

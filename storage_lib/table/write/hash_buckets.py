@@ -1,7 +1,7 @@
-"""Brings rows to the dynamic buckets of their partition, by the hashes of their keys.
+"""Routes rows to the dynamic buckets of their partition by the hashes of their keys.
 
-A writer loads the index of each partition that it gets rows of, once. Only one commit at a time may do so: what another
-one added to a partition since is a conflict (``TableCommit``).
+A writer loads the index of each partition that it writes to, once. Two commits must not extend the same index: keys
+that another commit has added to the partition since are a conflict (``SnapshotPublisher``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Routed = tuple[bytes, int, pa.RecordBatch, pa.Array]
 
 
 class HashBuckets:
-    """Of one task and one commit. ``is_new``: the rows take the place of their partitions' rows."""
+    """Routes the rows of one task in one commit. ``is_new``: the rows replace the rows of their partitions."""
 
     def __init__(
         self,
@@ -48,10 +48,10 @@ class HashBuckets:
         self._is_new = is_new
         self._partitions: dict[bytes, PartitionIndex] = {}
         self.assigners: set[int] = set()
-        """The numbers of the assigners whose keys this task has had."""
+        """Numbers of the assigners whose keys this task has written."""
 
     def route(self, rows: pa.RecordBatch, kinds: pa.Array) -> Iterator[Routed]:
-        """The rows by partition and bucket, each pair once."""
+        """Yield the rows by partition and bucket, each pair once."""
         if not rows.num_rows:
             return
         hashes = key_hashes(rows, self._schema)
@@ -67,7 +67,7 @@ class HashBuckets:
         yield from grouped(partitions, codes, buckets, rows, kinds)
 
     def indexed(self, messages: Sequence[CommitMessage]) -> tuple[CommitMessage, ...]:
-        """The messages of this task's files, with its new index files, which are written here."""
+        """Write this task's new index files; return its messages with them."""
         changes = self._changes()
         there = {(message.partition, message.bucket) for message in messages}
         of_indexes = tuple(
@@ -112,7 +112,7 @@ def grouped(
     rows: pa.RecordBatch,
     kinds: pa.Array,
 ) -> Iterator[Routed]:
-    """Rows by partition and bucket, in arrival order."""
+    """Yield the rows by partition and bucket, in arrival order."""
     if not rows.num_rows:
         return
     groups = codes.astype(np.int64) * (int(buckets.max()) + 1) + buckets

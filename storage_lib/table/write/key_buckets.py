@@ -1,12 +1,12 @@
-"""Brings rows to the partition and bucket of their key, in tables whose primary key lacks a partition column.
+"""Routes rows to the partition and bucket of their key, in tables whose primary key lacks a partition column.
 
-Such a key may be in any partition, and a row may bring it to another one. Where it is now is found in the files of the
-base snapshot, by the ranges of their keys, and remembered for the rest of the commit. What happens to a row that comes
-for another partition is the merge engine's to say, as in Paimon:
+Such a key may be in any partition, and a new row may move it to another one. Its current location is looked up in the
+files of the base snapshot, by their key ranges, and cached for the rest of the commit. The merge engine decides about a
+row whose key is in another partition, as in Paimon:
 
 deduplicate                  the key is deleted where it was, and the row goes to its own partition
 partial-update, aggregation  the row goes to the partition where the key is
-first-row                    the row is passed over
+first-row                    the row is ignored
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _Ints = npt.NDArray[np.int64]
 
 
 class KeyBuckets:
-    """Of one task and one commit; holds the keys of the commit, each with its place.
+    """Routes the rows of one task in one commit; caches the keys of the commit with their locations.
 
-    ``base`` None: no key is anywhere yet, as for rows that take the place of the whole table's.
+    ``base`` None: no key is stored yet, as for rows that replace those of the whole table.
     """
 
     def __init__(
@@ -59,7 +59,9 @@ class KeyBuckets:
         row_counts: Callable[[bytes], Mapping[int, int]],
         refusal: str | None = None,
     ) -> None:
-        """``row_counts``: about how many rows each bucket of a partition has; ``refusal``: why no rows may come."""
+        """``row_counts``: approximate row count of each bucket of a partition; ``refusal``: error if rows must not be
+        written.
+        """
         self._refusal = refusal
         self._schema = schema
         self._merge_engine = merge_engine
@@ -72,16 +74,16 @@ class KeyBuckets:
         self._filling: dict[int, FillingBuckets] = {}
         self._known: pl.DataFrame | None = None
         self.assigners: set[int] = set()
-        """The numbers of the assigners whose keys this task has had."""
+        """Numbers of the assigners whose keys this task has written."""
 
     def indexed(self, messages: Sequence[CommitMessage]) -> tuple[CommitMessage, ...]:
-        """The messages as they are: the files themselves tell where a key is."""
+        """Return the messages unchanged: the files themselves locate the keys."""
         return tuple(messages)
 
     def route(self, rows: pa.RecordBatch, kinds: pa.Array) -> Iterator[Routed]:
-        """The rows, and the deletions that they bring about, by partition and bucket, each pair once.
+        """Yield the rows, and the deletions that they cause, by partition and bucket, each pair once.
 
-        Raises ``InvalidInputError`` for rows that can't be written.
+        Raises ``InvalidInputError`` for rows that cannot be written.
         """
         if not rows.num_rows:
             return
@@ -115,7 +117,7 @@ class KeyBuckets:
     def _moved(
         self, chains: _Chains, rows: pa.RecordBatch, kinds: pa.Array
     ) -> tuple[_Ints, _Ints, pa.RecordBatch, pa.Array]:
-        """Every row in its own partition, and before it a deletion where its key was."""
+        """Route every row to its own partition, preceded by a deletion where its key was stored."""
         order, is_first = chains.in_order()
         key, wanted = chains.key[order], chains.wanted[order]
         before = np.where(is_first, chains.at_partition[key], np.roll(wanted, 1))
@@ -128,7 +130,7 @@ class KeyBuckets:
         leaves = np.flatnonzero(begins & (before != _NOWHERE))
         is_last = np.concatenate((is_first[1:], [True]))
         chains.at_partition[key[is_last]], chains.at_bucket[key[is_last]] = wanted[is_last], buckets[is_last]
-        # A deletion comes right before the row that brings it about: a key may come back within one batch.
+        # A deletion precedes the row that causes it directly: a key may return within one batch.
         places = np.concatenate((2 * order + 1, 2 * order[leaves]))
         arrival = np.argsort(places, kind="stable")
         sources = np.concatenate((order, order[leaves]))[arrival]
@@ -145,7 +147,7 @@ class KeyBuckets:
     def _kept(
         self, chains: _Chains, rows: pa.RecordBatch, kinds: pa.Array, *, only_there: bool
     ) -> tuple[_Ints, _Ints, pa.RecordBatch, pa.Array]:
-        """Every row where its key is; with ``only_there`` those that came for another partition are left out."""
+        """Route every row to where its key is; with ``only_there`` rows of another partition are left out."""
         order, is_first = chains.in_order()
         firsts = order[is_first]
         new = firsts[chains.at_partition[chains.key[firsts]] == _NOWHERE]
@@ -160,7 +162,7 @@ class KeyBuckets:
         return codes, buckets, self._in_partitions(rows, codes, differs), kinds
 
     def _place(self, codes: _Ints, hashes: npt.NDArray[np.int32]) -> _Ints:
-        """Buckets for keys that are new in their partitions."""
+        """Choose buckets for keys that are new in their partitions."""
         buckets = np.empty(len(codes), dtype=np.int64)
         assigners = assigners_of(0, hashes, self._limits.assigner_count)
         for code in np.unique(codes).tolist():
@@ -177,7 +179,7 @@ class KeyBuckets:
         return filling
 
     def _in_partitions(self, rows: pa.RecordBatch, codes: _Ints, changes: npt.NDArray[np.bool_]) -> pa.RecordBatch:
-        """The rows with the partition columns of other partitions, where ``changes``."""
+        """Replace the partition columns of the rows where ``changes`` by those of the partition with the code."""
         if not changes.any():
             return rows
         fields = self._schema.partition_fields
@@ -201,7 +203,7 @@ class KeyBuckets:
     def _places_of(
         self, distinct: pl.DataFrame, rows: pa.RecordBatch, keys: npt.NDArray[np.int64]
     ) -> tuple[_Ints, _Ints]:
-        """Where each distinct key is now: its partition's code, and its bucket."""
+        """Return the current location of each distinct key: its partition's code and its bucket, or ``_NOWHERE``."""
         partitions = np.full(len(distinct), _NOWHERE, dtype=np.int64)
         buckets = np.full(len(distinct), _NOWHERE, dtype=np.int64)
         numbered = distinct.with_row_index("key")
@@ -232,8 +234,8 @@ class KeyBuckets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Chains:
-    """One batch: for each row its key's number, the code of the partition that it came for, and its key's hash; for
-    each key where it is (changed as the batch is routed).
+    """One batch: for each row its key's number, its own partition's code and its key's hash; for each key its location,
+    which is updated while the batch is routed.
     """
 
     key: _Ints
@@ -243,7 +245,7 @@ class _Chains:
     at_bucket: _Ints
 
     def in_order(self) -> tuple[_Ints, npt.NDArray[np.bool_]]:
-        """The rows by key, those of a key in arrival order; and which of these are the first of their key."""
+        """Return row indexes by key, in arrival order within a key, and a mask of each key's first row."""
         order = np.argsort(self.key, kind="stable")
         key = self.key[order]
         return order, np.concatenate(([True], key[1:] != key[:-1]))

@@ -1,7 +1,7 @@
-"""A task's changes on their way to a log that also tells what was there before (``log.changelog-mode=all``).
+"""Changes of a task for a log with pre-images (``log.changelog-mode=all``).
 
-They are held back until there are many; then their pre-images are looked up with one look-up per bucket. So memory is
-bounded by what is held, however many rows the task has.
+They are buffered, and their pre-images are looked up with one look-up per bucket. The buffer's size bounds memory,
+however many rows the task writes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class PendingChanges:
 
     @property
     def are_many(self) -> bool:
-        """Whether they should be taken now, and what was written to the files be made readable."""
+        """Whether the buffer is full: flush the files, then take the changes."""
         return self._held_bytes >= self._held_bytes_max
 
     def hold(self, bucket: int, rows: pa.RecordBatch, kinds: pa.Array) -> None:
@@ -38,9 +38,9 @@ class PendingChanges:
         self._held_bytes += rows.nbytes
 
     def take(self) -> Iterator[tuple[int, CompleteChanges]]:
-        """The held rows by bucket, with the rows before them; nothing is held afterwards.
+        """Yield the buffered rows by bucket, with their pre-images, and empty the buffer.
 
-        The pre-images must reflect all changes taken before, and none that is held. Raises as ``PreImages.of``.
+        The pre-images must reflect all changes taken earlier and no buffered ones. Raises as ``PreImages.of``.
         """
         held, self._held, self._held_bytes = self._held, {}, 0
         for bucket, changes in sorted(held.items()):
@@ -49,7 +49,7 @@ class PendingChanges:
             yield bucket, self._completed(bucket, rows, kinds, old)
 
     def finish(self) -> None:
-        """Called once, after the last ``take``."""
+        """End the task's changes; call it once, after the last ``take``."""
 
     def _completed(self, bucket: int, rows: pa.RecordBatch, kinds: pa.Array, old: pa.Table) -> CompleteChanges:  # noqa: ARG002  for those that keep something by bucket
         return complete_changes(rows, kinds, old, self._primary_keys)

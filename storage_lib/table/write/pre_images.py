@@ -36,17 +36,18 @@ class PreImages:
         self._kept: tuple[pl.DataFrame, pa.Table] | None = None
 
     def advance(self, flushed: Sequence[CommitMessage]) -> None:
-        """Take all files that the task has flushed so far into account; forgets what was kept before."""
+        """Include all files that the task has flushed so far; drops the rows that ``of`` kept."""
         self._flushed = {}
         for each in flushed:
             self._flushed.setdefault((each.partition, each.bucket), []).extend(each.increment.new_files)
         self._kept = None
 
     def of(self, keys: pa.Table, *, keep: bool = False) -> pa.Table:
-        """Whole rows of ``keys`` (the primary key's columns, repetitions allowed), in any order, one at most per key.
+        """Return whole rows of ``keys`` (the primary key's columns, repetitions allowed), in any order, at most one per
+        key.
 
-        ``keep`` holds them in memory until ``advance``, so that the same keys are not read again.
-        Raises ``CommitConflictError`` if the base snapshot expired meanwhile.
+        ``keep`` caches them in memory until ``advance``, so that the same keys are not read again. Raises
+        ``CommitConflictError`` if the base snapshot expired meanwhile.
         """
         keys = keys.select(self._primary_keys)
         asked = comparable_frame(keys)

@@ -1,4 +1,4 @@
-"""Routes each row to its bucket and writes it to both stores; one object per task, good for one commit."""
+"""Routes each row to its bucket and writes it to both stores; one object per task and commit."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ from storage_lib.table.write.task_log_writer import TaskLogWriter
 class TableWrite:
     """The write side of one task. Not thread-safe.
 
-    ``log`` is None when the rows are not written to the log, ``file_write`` when files are made from the log later.
-    ``held`` adds pre-images to what the log gets, ``deletions`` completes deletions that have only their keys; both
-    use ``pre_images``. ``fills_defaults`` is False for rows that were in the table before: their nulls stay.
-    ``dynamic_buckets`` route rows where the number of buckets is not fixed. While rows are being written the lease of
-    ``lease`` is renewed, so that a long task does not lose its driver's lease. Close it by ``prepare_commit`` or
-    ``abort``.
+    ``log`` is None if rows are not written to the log, ``file_write`` if files are derived from the log later. ``held``
+    adds pre-images to the log's changes, ``deletions`` completes deletions that have only their keys; both use
+    ``pre_images``. ``fills_defaults`` is False for rows that were in the table before: their nulls stay.
+    ``dynamic_buckets`` routes rows if the number of buckets is not fixed. ``lease`` is renewed until the task ends, so
+    that a long task does not lose its driver's lease. End it with ``prepare_commit`` or ``abort``.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class TableWrite:
             self._beating.enter_context(leases.beating(lease))
 
     def __enter__(self) -> Self:
-        """For ``with``: what is neither prepared nor aborted at its end is aborted."""
+        """Return this write; leaving the ``with`` block aborts it if it fails or is not prepared."""
         return self
 
     def __exit__(self, exception_type: type[BaseException] | None, *_: object) -> None:
@@ -72,26 +71,26 @@ class TableWrite:
             self.abort()
 
     def write(self, rows: Rows) -> None:
-        """Add rows, in order; ``_row_kind`` says what each means.
+        """Add rows, in order; ``_row_kind`` contains the row kind of each.
 
-        Raises ``InvalidInputError`` for bad input: earlier batches are then only undone by ``abort``, and with
+        Raises ``InvalidInputError`` for invalid input. Earlier batches are then undone only by ``abort``, and with
         ``log.consistency=eventual`` not at all.
         """
         self.write_all(record_batches(rows))
 
     def write_all(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """As ``write``, of rows that come batch by batch."""
+        """Add rows batch by batch, otherwise as ``write``."""
         for rows in batches if self._deletions is None else self._deletions.completed(batches, self._flush):
             for batch in record_batches(rows):
                 if batch.num_rows:
                     self._write_batch(batch)
 
     def prepare_commit(self) -> TableCommitMessage:
-        """Flush both stores: files durable, log records stored, and not yet committed if they are in transactions."""
+        """Flush both stores: files are durable and log records stored, but transactions are not committed yet."""
         self._write_held()
         if self._held is not None:
             self._held.finish()
-        # The log's records are on their way to the broker; files are written and synced while it stores them.
+        # Files are written and synced while the broker stores the log's records.
         files = () if self._file_write is None else self._file_write.prepare_commit()
         transactions = () if self._log is None else self._log.flush()
         assigners: tuple[int, ...] = ()
@@ -118,7 +117,7 @@ class TableWrite:
     def _write_batch(self, batch: pa.RecordBatch) -> None:
         rows, kinds = self._input_rows.conform(batch, fill=self._fills_defaults)
         if self._dynamic_buckets is not None and self._file_write is not None:
-            # Such a table has no log: a topic has a fixed number of partitions.
+            # A table with dynamic buckets has no log: a topic has a fixed number of partitions.
             for partition, bucket, group, group_kinds in self._dynamic_buckets.route(rows, kinds):
                 self._file_write.write(partition, bucket, group, group_kinds)
             self._row_count += rows.num_rows
@@ -139,13 +138,13 @@ class TableWrite:
         self._row_count += rows.num_rows
 
     def _flush(self) -> None:
-        """Write what is held to the log, and what is in memory to files, where pre-images are looked up from now on."""
+        """Write buffered changes to the log and rows in memory to files, so that later look-ups see them."""
         self._write_held()
         if self._file_write is not None and self._pre_images is not None:
             self._pre_images.advance(self._file_write.prepare_commit())
 
     def _write_held(self) -> None:
-        """Write what is held to the log, with the rows that were there before."""
+        """Write buffered changes to the log, with their pre-images."""
         if self._held is None or self._log is None:
             return
         for bucket, changes in self._held.take():

@@ -1,4 +1,4 @@
-"""Deletions that come to a task with their keys only -> deletions with the whole row, as the log has them."""
+"""Completes deletions that have only their keys, because the log needs whole rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BYTES_AT_ONCE = 64 << 20
 
 
 class TaskDeletions:
-    """Completes what one task is going to write."""
+    """Completes the deletions that one task writes."""
 
     def __init__(self, context: TableContext, pre_images: PreImages) -> None:
         self._context = context
@@ -34,10 +34,10 @@ class TaskDeletions:
     def completed(
         self, batches: Iterable[pa.RecordBatch], flush: Callable[[], None]
     ) -> Iterator[pa.RecordBatch | pa.Table]:
-        """The same rows; deletions that lack columns become whole, or are dropped if there is no such row.
+        """Yield the same rows; deletions that lack columns are completed, or dropped if no such row is stored.
 
-        Write each result before asking for the next: ``flush`` is called before a look-up, and must bring everything
-        written so far into the pre-images.
+        Write each result before requesting the next: ``flush`` is called before a look-up, and must add all rows
+        written so far to the pre-images.
         """
         held: list[pa.RecordBatch] = []
         row_count = byte_count = 0
@@ -65,7 +65,7 @@ class TaskDeletions:
 
         def find(keys: pa.Table) -> pa.Table:
             flush()
-            # Kept, for a log with pre-images needs the same rows again.
+            # Keep the rows: a log with pre-images needs them again.
             return self._pre_images.of(keys, keep=True).cast(self._lenient_schema.arrow_schema)
 
         conformed = [self._input.conform(batch, fill=False) for batch in batches]
@@ -81,7 +81,7 @@ class TaskDeletions:
 
     @cached_property
     def _lenient_schema(self) -> TableSchema:
-        """Deletions need a value in the columns of the primary key only."""
+        """The table's schema with all columns outside the primary key nullable: deletions need only the key."""
         schema = self._context.schema
         fields = [
             each if each.name in schema.primary_keys else replace(each, type=each.type.with_nullable(True))

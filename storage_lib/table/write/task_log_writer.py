@@ -1,8 +1,8 @@
 """Writers of one task's rows to the log.
 
-``TransactionalLogWriter``: ``log.consistency=transactional``; the driver's snapshot decides about its transactions.
-``AppendingLogWriter``: ``log.consistency=eventual``; rows are visible at once.
-``FencedLogWriter``: writes under the lease of such a table (``ingest``, an overwrite, a repair).
+``TransactionalLogWriter``: ``log.consistency=transactional``; the driver's snapshot commits its transactions.
+``AppendingLogWriter``: ``log.consistency=eventual``; rows are visible at once. ``FencedLogWriter``: writes under the
+lease of such a table (``ingest``, an overwrite, a repair).
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 
 class TaskLogWriter(Protocol):
-    """The log's side of one task's write. Not thread-safe."""
+    """Writes one task's rows to the log. Not thread-safe."""
 
     def write(self, bucket: int, rows: pa.RecordBatch, kinds: pa.Array) -> None:
-        """Hand on the changes of one bucket, in order; arguments and errors as ``LogTransaction.write``."""
+        """Write changes of one bucket, in order; arguments and errors as for ``LogTransaction.write``."""
 
     def flush(self) -> tuple[BucketTransaction, ...]:
-        """Wait until everything is stored; what is still to be ended by the commit."""
+        """Wait until all records are stored; return the transactions that the commit must end."""
 
     def abort(self) -> None:
-        """Take back what can be taken back."""
+        """Undo the writes as far as possible."""
 
 
 class TransactionalLogWriter:
-    """One open transaction a bucket. ``lease`` tells why one was fenced, and whether this is the ``only_task``."""
+    """Keeps one open transaction per bucket. ``lease`` and ``only_task`` help explain why one was fenced."""
 
     def __init__(
         self,
@@ -65,14 +65,15 @@ class TransactionalLogWriter:
         with self._fencing_explained(bucket):
             if bucket not in self._transactions:
                 if self._lease is not None:
-                    # To begin fences the holder of the slot, which may be the process that took our lease over.
+                    # Beginning a transaction fences the slot's holder, which may be the process that took our lease
+                    # over.
                     self._leases.check(self._lease)
                 self._begun[bucket] = self._clock.monotonic()
                 self._transactions[bucket] = self._log.begin(bucket)
             self._transactions[bucket].write(bucket, rows, kinds)
 
     def flush(self) -> tuple[BucketTransaction, ...]:
-        """See ``TaskLogWriter.flush``: the records are stored, but nobody sees them yet."""
+        """See ``TaskLogWriter.flush``: the records are stored but not visible yet."""
         flushed: list[BucketTransaction] = []
         for bucket, transaction in self._transactions.items():
             with self._fencing_explained(bucket):
@@ -81,17 +82,17 @@ class TransactionalLogWriter:
         return tuple(flushed)
 
     def abort(self) -> None:
-        """See ``TaskLogWriter.abort``: nobody will ever see anything of it."""
+        """See ``TaskLogWriter.abort``: none of the records become visible."""
         for transaction in self._transactions.values():
             transaction.abort()
 
     @contextmanager
     def _fencing_explained(self, bucket: int) -> Iterator[None]:
-        """Tell apart the reasons for which a task may find its log transaction fenced.
+        """Raise the error for the reason why a task's log transaction was fenced.
 
-        A later lease took over; or the broker's time limit is over; or a process that was paused since before our lease
-        has begun a transaction of his own: all to be tried again. Or, if there are other tasks, one of the same write
-        has rows of the same bucket; only the engine's distribution can mend that.
+        A later lease took over, the transaction timed out at the broker, or a stalled former lease holder began a
+        transaction: the caller retries. Or another task of the same write has rows of the same bucket, which only the
+        engine's distribution of rows can fix.
         """
         try:
             yield
@@ -105,15 +106,15 @@ class TransactionalLogWriter:
 
 
 class FencedLogWriter(TransactionalLogWriter):
-    """Rows become visible at the end of the task if its lease is still held; no snapshot decides.
+    """Makes rows visible at the end of the task, without a snapshot, if the lease is still held.
 
-    Rows computed from a source's records, or from the table's own, must not follow rows that a later holder of the
-    lease computed from the same. So the lease is checked again before the transactions are committed: they began before
-    that check, so the next holder ends them first (``EventualCommit``).
+    Rows computed from records of a source or of the table must not follow rows that a later lease holder computed from
+    the same records. So the lease is checked again before the transactions are committed. They began before that check,
+    so the next holder ends them first (``EventualCommit``).
     """
 
     def flush(self) -> tuple[BucketTransaction, ...]:
-        """See ``TaskLogWriter.flush``: nothing is left for a commit. ``LeaseLostError`` for a lost lease."""
+        """Commit the transactions; return none. Raises ``LeaseLostError`` for a lost lease."""
         stored = super().flush()
         if stored and self._lease is not None:
             self._leases.check(self._lease)
@@ -129,7 +130,7 @@ class FencedLogWriter(TransactionalLogWriter):
 
 
 class AppendingLogWriter:
-    """Visible as it is stored; nothing is left for a commit to decide, and nothing can be taken back."""
+    """Makes rows visible as they are stored; a commit has nothing to end, and nothing can be undone."""
 
     def __init__(self, log: LogStore) -> None:
         self._log = log
@@ -149,14 +150,14 @@ class AppendingLogWriter:
         return ()
 
     def abort(self) -> None:
-        """See ``TaskLogWriter.abort``: what was stored stays, for it was seen."""
+        """See ``TaskLogWriter.abort``: stored records stay, because readers may have seen them."""
         appender, self._appender = self._appender, None
         if appender is not None:
             appender.give_up()
 
 
 def two_tasks_for_one_bucket(table: str, bucket: int) -> InvalidInputError:
-    """The refusal of a write that was not distributed by bucket."""
+    """Return the error for a write that was not distributed by bucket."""
     message = (
         f"table {table}: two tasks of one write have rows of bucket {bucket}, so their order in the log would be "
         "arbitrary. Distribute the rows by bucket: use storage_lib.spark.write(df, table) or "

@@ -1,4 +1,4 @@
-"""The writer of one task: into the files, the log or both, as its order and the table's options say."""
+"""Opens a task's writer for the files, the log or both, depending on the write's context and the table's options."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class TaskWrites:
-    """Opens the writers of one table's tasks. ``old_rows`` finds the rows before a change."""
+    """Opens the writers of one table's tasks. ``old_rows`` looks up pre-images."""
 
     def __init__(self, context: TableContext, *, input_rows: InputRows, old_rows: PointLookup) -> None:
         self._context = context
@@ -104,11 +104,12 @@ class TaskWrites:
         try:
             return self._file_store.snapshots.load(write_context.base_snapshot_id)
         except SnapshotExpiredError:
-            # The newest will do for sequence numbers: an append under another lease since fails this commit anyway.
+            # The newest suffices for sequence numbers: an append under another lease since then fails this commit
+            # anyway.
             return self._file_store.snapshots.latest()
 
     def _held_changes(self, pre_images: PreImages) -> PendingChanges | None:
-        """For a log with pre-images, which are added to the changes or compared with them."""
+        """Return the buffer of changes for a log with pre-images (looked up or checked); None for other logs."""
         if not self._context.logs_old_rows:
             return None
         looks_up = self._options.write_produce_update_before is UpdateBeforeSource.LOOKUP
