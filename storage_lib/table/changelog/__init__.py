@@ -1,1 +1,1 @@
-"""Changes read back from snapshots, and streams of upserts made complete with the rows they replace."""
+"""Changes read back from snapshots, and streams of upserts completed with the rows that they replace."""

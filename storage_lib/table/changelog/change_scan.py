@@ -1,4 +1,4 @@
-"""Incremental reads: what changed between two snapshots, or in ``[t1, t2)``, without reading what did not.
+"""Incremental reads: changes between two snapshots, or in ``[t1, t2)``, without reading unchanged buckets.
 
     every   what each commit changed, in commit order: the rows that it appended, or, where it replaced files, the
             difference it made. Compactions change nothing.
@@ -6,7 +6,7 @@
             was only appended to is read from the appended files; one that was overwritten meanwhile is compared as it
             was with what it has become.
 
-``+I`` and ``+U`` are as they were written: an insert may be of a key that is there. Applying the changes to the
+``+I`` and ``+U`` are returned as they were written: an insert may have an existing key. Applying the changes to the
 content at the start gives the content at the end.
 """
 
@@ -38,7 +38,7 @@ _ROWS_UNCHANGED = (CommitKind.COMPACT, CommitKind.ANALYZE)
 
 
 class ChangeMode(StrEnum):
-    """How many of the changes in between are returned."""
+    """Which changes of a range are returned."""
 
     NET = "net"
     EVERY = "every"
@@ -54,9 +54,9 @@ class ChangeScan:
         self._changes = changes
         self._difference = difference
         self._row_kind_column = context.options.row_kind_field
-        # Only then is the newest row of a key, in the order of commits, the row that the table shows.
+        # Whether the newest row of a key, in commit order, is the row that the table shows.
         self._newest_wins = context.options.newest_wins
-        # Without a key, rows add up.
+        # Without a key, equal rows are counted.
         self._adds_up = not context.schema.primary_keys
 
     @property
@@ -67,7 +67,7 @@ class ChangeScan:
     def plan_range(
         self, *, snapshots: tuple[int | None, int | None], times: tuple[int | None, int | None], mode: str
     ) -> tuple[ChangeSplit, ...]:
-        """``plan`` for a range as users name it: by snapshot ids or by times, the end left out or not."""
+        """Plan a range that users name by snapshot ids or by times, with or without an end; otherwise as ``plan``."""
         try:
             chosen = ChangeMode(mode)
         except ValueError as error:
@@ -90,7 +90,7 @@ class ChangeScan:
         return self.plan(first or 0, last, chosen)
 
     def range_of_times(self, start_millis: int, end_millis: int | None) -> tuple[int, int]:
-        """The snapshots (first exclusive, last inclusive) made in ``[start, end)``, epoch milliseconds.
+        """Return the snapshots (first exclusive, last inclusive) created in ``[start, end)``, epoch milliseconds.
 
         Raises ``SnapshotExpiredError`` if some of these may have been expired.
         """
@@ -115,9 +115,9 @@ class ChangeScan:
         return start_id, max(start_id, end_id)
 
     def plan(self, start_id: int, end_id: int | None, mode: ChangeMode) -> tuple[ChangeSplit, ...]:
-        """What changed after snapshot ``start_id`` (0: the empty table) up to ``end_id`` (default: the newest).
+        """Plan the changes after snapshot ``start_id`` (0: the empty table) up to ``end_id`` (default: the newest).
 
-        One split a bucket that has changes. Raises ``SnapshotExpiredError`` and ``NotFoundError`` for the snapshots,
+        One split per bucket with changes. Raises ``SnapshotExpiredError`` and ``NotFoundError`` for the snapshots,
         ``InvalidInputError`` for a range that goes backwards.
         """
         newest = self._file_store.snapshots.latest_id() or 0
@@ -137,7 +137,7 @@ class ChangeScan:
         )
 
     def _refuse_rewritten(self, snapshots: Sequence[Snapshot]) -> None:
-        """Changes are returned bucket by bucket, and a rewrite gives rows other buckets or keys."""
+        """Refuse a range across a rewrite: changes are read per bucket, and a rewrite changes buckets or keys."""
         rewritten = [each.id for each in snapshots if REWROTE in each.properties]
         if rewritten:
             message = (
@@ -155,7 +155,7 @@ class ChangeScan:
                 raise InvalidInputError(message)
 
     def plan_all(self) -> tuple[ChangeSplit, ...]:
-        """Every change still known, beginning with the content of the earliest snapshot (since the last rewrite)."""
+        """Plan all known changes, starting with the content of the earliest snapshot (since the last rewrite)."""
         history = self._file_store.snapshots
         earliest = history.earliest_id()
         if earliest is not None and layout_of(self._schema):
@@ -172,7 +172,7 @@ class ChangeScan:
         return (*began, *self.plan(earliest, None, ChangeMode.EVERY))
 
     def read(self, split: ChangeSplit) -> Iterator[pa.RecordBatch]:
-        """The changes of one split, with their kinds; the net ones are held in memory."""
+        """Read the changes of one split, with their kinds; net changes are held in memory."""
         if not split.is_net or self._schema.is_append_only:
             for step in split.steps:
                 yield from self._read_step(split, step)
@@ -210,11 +210,11 @@ class ChangeScan:
         return steps
 
     def is_told_by_its_files(self, snapshot: Snapshot) -> bool:
-        """Whether the rows that a snapshot added are what it changed; else contents have to be compared."""
+        """Return whether a snapshot's added rows are its changes; otherwise contents have to be compared."""
         return (self._newest_wins or self._adds_up) and snapshot.commit_kind is CommitKind.APPEND
 
     def _before(self, snapshot: Snapshot, after: LiveFiles) -> LiveFiles:
-        """What the snapshot followed upon; of an append also where that one has been expired."""
+        """Return the content before the snapshot; for an append even if the previous snapshot has expired."""
         if snapshot.commit_kind is CommitKind.APPEND:
             return after.apply(deleted(entry) for entry in self._file_store.scan.delta(snapshot))
         return self._content(snapshot.id - 1)
@@ -225,7 +225,7 @@ class ChangeScan:
         history = self._file_store.snapshots
         snapshot, earliest = history.load(snapshot_id), history.earliest_id()
         if earliest is not None and snapshot_id < earliest:
-            # It is remembered, but its files may be gone.
+            # The snapshot can still be loaded, but its files may be deleted.
             message = (
                 f"table {self._table}: snapshot {snapshot_id} has been expired; the earliest kept is {earliest}: ask "
                 "for changes from there on, or keep snapshots longer (a consumer, a tag)"
@@ -259,7 +259,7 @@ class ChangeScan:
                 yield pa.RecordBatch.from_arrays(columns, schema=self.arrow_schema)
 
     def _summed(self, changes: pa.Table) -> Iterator[pa.RecordBatch]:
-        """The rows that remain of those inserted and deleted."""
+        """Yield the net insertions and deletions of equal rows."""
         symbols = changes.column(self._row_kind_column)
         counts = np.where(pc.starts_with(symbols, "+").to_numpy(), 1, -1)
         for rows, kinds in summed_changes(changes.drop_columns([self._row_kind_column]), counts):
@@ -267,7 +267,7 @@ class ChangeScan:
             yield pa.RecordBatch.from_arrays(columns, schema=self.arrow_schema)
 
     def _newest(self, changes: pa.Table) -> pa.Table:
-        """The last change of every key, in the order given."""
+        """Return the last change of every key, in the given order."""
         keys = self._schema.primary_keys
         frame = comparable_frame(changes.select(keys))
         kept = frame.with_row_index("index").unique(subset=frame.columns, keep="last", maintain_order=True)["index"]

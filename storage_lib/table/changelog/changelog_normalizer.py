@@ -1,14 +1,15 @@
-"""A stream of upserts -> a stream of complete changes, old rows looked up in the files (``scan.normalize=lookup``).
+"""Completes a stream of upserts with pre-images looked up in the files (``scan.normalize=lookup``).
 
     snapshot S, offsets 17 ── log 17 … 40 ── 41 42 43 … ─▶
     └── what was there ──┴── changed since ─┴─ changes to complete
 
-The files of the snapshot whose offsets are the last at or before a change hold what the log had told up to these
-offsets; what it told since is read from it again, of the same keys only. So nothing is kept between two reads, nor
-between two stretches of one read: each is a function of positions, as often and wherever it is read. A reader that is
-up to date starts at such offsets and reads nothing twice.
+The files of the last snapshot whose offsets are at or before a change contain the log up to these offsets; later
+changes of the same keys are read from the log again. So no state is kept between two reads, or between two stretches of
+one read: each is a function of positions and can be repeated anywhere. A reader that is up to date starts at such
+offsets and reads nothing twice.
 
-A record that repairs a snapshot follows upon the rows before that very snapshot, for its files hold the change already.
+The pre-images of a record that repairs a snapshot are the rows before that snapshot: its files contain the change
+already.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.read.point_lookup import PointLookup
 
 _UNKNOWN, _OTHER_LOG = -2, -1
-"""In place of an offset, in the order in which snapshots may have them."""
+"""Values in place of an offset, less than any offset, in the order in which snapshots may have them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Changes of one bucket that follow upon the same rows; ``repairs`` a snapshot, or are new (None)."""
+    """Consecutive changes of one bucket with the same base; ``repairs``: the repaired snapshot (None: new changes)."""
 
     first_offset: int
     repairs: int | None
@@ -50,10 +51,7 @@ class Stretch:
 
 
 class ChangelogNormalizer:
-    """Reads the changes that streams of one table get, with the rows before; has no state, so threads may share it.
-
-    ``ends_transactions`` tells that each snapshot's records are followed by one that ends their transaction.
-    """
+    """Reads the changes of one table's streams with their pre-images. Stateless, so threads may share it."""
 
     keeps_state = False
 
@@ -72,17 +70,20 @@ class ChangelogNormalizer:
         self._ends_transactions = context.options.log_consistency is LogConsistency.TRANSACTIONAL
 
     def read_split(self, split: Split) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        """The rows that a snapshot appended to one bucket of a table without a log, and their kinds (int8)."""
+        """Read the rows that a snapshot appended to one bucket of a table without a log, with kinds (int8) and
+        pre-images.
+        """
         return self._appends.read_split(split)
 
     def read_log(
         self, log: LogStore, bucket: int, start: int, end: int, *, began_with: int
     ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        """The log of one bucket from ``start`` up to ``end``, for a stream that ``began_with`` a snapshot (0: none).
+        """Read the log of one bucket from ``start`` up to ``end``, for a stream that ``began_with`` a snapshot (0:
+        none).
 
-        So without the repairs of that one or an older one, which the stream has read already.
-
-        Raises ``SnapshotExpiredError`` if the snapshot to look up in is gone, ``LogOffsetsExpiredError`` if the log is.
+        Repairs of that snapshot or an older one are skipped: the stream has read these changes already. Raises
+        ``SnapshotExpiredError`` if the snapshot to look up in has expired, ``LogOffsetsExpiredError`` if the records
+        have.
         """
         log_id = log.log_id()
         for stretch in stretches(log.read(LogOffsets({bucket: start}), LogOffsets({bucket: end}), buckets=(bucket,))):
@@ -91,7 +92,7 @@ class ChangelogNormalizer:
             keys = self.keys_of(stretch)
             snapshot, offset = self.snapshot_at(bucket, stretch.first_offset, began=began_with, log_id=log_id)
             old = self.rows_before(snapshot if stretch.repairs is None else stretch.repairs, keys)
-            # Where a reader is up to date there is but the end of a transaction in between.
+            # For a reader that is up to date, only the end of a transaction may lie in between.
             is_near = stretch.first_offset - offset <= (1 if self._ends_transactions and offset else 0)
             since = [] if is_near else self.told_since(log, bucket, offset, stretch.first_offset, keys)
             rows, kinds = self.completed(stretch, old, since)
@@ -99,20 +100,20 @@ class ChangelogNormalizer:
                 yield rows, kinds
 
     def keys_of(self, stretch: Stretch) -> pa.Table:
-        """The primary key's columns of its rows."""
+        """Return the primary key's columns of the stretch's rows."""
         return pa.Table.from_batches([stretch.rows]).select(self._primary_keys)
 
     def completed(
         self, stretch: Stretch, old: pa.Table, since: Sequence[tuple[pa.RecordBatch, pa.Array]]
     ) -> tuple[pa.RecordBatch, pa.Array]:
-        """Rows and kinds of the stretch with those before them: the ``old`` ones, changed by what came ``since``."""
+        """Return rows and kinds of the stretch with pre-images: the ``old`` rows after the changes ``since``."""
         rows, kinds = joined([*since, (stretch.rows, stretch.kinds)])
         changes = complete_changes(rows, kinds, old, self._primary_keys)
         changes = changes.since(sum(len(each) for _, each in since))
         return changes.rows, changes.kinds
 
     def rows_before(self, base: Snapshot | int | None, keys: pa.Table) -> pa.Table:
-        """Rows of a snapshot; of one given by its id as they were before it."""
+        """Return the rows of ``keys`` in a snapshot, or, for a snapshot id, as they were before that snapshot."""
         if not isinstance(base, int):
             return self._lookup.rows_of(base, keys)
         snapshot = self._file_store.snapshots.load(base)
@@ -122,7 +123,7 @@ class ChangelogNormalizer:
     def told_since(
         self, log: LogStore, bucket: int, start: int, stop: int, keys: pa.Table
     ) -> list[tuple[pa.RecordBatch, pa.Array]]:
-        """The last change of each of the keys in between, in at most one batch."""
+        """Return the last change of each key from ``start`` up to ``stop``, in at most one batch."""
         if start >= stop:
             return []
         wanted = comparable_frame(keys).unique()
@@ -140,10 +141,11 @@ class ChangelogNormalizer:
         return one_batch(table.take(kept)), kinds.take(kept)
 
     def snapshot_at(self, bucket: int, offset: int, *, began: int, log_id: str | None) -> tuple[Snapshot | None, int]:
-        """The first of the snapshots with the last offsets at or before ``offset``, and these; None: the empty table.
+        """Return the first snapshot with the last offset at or before ``offset``, and that offset; None: the empty
+        table.
 
-        The first, because later ones with the same offsets are not in the log: the stream never got them, unless
-        it ``began`` with one of them. Where the log was recreated, it is the last snapshot before that.
+        The first, because changes of later ones with the same offset are not in the log: the stream never received
+        them, unless it ``began`` with one of these. If the log was recreated, it is the last snapshot before that.
         """
         history = self._file_store.snapshots
         newest, earliest = history.latest_id(), history.earliest_id()
@@ -172,7 +174,7 @@ class ChangelogNormalizer:
         return history.load(first), found
 
     def _offset_after(self, snapshot_id: int, bucket: int, earliest: int, log_id: str | None) -> int:
-        """Where the log of a bucket continues after a snapshot; those of other writers have no offsets."""
+        """Return the log offset of a bucket after a snapshot; snapshots of other writers have none and are skipped."""
         for each in range(snapshot_id, earliest - 1, -1):
             part = SnapshotLogProperties.of_snapshot(self._file_store.snapshots.load(each))
             if part is not None and part.offsets is not None:
@@ -181,7 +183,7 @@ class ChangelogNormalizer:
 
 
 def first_where(low: int, high: int, is_so: Callable[[int], bool]) -> int:
-    """The first number of ``low … high`` of which ``is_so``, as it is of all after it; one past them if of none."""
+    """Return the first number in ``low … high`` for which the monotone ``is_so`` holds, or ``high + 1`` if none."""
     end = high + 1
     while low < end:
         middle = (low + end) // 2
@@ -193,7 +195,7 @@ def first_where(low: int, high: int, is_so: Callable[[int], bool]) -> int:
 
 
 def stretches(batches: Iterator[LogBatch]) -> Iterator[Stretch]:
-    """The changes in few pieces, cut between batches and where what they repair changes."""
+    """Group the changes into few stretches, cut between batches and where the repaired snapshot changes."""
     held: list[Stretch] = []
     count = size = 0
     for piece in (piece for batch in batches for piece in _pieces(batch)):

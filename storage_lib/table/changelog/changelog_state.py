@@ -1,10 +1,10 @@
-"""The rows of one bucket as one stream has read them (``scan.normalize=state``): the last of each key, in a table.
+"""State of one stream for one bucket: the last row per key (``scan.normalize=state``).
 
     snapshot 1 ─ up to offset 17 ─▶ snapshot 2 ─ up to offset 40 ─▶ …     versions of the state, each a snapshot
 
-It is a file store without a log: rows are found by key in few row groups, memory is bounded by its memtable, a version
-is there whole or not at all, and the versions of the last hour stay for a stream that goes back to where it was. What
-is in a version is a function of the stream's positions, so a repeated or interrupted write of one changes nothing.
+The state is a file store without a log: look-ups by key read few row groups, the memtable bounds memory, versions are
+atomic, and versions of the last hour are kept for a stream that returns to an earlier position. A version's content is
+a function of the stream's positions, so repeating an interrupted write is safe.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _VERSIONS_KEPT = 20
 _KEPT_MS = 60 * 60 * 1000
 _ORPHANED_MS = 24 * 60 * 60 * 1000
 _EXPIRES_EVERY = 16
-"""Versions between two expiries; orphans of killed writers are looked for sixteen times less often."""
+"""Versions between two expiries; orphan files of killed writers are removed sixteen times less often."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateVersion:
-    """Everything before ``offset`` has been read, on top of the rows that the table's snapshot ``base_snapshot_id``
-    had, up to ``base_offset``, when the state was begun (0: none).
+    """A version that contains the log up to ``offset``. The state was initialised from the table's snapshot
+    ``base_snapshot_id`` (0: none), which contains the log up to ``base_offset``.
     """
 
     offset: int
@@ -57,7 +57,7 @@ class StateVersion:
 
 
 class ChangelogState:
-    """One bucket as one stream has read it, in ``directory``. Created at the first use; several processes may try."""
+    """State of one bucket in ``directory``. Created on first use, safely by several processes."""
 
     def __init__(self, *, table: str, environment: Environment, directory: str, schema: TableSchema) -> None:
         own = replace(schema, partition_keys=(), options=_OPTIONS, comment=None)
@@ -65,7 +65,7 @@ class ChangelogState:
         self._name = f"state of a stream of {table} in {directory}"
         self._schema = own
         self._environment = environment
-        # Under the table's own number and field ids, so that the rows of older schemas are read as the table's are.
+        # Under the table's schema id and field ids, so that rows of older schemas are read as in the table.
         SchemaHistory(environment.file_io, paths).append(own)
         self._store = FileStore(
             table=self._name,
@@ -77,12 +77,12 @@ class ChangelogState:
         self._lookup = PointLookup(table=self._name, schema=own, file_store=self._store, only_compacted=False)
 
     def newest(self) -> StateVersion | None:
-        """The version that has read most; None for a state that does not exist yet."""
+        """Return the version with the highest offset; None for a state without versions."""
         latest = self._store.snapshots.latest()
         return None if latest is None else self._version_of(latest)
 
     def at(self, offset: int) -> StateVersion | None:
-        """The last version that has read nothing from ``offset`` on; None if no such version is kept."""
+        """Return the last version that contains nothing from ``offset`` on; None if no such version is kept."""
         history = self._store.snapshots
         newest, earliest = history.latest_id(), history.earliest_id()
         if newest is None or earliest is None:
@@ -97,7 +97,7 @@ class ChangelogState:
         return None if low == earliest else self._version_of(history.load(low - 1))
 
     def rows_of(self, version: StateVersion, keys: pa.Table) -> pa.Table:
-        """Whole rows of ``keys`` (columns of the primary key, repetitions allowed), in any order."""
+        """Return whole rows of ``keys`` (columns of the primary key, repetitions allowed), in any order."""
         return self._lookup.rows_of(version.snapshot, keys)
 
     def advance(
@@ -109,9 +109,11 @@ class ChangelogState:
         base_snapshot_id: int = 0,
         base_offset: int = 0,
     ) -> None:
-        """Make the version of ``offset`` out of the newest one, ``onto``, and of changes: rows with kinds (int8).
+        """Create the version of ``offset`` by applying changes, rows with kinds (int8), to the newest version,
+        ``onto``.
 
-        Nothing happens if somebody else has made a newer one meanwhile. The bases count for the first version only.
+        Does nothing if another process has created a newer version meanwhile. The bases are used for the first version
+        only.
         """
         if onto is not None:
             base_snapshot_id, base_offset = onto.base_snapshot_id, onto.base_offset
@@ -154,7 +156,7 @@ class ChangelogState:
         return guard
 
     def _care_for(self, made: Snapshot, messages: tuple[CommitMessage, ...]) -> None:
-        """Compact what is due, and drop versions to which no stream goes back any more."""
+        """Run due compactions, and expire versions that streams no longer need."""
         tasks = self._store.compact.plan_buckets(made, {(each.partition, each.bucket) for each in messages})
         outputs = tuple(each for each in map(self._store.compact.run, tasks) if each is not None)
         if outputs:

@@ -1,7 +1,7 @@
-"""The changes of one append, with the rows before them: looked up in its snapshot without its own files.
+"""Changes of one append with their pre-images, which are looked up in its snapshot without its own files.
 
-So neither the snapshot before it nor any state is needed. A key may be in several files of one append, the later ones
-newer; what an earlier one says is then what the later one follows upon.
+So neither the previous snapshot nor any state is needed. A key may be in several files of one append, in order; the row
+in an earlier file is then the pre-image of the row in the next one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BYTES_AT_ONCE = 64 << 20
 
 
 class CompleteAppends:
-    """Reads what appends changed; holds no state, so threads may share it."""
+    """Reads the changes of appends with their pre-images. Stateless, so threads may share it."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class CompleteAppends:
         self._primary_keys = tuple(primary_keys)
 
     def read_split(self, split: Split) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        """Rows and kinds (int8) of one split of ``SnapshotChanges.splits``, pairs of ``-U`` and ``+U`` adjacent."""
+        """Yield rows and kinds (int8) of one split of ``SnapshotChanges.splits``, with ``-U`` and ``+U`` adjacent."""
         snapshot = self._snapshots.load(split.snapshot_id)
         for position, file in enumerate(split.files):
             later = {each.file_name for each in split.files[position:]}
@@ -51,7 +51,7 @@ class CompleteAppends:
 
 
 def together(changes: Iterable[tuple[pa.RecordBatch, pa.Array]]) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-    """The same changes in fewer batches, so that one look-up serves many of them; long rows make smaller ones."""
+    """Combine the changes into fewer batches, bounded by rows and bytes, so that one look-up serves many changes."""
     held: list[tuple[pa.RecordBatch, pa.Array]] = []
     count = size = 0
     for rows, kinds in changes:

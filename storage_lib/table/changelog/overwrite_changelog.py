@@ -1,4 +1,4 @@
-"""Changelog files for commits that put files in place of others: the changes from one content to another."""
+"""Changelog files for commits that replace files: the changes from the old content to the new."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from storage_lib.table.changelog.snapshot_diff import FilesByPlace, Place, Snaps
 
 
 class OverwriteChangelog:
-    """For a table with a changelog producer. Compares the contents as streams of the changelog have seen them."""
+    """Writes changelog files for a table with a changelog producer; compares contents as its streams saw them."""
 
     def __init__(self, *, file_store: FileStore, difference: SnapshotDiff) -> None:
         self._file_store = file_store
@@ -21,7 +21,7 @@ class OverwriteChangelog:
     def messages(
         self, old: FilesByPlace, new: FilesByPlace, *, snapshot_id: int, bucket_count_of: Callable[[Place], int]
     ) -> tuple[CommitMessage, ...]:
-        """Durable changelog files, one message a bucket with changes; on an error nothing stays behind."""
+        """Write durable changelog files; return one message per bucket with changes. An error leaves no files."""
         messages: list[CommitMessage] = []
         try:
             for place in sorted({*old, *new}):

@@ -1,4 +1,4 @@
-"""The changes that one append put into the table, read back from the files it added.
+"""Changes of one append, read back from the files that it added.
 
 Within one commit only the newest version of each key was kept, so this is the commit's net change.
 """
@@ -17,13 +17,13 @@ from storage_lib.file_store.store import FileStore
 
 
 class SnapshotChanges:
-    """Reads what append snapshots added, while their files are still there."""
+    """Reads the changes of append snapshots while their files exist."""
 
     def __init__(self, file_store: FileStore) -> None:
         self._file_store = file_store
 
     def splits(self, snapshot: Snapshot) -> tuple[Split, ...]:
-        """One split per (partition, bucket) with the level-0 files that the snapshot added, in sequence order."""
+        """Return one split per (partition, bucket), with the level-0 files that the snapshot added, in order."""
         by_bucket: dict[tuple[bytes, int], list[DataFileMeta]] = {}
         for entry in self._file_store.scan.delta(snapshot):
             if entry.kind is FileKind.ADD and entry.file.level == 0:
@@ -39,15 +39,15 @@ class SnapshotChanges:
         )
 
     def buckets(self, snapshot: Snapshot) -> tuple[int, ...]:
-        """Buckets that the snapshot added rows to, ascending."""
+        """Return the buckets to which the snapshot added rows, ascending."""
         return tuple(sorted({split.bucket for split in self.splits(snapshot)}))
 
     def read(self, snapshot: Snapshot, *, bucket: int) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        """Rows (table columns) and kinds (int8) that the snapshot added to one bucket, of all partitions."""
+        """Yield the rows (table columns) and kinds (int8) that the snapshot added to one bucket, of all partitions."""
         for split in self.splits(snapshot):
             if split.bucket == bucket:
                 yield from self.read_split(split)
 
     def read_split(self, split: Split) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        """Rows and kinds of one split of ``splits``, file by file."""
+        """Yield rows and kinds of one split of ``splits``, file by file."""
         return self._file_store.read.changes(split)

@@ -1,4 +1,4 @@
-"""What lies between two contents of a table, bucket by bucket: the net change that turns one into the other."""
+"""Net change between two contents of a table, bucket by bucket."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ FilesByPlace: TypeAlias = Mapping[Place, Sequence[DataFileMeta]]
 
 
 class SnapshotDiff:
-    """Compares rows; no more than one bucket's old and new rows are in memory.
+    """Compares rows; at most one bucket's old and new rows are in memory.
 
-    Where rows are merged (``merges``), the changes of each append are found by such a comparison. Then only rows with
-    keys of the added and removed files are held: a key whose versions are all in unchanged files is unchanged.
+    If rows are merged (``merges``), the changes of each append are found by such a comparison. Then only rows with keys
+    of added and removed files are held: a key whose versions are all in unchanged files is unchanged.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class SnapshotDiff:
         self._merges = merges
 
     def with_old_rows(self) -> SnapshotDiff:
-        """The same, each changed row told by a pair of ``-U`` and ``+U``."""
+        """Return the same diff with each changed row as a pair of ``-U`` and ``+U``."""
         return SnapshotDiff(
             file_store=self._file_store, schema=self._schema, with_update_before=True, merges=self._merges
         )
@@ -48,9 +48,9 @@ class SnapshotDiff:
     def between(
         self, old: FilesByPlace, new: FilesByPlace, *, snapshot_id: int
     ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        """The changes (rows, int8 kinds) from the rows of ``old`` to those of ``new``, place by place.
+        """Yield the changes (rows, int8 kinds) from the rows of ``old`` to those of ``new``, place by place.
 
-        ``snapshot_id`` is that of the newest snapshot which still has to be there, for messages.
+        ``snapshot_id``, used in messages, is the newest snapshot whose files are needed.
         """
         for place in sorted({*old, *new}):
             old_files, new_files = old.get(place, ()), new.get(place, ())
@@ -72,9 +72,9 @@ class SnapshotDiff:
     def _difference_of_counts(
         self, place: Place, old: Sequence[DataFileMeta], new: Sequence[DataFileMeta], snapshot_id: int
     ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        """Counts as they are, not as they are read: what was deleted before it came is owed, and goes as well.
+        """Compare raw counts, which may be negative if a row was deleted before it was inserted.
 
-        Counts of files that are in both cancel out.
+        Counts of files that are in both contents cancel out.
         """
         differing = {file.file_name for file in _differing(old, new)}
         batches: list[pa.RecordBatch] = []
@@ -103,7 +103,7 @@ class SnapshotDiff:
     def _touched(
         self, old: Sequence[DataFileMeta], new: Sequence[DataFileMeta]
     ) -> tuple[list[DataFileMeta], list[DataFileMeta]]:
-        """Both without the files that share no key, not even through others, with one that came or went."""
+        """Return both without the files whose keys overlap no added or removed file, not even through other files."""
         differing = {file.file_name for file in _differing(old, new)}
         by_name = {file.file_name: file for file in (*old, *new)}
         touched = {
@@ -115,7 +115,7 @@ class SnapshotDiff:
         return [file for file in old if file.file_name in touched], [file for file in new if file.file_name in touched]
 
     def _keys(self, place: Place, files: Sequence[DataFileMeta], snapshot_id: int) -> pl.DataFrame:
-        """The keys in those files, each once."""
+        """Return the distinct keys in these files."""
         changes = self._file_store.read.changes(_split(place, files, snapshot_id)) if files else ()
         frames = [self._key_frame(rows).unique() for rows, _ in changes]
         empty = self._key_frame(pa.RecordBatch.from_pylist([], self._schema.arrow_schema))
@@ -129,7 +129,7 @@ class SnapshotDiff:
         return pa.array(mask)
 
     def _key_frame(self, rows: pa.RecordBatch) -> pl.DataFrame:
-        # Polars takes names such as "*" for patterns, so columns go by their positions.
+        # Polars reads names such as "*" as patterns, so columns are named by position.
         names = enumerate(self._schema.trimmed_primary_keys)
         return pl.DataFrame({f"key {place}": pl.Series(pl.from_arrow(rows.column(name))) for place, name in names})
 
@@ -143,9 +143,9 @@ def _split(place: Place, files: Sequence[DataFileMeta], snapshot_id: int) -> Spl
 
 
 def _differing(old: Sequence[DataFileMeta], new: Sequence[DataFileMeta]) -> list[DataFileMeta]:
-    """Files that are in one of the two only, or have other rows marked as deleted in each.
+    """Return files that are in only one of the two, or have different deletion vectors.
 
-    One that was moved to another level is in both.
+    A file that was moved to another level is in both.
     """
     before, after = ({(file.file_name, file.deletion_file) for file in files} for files in (old, new))
     same = before & after
@@ -153,9 +153,9 @@ def _differing(old: Sequence[DataFileMeta], new: Sequence[DataFileMeta]) -> list
 
 
 def places_that_differ(old: LiveFiles, new: LiveFiles) -> tuple[FilesByPlace, FilesByPlace]:
-    """The files of every bucket that does not consist of the same files in both, by place: old and new.
+    """Return the old and the new files, by place, of every bucket whose files differ.
 
-    A file of which other rows are marked as deleted is another one.
+    A file with a different deletion vector differs.
     """
     before: dict[Place, list[DataFileMeta]] = {}
     after: dict[Place, list[DataFileMeta]] = {}

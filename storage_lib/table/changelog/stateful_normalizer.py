@@ -1,13 +1,13 @@
-"""A stream of upserts -> a stream of complete changes, old rows kept in a state (``scan.normalize=state``).
+"""Completes a stream of upserts with pre-images kept in a state (``scan.normalize=state``).
 
     table's snapshot ─▶ version of the state ─ changes ─▶ next version ─ changes ─▶ …
                         └── what was there before ──┘
 
-The state is begun where the stream begins to follow the log, out of the files of the table's snapshot; from there on it
-holds what the stream itself has read, so that the table may expire its snapshots and change its files untracked.
-Changes are read off a version that is not newer than they are, and a newer one is written only upon the newest: a
-stretch that is read again, by a restarted stream, a repeated task or both at once, tells the same and does no harm. A
-lost state is rebuilt at the position of the stream, as long as the table keeps that snapshot.
+The state is initialised from the files of the table's snapshot when the stream starts to follow the log; from then on
+it contains the rows that the stream has read, so the table may expire snapshots and change files untracked. Pre-images
+are looked up in a version that is not newer than the changes, and a new version follows only the newest one: a stretch
+that is read again, by a restarted stream, a repeated task or both at once, returns the same changes. A lost state is
+rebuilt at the stream's position, as long as the table keeps that snapshot.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from storage_lib.table.changelog.complete_appends import together
 
 
 class StatefulNormalizer:
-    """``open_state`` gives the state of a bucket, for a stream that began with a snapshot (0: none).
+    """Reads the changes of one table's streams with pre-images from a state.
 
-    ``without_state`` reads what needs none: the rows that a repair follows upon, and a table without a log, whose
-    streams read each snapshot anyway.
+    ``open_state`` opens the state of a bucket for a stream that began with a snapshot (0: none). ``without_state``
+    looks up pre-images that need no state: those of repairs, and those of a table without a log, whose streams read
+    each snapshot anyway.
     """
 
     keeps_state = True
@@ -47,21 +48,24 @@ class StatefulNormalizer:
         self._open_state = open_state
 
     def read_split(self, split: Split) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        """The rows that a snapshot appended to one bucket of a table without a log, and their kinds (int8)."""
+        """Read the rows that a snapshot appended to one bucket of a table without a log, with kinds (int8) and
+        pre-images.
+        """
         return self._without_state.read_split(split)
 
     def read_log(
         self, log: LogStore, bucket: int, start: int, end: int, *, began_with: int
     ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        """As ``ChangelogNormalizer.read_log``; afterwards the state contains everything before ``end``.
+        """Read as ``ChangelogNormalizer.read_log``; afterwards the state contains the log up to ``end``.
 
-        Where ``start`` is ``end`` it only gets to there: so a stream that passes from a snapshot to the log begins it.
+        If ``start`` equals ``end``, it only advances the state: a stream initialises it when it switches from snapshot
+        to log.
         """
         state = self._open_state(bucket, began_with)
         self._bring_up_to(state, log, bucket, start, began_with=began_with)
         first = state.at(start)
         if first is None:
-            # The stream went back to before all versions: then the table's own history has to help.
+            # The stream returned to a position before all versions: use the table's history instead.
             yield from self._without_state.read_log(log, bucket, start, end, began_with=began_with)
             return
         reached = start
@@ -74,7 +78,7 @@ class StatefulNormalizer:
                     yield rows, kinds
             _go_on(state, reached, [] if is_heard else [(stretch.rows, stretch.kinds)], stop)
             reached = stop
-        # Only ends of transactions are left: they may expire before the stream reads anything else.
+        # Only ends of transactions remain, which may expire before the stream reads further records.
         _go_on(state, reached, [], end)
 
     def _completed(
@@ -82,7 +86,7 @@ class StatefulNormalizer:
     ) -> tuple[pa.RecordBatch, pa.Array]:
         helper, keys = self._without_state, self._without_state.keys_of(stretch)
         if stretch.repairs is not None and stretch.repairs <= version.base_snapshot_id:
-            # The state began with files that hold this change already, although the stream had not read it yet.
+            # The state was initialised from files that contain this change, although the stream had not read it yet.
             old, since_offset = helper.rows_before(stretch.repairs, keys), version.base_offset
         else:
             old, since_offset = state.rows_of(version, keys), version.offset
@@ -95,7 +99,7 @@ class StatefulNormalizer:
         if newest is None:
             self._begin(state, log, bucket, start, began_with=began_with)
         elif newest.offset < start:
-            # A reader came up to here, and crashed before it stored the state.
+            # A reader reached this position, and crashed before it stored the state.
             state.advance(newest, _told(log, bucket, newest.offset, start, began_with), offset=start)
 
     def _begin(self, state: ChangelogState, log: LogStore, bucket: int, start: int, *, began_with: int) -> None:
@@ -114,7 +118,7 @@ class StatefulNormalizer:
 
 
 def _go_on(state: ChangelogState, start: int, changes: Sequence[tuple[pa.RecordBatch, pa.Array]], stop: int) -> None:
-    """Apply the changes from ``start`` up to ``stop`` to the state, unless it has them, or lacks earlier ones."""
+    """Apply the changes from ``start`` up to ``stop`` to the state, unless it contains them or lacks earlier ones."""
     newest = state.newest()
     if newest is not None and start <= newest.offset < stop:
         state.advance(newest, changes, offset=stop)
@@ -133,7 +137,7 @@ def _told(
 
 
 def _with_ends(parts: Iterable[Stretch], end: int) -> Iterator[tuple[Stretch, int]]:
-    """Each stretch with the offset where the next one begins, the last one with ``end``."""
+    """Yield each stretch with the offset at which the next one starts, the last one with ``end``."""
     held: Stretch | None = None
     for each in parts:
         if held is not None:

@@ -1,4 +1,4 @@
-"""Where the states of one stream lie, one for each bucket (``scan.normalize=state``)."""
+"""Locations of one stream's states, one per bucket (``scan.normalize=state``)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from storage_lib.table.changelog.changelog_state import ChangelogState
 
 
 class StreamStates:
-    """Below ``directory``, a path or URL that is one stream's alone; ``store_options`` lead to its storage.
+    """Opens the states of one stream in ``directory``, a path or URL that only this stream uses.
 
-    None: on this machine's disk, for as long as this object is there.
+    None: a temporary directory on the local disk, deleted with this object. ``store_options`` configure access to the
+    storage.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class StreamStates:
         self._open: dict[tuple[int, int], ChangelogState] = {}
 
     def of(self, bucket: int, began_with: int) -> ChangelogState:
-        """The state of a bucket, for a stream that began with a snapshot (0: none). Threads may ask at once."""
+        """Return the state of a bucket for a stream that began with a snapshot (0: none). Thread-safe."""
         known = self._open.get((bucket, began_with))
         if known is None:
             directory = f"{self._root}/from-{began_with}/bucket-{bucket}"

@@ -1,1 +1,1 @@
-"""Stream reads: a snapshot, then the log; and the guards that notice when a position has lost its meaning."""
+"""Stream reads: a snapshot, then the log; and checks that detect invalid positions."""

@@ -2,11 +2,11 @@
 
     snapshot S ── split 0 ── split 1 ── … ─▶ log from the offsets stored in S ─▶ …
 
-Every change after S is in the log behind these offsets, none is before, so nothing is missing and nothing comes
-twice; records that repair S or an older snapshot are skipped, for S holds them already. A table without a log is
-followed by its snapshots in place of the log: by the rows that each one appended, or, where these are merged with what
-was there before, by the difference that it made. The source keeps no state but a position: engines ask for the
-latest position, plan what lies between two of them and read that anywhere, as often as they like.
+All changes after S are in the log at or after these offsets and none before, so no change is lost or returned twice;
+records that repair S or an older snapshot are skipped, because S contains them already. For a table without a log the
+source follows its snapshots: it reads the rows that each one appended, or, if rows are merged with stored ones, the
+difference that the snapshot made. The source's only state is a position: engines request the latest position, plan the
+read between two positions, and run it anywhere, any number of times.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ class HybridSource:
         self._rewritten.refuse_before(position)
 
     def _first_states(self, offsets: LogOffsets, snapshot_id: int) -> list[StreamSplit]:
-        """Work that hands out no row: beginning what the normalizer keeps, while the snapshot is sure to be there."""
+        """Return splits without rows, which initialise the normalizer's state while the snapshot exists."""
         if self._normalizer is None or not self._normalizer.keeps_state:
             return []
         places = [(bucket, offsets.of(bucket)) for bucket in self._schema.bucket_numbers]
@@ -265,7 +265,8 @@ class HybridSource:
         self._places.refuse_other_log(self._followed_log, offsets)
         ahead = tuple(bucket for bucket, offset in offsets.next_offsets.items() if newest.of(bucket) < offset)
         if ahead:
-            # A transaction is open, or the position is of another log: then this says so, rather than wait for ever.
+            # A transaction is open, or the position is of another log: this raises in the latter case instead of
+            # waiting forever.
             self._followed_log.read(offsets, offsets, buckets=ahead)
         watched, has_warned = None, False
         if self._watch is not None:
@@ -273,7 +274,7 @@ class HybridSource:
             newest, watched, has_warned = outlook.end, outlook.watched_snapshot_id, outlook.has_warned
         behind = {bucket: end for bucket, end in newest.next_offsets.items() if end > offsets.of(bucket)}
         if not behind:
-            # A log that the table has left behind says nothing any more, and would be followed for ever.
+            # After a rewrite the old topic receives no records; without this check we would poll it forever.
             self._rewritten.look()
             return replace(start, watched_snapshot_id=watched) if has_warned else start
         if self._whole_commits:
@@ -343,7 +344,7 @@ class HybridSource:
 
     @property
     def _followed_log(self) -> LogStore:
-        """The log that a position with offsets speaks of."""
+        """The log of a position with offsets; ``InvalidInputError`` if the table has no log."""
         if self._log is None:
             message = (
                 f"table {self._table} has no log, but the position is one in a log: it is another table's, or was "

@@ -1,4 +1,4 @@
-"""Where a stream continues in the log: after a snapshot, or since a time; and whether a position is still valid.
+"""Resolves where a stream continues in the log, after a snapshot or since a time, and checks a position's offsets.
 
 Offsets of a recreated log, and records that retention has deleted, are reported rather than skipped
 (docs/decisions/0026).
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class LogOffsetResolver:
-    """Finds places in the log of one table."""
+    """Resolves snapshots and times to offsets in the log of one table."""
 
     def __init__(self, *, table: str, file_store: FileStore, clock: Clock) -> None:
         self._table = table
@@ -31,10 +31,10 @@ class LogOffsetResolver:
         self._clock = clock
 
     def after(self, log: LogStore, snapshot_id: int) -> LogOffsets:
-        """Where a reader of the snapshot continues: the beginning of a log that was recreated after it.
+        """Return the offsets at which a reader of the snapshot continues: the start, if the log was recreated after it.
 
-        Raises ``LogOffsetsExpiredError`` where later changes are only in the deleted log, and
-        ``SnapshotExpiredError`` where no snapshot tells the place any more.
+        Raises ``LogOffsetsExpiredError`` if later changes are only in the deleted log, and ``SnapshotExpiredError`` if
+        no remaining snapshot records the offsets.
         """
         offsets, log_id = self._told_by(snapshot_id), log.log_id()
         if offsets.is_of(log_id):
@@ -51,9 +51,9 @@ class LogOffsetResolver:
         return offsets.in_log(log_id)
 
     def since(self, log: LogStore, millis: int) -> LogOffsets:
-        """The first record at or after that time, for every bucket.
+        """Return the offsets of the first record at or after that time, for every bucket.
 
-        Raises ``LogOffsetsExpiredError`` where retention may have taken records made at that time or later.
+        Raises ``LogOffsetsExpiredError`` if retention may have deleted records of that time or later.
         """
         offsets, earliest = log.offsets_at(millis), log.earliest_offsets()
         cut = [bucket for bucket, offset in earliest.next_offsets.items() if 0 < offset >= offsets.of(bucket)]
@@ -68,7 +68,7 @@ class LogOffsetResolver:
         return offsets
 
     def refuse_other_log(self, log: LogStore, offsets: LogOffsets) -> None:
-        """Raise ``LogOffsetsExpiredError`` for offsets of a log that is gone."""
+        """Raise ``LogOffsetsExpiredError`` for offsets of a log that was deleted."""
         if offsets.log_id is not None and not offsets.is_of(log.log_id()):
             message = (
                 f"table {self._table}: the log was recreated since the stream's position was taken, so it is not known "
@@ -78,9 +78,10 @@ class LogOffsetResolver:
             raise LogOffsetsExpiredError(message)
 
     def commits_between(self, start: LogOffsets, readable: Mapping[int, int], rows_max: int | None) -> dict[int, int]:
-        """Where the newest commit ends that is all before ``readable`` and about ``rows_max`` records from ``start``.
+        """Return the end of the newest commit that lies before ``readable`` and within ``rows_max`` records of
+        ``start``.
 
-        At least one commit, if one is there; by bucket, where it is behind ``start``.
+        At least one readable commit is included, if there is one. By bucket, for buckets whose end is after ``start``.
         """
         history = self._file_store.snapshots
         newest, earliest = history.latest_id() or 0, history.earliest_id() or 1
@@ -100,7 +101,7 @@ class LogOffsetResolver:
         return found
 
     def _told_by(self, snapshot_id: int) -> LogOffsets:
-        """Offsets stored in the snapshot, or in the newest of ours before it: other writers drop them."""
+        """Return the offsets of the snapshot, or of this library's newest one before it: other writers drop them."""
         history = self._file_store.snapshots
         told = offsets_told(history, history.load(snapshot_id))
         if told is not None:
@@ -115,7 +116,7 @@ class LogOffsetResolver:
 
 
 def tracked_snapshots(history: SnapshotHistory, after: int, last: int) -> Iterator[Snapshot]:
-    """The snapshots whose changes streams get. Of overwrites only the tracked ones."""
+    """Yield the snapshots whose changes streams receive; of overwrites only the tracked ones."""
     for snapshot_id in range(after + 1, last + 1):
         snapshot = history.load(snapshot_id)
         part = SnapshotLogProperties.of_snapshot(snapshot)
@@ -126,9 +127,9 @@ def tracked_snapshots(history: SnapshotHistory, after: int, last: int) -> Iterat
 
 
 def offsets_told(history: SnapshotHistory, snapshot: Snapshot | None) -> LogOffsets | None:
-    """The newest offsets at or before ``snapshot``; None if no snapshot still there tells any.
+    """Return the newest offsets at or before ``snapshot``; None if no remaining snapshot records any.
 
-    Other writers drop our properties, so this walks past theirs.
+    Other writers drop this library's properties, so their snapshots are skipped.
     """
     earliest = None
     while snapshot is not None:

@@ -1,4 +1,4 @@
-"""Streams and rewritings: a position in an old log means nothing in the new one, and an old log falls silent."""
+"""Detects rewrites of a table for its streams: positions in the old log are invalid, and it receives no records."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from storage_lib.table.protocol.stream_position import StreamPosition
 
 _LOOK_SECONDS = 5.0
-"""How often a stream that has nothing to read asks for the table's newest snapshot."""
+"""Interval at which an idle stream checks the table's newest snapshot."""
 
 
 class RewriteWatch:
-    """Notices rewrites of the table for one stream of it under ``schema``."""
+    """Detects rewrites of the table for one stream that reads it under ``schema``."""
 
     def __init__(self, *, table: str, schema: TableSchema, file_store: FileStore, clock: Clock) -> None:
         self._table = table
@@ -30,8 +30,8 @@ class RewriteWatch:
         self._looked: float | None = None
 
     def refuse_before(self, position: StreamPosition) -> None:
-        """Raise ``InvalidInputError`` for a position in another layout, unless it is one between snapshots of which
-        files can be read all the same.
+        """Raise ``InvalidInputError`` for a position in another layout, unless it is between snapshots whose rows are
+        the same.
         """
         if position.layout == layout_of(self._schema):
             return
@@ -46,7 +46,7 @@ class RewriteWatch:
         raise InvalidInputError(message)
 
     def refuse_after(self, snapshot: Snapshot) -> None:
-        """Raise ``InvalidInputError`` for a snapshot of a later layout, whose rows are other rows."""
+        """Raise ``InvalidInputError`` for a snapshot of a later layout with different rows."""
         if snapshot.schema_id <= self._schema.id:
             return
         newer = self._file_store.version(snapshot.schema_id)
@@ -54,7 +54,7 @@ class RewriteWatch:
             raise InvalidInputError(str(rewritten_since(self._table, self._schema, newer)))
 
     def look(self) -> None:
-        """Raise ``InvalidInputError`` if the table has another log by now; asks for that now and then only."""
+        """Raise ``InvalidInputError`` if the table has been rewritten; checks at most every ``_LOOK_SECONDS``."""
         now = self._clock.monotonic()
         if self._looked is not None and now - self._looked < _LOOK_SECONDS:
             return

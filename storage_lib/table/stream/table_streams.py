@@ -1,4 +1,4 @@
-"""Stream reads of one table: options and arguments -> a source."""
+"""Opens stream sources for one table from its options and the caller's arguments."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _Choice = TypeVar("_Choice", bound=StrEnum)
 class TableStreams:
     """Opens the streams of one table.
 
-    ``normalizer`` is None where streams are complete already, and ``complete_change_scan`` then the same as
-    ``change_scan``. ``store_options`` are the catalog's, for what a stream keeps elsewhere.
+    ``normalizer`` is None if streams are complete already; ``complete_change_scan`` is then the same as
+    ``change_scan``.
     """
 
     def __init__(

@@ -1,12 +1,12 @@
-"""Commits whose changes a stream does not get, and what it does then (``scan.on-untracked = warn | fail``).
+"""Detects commits whose changes a stream does not receive, and warns or fails (``scan.on-untracked = warn | fail``).
 
     snapshot   5 tracked    6 untracked   7 compaction   8 tracked
     log        … 16         …             …              17 … 40
                             ▲ told before anything from 17 on is handed out
 
-An untracked commit changes the files, not the log, so a reader of the files before it and of the log after it no
-longer has the table. A stream looks at every snapshot once; its position remembers how far it has looked. That costs
-the id of the newest snapshot a look, and each snapshot's own file once.
+An untracked commit changes the files but not the log, so a reader that combines earlier files with the later log misses
+its changes. A stream checks every snapshot once; its position records the last one checked. Each check reads the id of
+the newest snapshot, and each snapshot's file once.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _log = logging.getLogger(__name__)
 class Outlook:
     """The result of a check of the snapshots: the log may be read up to ``end``.
 
-    ``watched_snapshot_id`` is the newest snapshot looked at; ``has_warned``: a warning was logged, which
-    must not be repeated.
+    ``watched_snapshot_id`` is the newest checked snapshot; ``has_warned``: a warning was logged, which must not be
+    repeated.
     """
 
     end: LogOffsets
@@ -49,7 +49,7 @@ class Outlook:
 
 
 class UntrackedWatch:
-    """Looks after one table's streams. Thread-safe."""
+    """Checks snapshots for the streams of one table. Thread-safe."""
 
     def __init__(self, *, table: str, file_store: FileStore, on_untracked: UntrackedScan) -> None:
         self._table = table
@@ -57,10 +57,10 @@ class UntrackedWatch:
         self._fails = on_untracked is UntrackedScan.FAIL
 
     def look(self, start: StreamPosition, offsets: LogOffsets, end: LogOffsets) -> Outlook:
-        """How far a stream at ``offsets`` may read a log that ends at ``end``, which was asked for before.
+        """Return how far a stream at ``offsets`` may read a log that ends at ``end``, which the caller read earlier.
 
-        Everything that was committed before an untracked commit may still be read. Raises ``UntrackedCommitError``
-        where nothing is left but what comes after it, ``SnapshotExpiredError`` where that can't be known any more.
+        Changes committed before an untracked commit may still be read. Raises ``UntrackedCommitError`` if only later
+        changes remain, ``SnapshotExpiredError`` if snapshots expired before they were checked (both only with "fail").
         """
         history = self._file_store.snapshots
         newest = history.latest_id() or 0
@@ -82,7 +82,7 @@ class UntrackedWatch:
         return Outlook(end=end, watched_snapshot_id=max(watched, newest), has_warned=has_warned)
 
     def stops_at(self, snapshot: Snapshot) -> bool:
-        """Whether a stream that follows snapshots ends before this one; where it should only be warned, it is."""
+        """Return whether a stream that follows snapshots must stop before this one; with "warn" only log a warning."""
         if not self._is_untracked(snapshot):
             return False
         if not self._fails:
@@ -90,22 +90,23 @@ class UntrackedWatch:
         return self._fails
 
     def warn_of(self, snapshot: Snapshot) -> None:
-        """Say it where the process logs."""
+        """Log a warning about the snapshot."""
         _log.warning("%s. Its changes are missing downstream", self._text(snapshot))
 
     def error_of(self, snapshot: Snapshot) -> UntrackedCommitError:
-        """To be raised before anything that came after the snapshot is handed out."""
+        """Return the error to raise before any change after the snapshot is returned."""
         return UntrackedCommitError(f"{self._text(snapshot)}. {_REMEDY}")
 
     def _watched(self, start: StreamPosition, offsets: LogOffsets) -> int:
-        """The snapshot up to which this stream was watched; of one that was not, the tracked one that it stands at."""
+        """Return the last snapshot checked for this stream; if none was, the tracked one at its position."""
         if start.watched_snapshot_id is not None:
             return start.watched_snapshot_id
         history = self._file_store.snapshots
         newest, earliest = history.latest_id(), history.earliest_id()
         if newest is None or earliest is None:
             return start.snapshot_id
-        # Offsets never fall within a layout, so those of a snapshot further on are further on in some bucket.
+        # Offsets never decrease within a layout, so a binary search finds the last snapshot that the position has
+        # reached.
         low = first = max(earliest, start.snapshot_id, self._first_of_layout(earliest, newest))
         high = newest + 1
         while low < high:
@@ -122,7 +123,7 @@ class UntrackedWatch:
         return start.snapshot_id
 
     def _first_of_layout(self, earliest: int, newest: int) -> int:
-        """The snapshot that the present log began with; ids of schemas never fall from one snapshot to the next."""
+        """Return the first snapshot of the current layout; schema ids never decrease from one snapshot to the next."""
         began_with = layout_of(self._file_store.schema)
         return (
             bisect_left(
@@ -159,13 +160,13 @@ class UntrackedWatch:
                 yield snapshot
 
     def _is_untracked(self, snapshot: Snapshot) -> bool:
-        """Whether it changed what the table holds without telling streams.
+        """Return whether the snapshot changed the table's rows without publishing the changes to streams.
 
         Appends of other engines are published by our next writer, or read by streams that follow snapshots; their
         overwrites are not.
         """
         if REWROTE in snapshot.properties:
-            return False  # the same rows, in other places
+            return False  # the same rows in other buckets
         part = SnapshotLogProperties.of_snapshot(snapshot)
         silent = (part is not None and not part.tracked and snapshot.commit_kind is CommitKind.APPEND) or (
             (part is None or not part.tracked) and snapshot.commit_kind is CommitKind.OVERWRITE
@@ -173,7 +174,7 @@ class UntrackedWatch:
         return silent and bool(self._file_store.scan.delta(snapshot))
 
     def _offsets_at(self, snapshot: Snapshot, log_id: str | None) -> LogOffsets | None:
-        """Where that log stood."""
+        """Return the offsets of the log with this id at a snapshot; None if unknown."""
         told = offsets_told(self._file_store.snapshots, snapshot)
         return None if told is None else told.in_log(log_id)
 
