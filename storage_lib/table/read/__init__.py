@@ -1,1 +1,1 @@
-"""Batch reads of one snapshot: which one, which of its files, and the rows of single keys."""
+"""Batch reads of one snapshot: time travel, planning, and look-ups by key."""

@@ -1,4 +1,4 @@
-"""Batch reads of one table under one version of its schema: which snapshot, which files, which columns."""
+"""Batch reads of one table under one version of its schema."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class BatchReads:
 
     @property
     def only_compacted(self) -> bool:
-        """Other engines leave level 0 of a table with deletion vectors out of batch reads, and so do we."""
+        """Whether batch reads skip level 0, as other engines do for tables with deletion vectors."""
         has_vectors = self._options.deletion_vectors_enabled and not self._options.deletion_vectors_merge_on_read
         return has_vectors and bool(self._schema.primary_keys)
 
@@ -47,9 +47,9 @@ class BatchReads:
         )
 
     def _refuse_other_rows(self, snapshot: Snapshot | None) -> None:
-        """Of a table that was rewritten since it was opened: read under the old schema, the files would be garbage."""
+        """Refuse a snapshot from the other side of a rewrite: its files cannot be read under this schema."""
         if snapshot is None:
-            # Or a table, or a branch, that was deleted since it was opened would look as one without rows.
+            # Otherwise a table or branch that was deleted since it was opened would look empty.
             self._file_store.check_still_there()
         if snapshot is None or snapshot.schema_id == self._schema.id:
             return
@@ -64,7 +64,7 @@ class BatchReads:
             raise InvalidInputError(message)
 
     def planned(self, snapshot: Snapshot | None, columns: Sequence[str] | None, filter_: Filter | None) -> PlannedRead:
-        """A whole read. Raises ``InvalidInputError`` for unknown columns and misfit literals."""
+        """Plan a whole read. Raises ``InvalidInputError`` for unknown columns and literals of the wrong type."""
         wanted = [field.name for field in self._schema.fields] if columns is None else list(columns)
         fields = [self._schema.arrow_schema.field(self._schema.field(name).name) for name in wanted]
         given = as_predicate(filter_)
@@ -77,7 +77,7 @@ class BatchReads:
         )
 
     def count(self, snapshot: Snapshot | None, filter_: Filter | None) -> int:
-        """The number of rows that ``planned`` would read; of one column where metadata don't tell it."""
+        """Return the number of rows that ``planned`` would read; reads one column if metadata does not suffice."""
         if filter_ is None:
             counted = exact_count(self._schema, self.plan(snapshot, None))
             if counted is not None:

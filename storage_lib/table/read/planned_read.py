@@ -1,4 +1,4 @@
-"""The splits of one read, and two ways to read them: one after another, or several in parallel."""
+"""The splits of one read, read one after another or several in parallel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _THREADS_MAX = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRead:
-    """``read_split`` hands out batches of ``schema`` and may be called from several threads."""
+    """A planned read. ``read_split`` yields batches of ``schema`` and may be called from several threads."""
 
     table: str
     schema: pa.Schema
@@ -25,12 +25,12 @@ class PlannedRead:
     read_split: Callable[[Split], Iterator[pa.RecordBatch]]
 
     def stream(self) -> pa.RecordBatchReader:
-        """One split at a time, so that a few batches are in memory."""
+        """Read one split at a time, with a few batches in memory."""
         batches = (batch for split in self.splits for batch in self.read_split(split))
         return pa.RecordBatchReader.from_batches(self.schema, batches)
 
     def to_table(self) -> pa.Table:
-        """Several splits at a time: decoding and merging let go of the interpreter's lock."""
+        """Read several splits in parallel: decoding and merging release the interpreter's lock."""
         if len(self.splits) <= 1:
             return self.stream().read_all()
         threads_max = min(_THREADS_MAX, len(self.splits), os.cpu_count() or 1)

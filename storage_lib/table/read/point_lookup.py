@@ -1,7 +1,7 @@
-"""``table.lookup(keys)``: the rows of some keys, out of the few files that can hold them.
+"""``table.lookup(keys)``: finds the rows of keys in the few files that may contain them.
 
-The partition and the bucket follow from the key; of the bucket's files those are opened whose key range holds one of
-the keys, and of these the row groups that do.
+The key determines the partition and the bucket. Only files of the bucket whose key range contains one of the keys are
+opened, and only such row groups are read.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from storage_lib.table.input.input_rows import Rows, record_batches
 from storage_lib.table.input.moment_range import find_out_of_range
 
 _NAMED_KEYS_MAX = 1000
-"""Of more keys in one bucket only their bounds are looked for, then the keys among what is found."""
+"""For more keys in one bucket, rows within their bounds are read and then filtered."""
 _THREADS_MAX = 8
 _SIFTED_ROWS_MIN = 65_536
-"""Rows within those bounds are gathered up to here, or to the number of keys, before the keys are looked for."""
+"""Minimum number of rows, or the number of keys if larger, that are collected before they are filtered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """The files of one bucket that may hold some of the keys, and a condition that all rows of these keys meet."""
+    """Files of one bucket that may contain some of the keys, and a predicate that all rows of these keys match."""
 
     split: Split
     predicate: Predicate | None
@@ -58,10 +58,10 @@ class PointLookup:
     def lookup(
         self, snapshot: Snapshot | None, keys: Rows | Sequence[Mapping[str, object]], columns: Sequence[str] | None
     ) -> pa.Table:
-        """The existing rows of ``keys``, in the order of the keys, with the wanted columns.
+        """Return the current rows of ``keys``, in key order, with the wanted columns; missing keys are omitted.
 
-        Raises ``InvalidInputError`` for a table without a primary key, unknown columns, and keys that lack a column of
-        it, hold a null or have values of other types.
+        Raises ``InvalidInputError`` for a table without a primary key, unknown columns, and keys that lack a key
+        column, contain a null or have values of other types.
         """
         wanted = [field.name for field in self._schema.fields] if columns is None else list(columns)
         fields = [self._schema.arrow_schema.field(self._schema.field(name).name) for name in wanted]
@@ -79,9 +79,9 @@ class PointLookup:
         added: Mapping[tuple[bytes, int], Sequence[DataFileMeta]] | None = None,
         left_out: Collection[str] = (),
     ) -> pa.Table:
-        """Whole rows of ``keys`` (the primary key's columns in the table's types, repetitions allowed), in any order.
+        """Return whole rows of ``keys`` (key columns in the table's types, repetitions allowed), in any order.
 
-        As if files had been ``added`` to the snapshot's by (partition, bucket), and others ``left_out``, by name.
+        Reads the snapshot's files plus the files ``added`` by (partition, bucket), without those ``left_out`` by name.
         """
         names = [field.name for field in self._schema.fields]
         asked = keys.select(self._schema.primary_keys)
@@ -89,7 +89,9 @@ class PointLookup:
         return pa.Table.from_batches(found, schema=self._schema.arrow_schema)
 
     def locations(self, snapshot: Snapshot | None, keys: pa.Table) -> Iterator[tuple[bytes, int, pa.Table]]:
-        """In which partition and bucket some of ``keys`` (the primary key's columns) are; each key once at most."""
+        """Yield partition, bucket and the ``keys`` (the primary key's columns) that are stored there; each key at most
+        once.
+        """
         asked = keys.select(self._schema.primary_keys)
         for place in self._places(snapshot, asked, {}, ()):
             candidates = self._file_store.read.read(place.split, self._schema.primary_keys, place.predicate)
@@ -98,7 +100,7 @@ class PointLookup:
                 yield place.split.partition, place.split.bucket, pa.Table.from_batches(found)
 
     def _asked(self, keys: Rows | Sequence[Mapping[str, object]]) -> pa.Table:
-        """The keys as a table of exactly the primary key's columns."""
+        """Convert the keys to a table of exactly the primary key's columns."""
         names = self._schema.primary_keys
         if not names:
             message = f"table {self._table} has no primary key to look rows up by; read it with a filter"
@@ -136,7 +138,7 @@ class PointLookup:
         added: Mapping[tuple[bytes, int], Sequence[DataFileMeta]] | None = None,
         left_out: Collection[str] = (),
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of these keys. Buckets are looked through side by side: decoding lets go of the interpreter."""
+        """Yield the rows of these keys. Buckets are read in parallel: decoding releases the interpreter's lock."""
         places = list(self._places(snapshot, asked, added or {}, left_out))
 
         def found_at(place: _Place) -> list[pa.RecordBatch]:
@@ -157,7 +159,7 @@ class PointLookup:
         added: Mapping[tuple[bytes, int], Sequence[DataFileMeta]],
         left_out: Collection[str],
     ) -> Iterator[_Place]:
-        """The buckets that may have rows of these keys."""
+        """Yield the buckets that may contain rows of these keys."""
         if not asked.num_rows or (snapshot is None and not added):
             return
         keys = asked.combine_chunks().to_batches()[0]
@@ -187,7 +189,7 @@ class PointLookup:
         added: Mapping[tuple[bytes, int], Sequence[DataFileMeta]],
         left_out: Collection[str],
     ) -> Iterator[_Place]:
-        """All buckets of the keys' partitions; of keys that may be in any partition, all there are."""
+        """Yield all buckets of the keys' partitions; all buckets of the table if keys may be in any partition."""
         of_partition: dict[bytes, pa.RecordBatch] = {}
         if not self._schema.crosses_partitions:
             partitions, codes = partition_codes(keys, self._schema)
@@ -213,7 +215,7 @@ class PointLookup:
         added: Sequence[DataFileMeta],
         left_out: Collection[str],
     ) -> Iterator[Split]:
-        """The files of one bucket that may hold the keys."""
+        """Yield the files of one bucket that may contain the keys, as at most one split."""
         split = Split(snapshot_id=0, partition=partition, bucket=bucket, files=())
         if snapshot is not None:
             plan = self._file_store.scan.plan(
@@ -229,7 +231,7 @@ class PointLookup:
             yield replace(split, files=files)
 
     def _sifted(self, candidates: Iterator[pa.RecordBatch], asked: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Of the candidates those that are of the keys; no more than about as many others are held in memory."""
+        """Yield the candidates that have one of the keys; about as many other rows are held in memory at most."""
         keys = comparable_frame(asked).unique()
         held: list[pa.RecordBatch] = []
         count = 0
@@ -249,17 +251,17 @@ class PointLookup:
         yield from (rows if len(found) == rows.num_rows else rows.take(found.to_arrow())).to_batches()
 
     def _predicate(self, keys: pa.RecordBatch) -> Predicate | None:
-        """On the columns that files are sorted by; all the keys are of one partition."""
+        """Build a predicate on the columns that files are sorted by; all keys are in one partition."""
         of_columns = (self._of_column(field.name, keys.column(field.name)) for field in self._schema.key_fields)
         parts = [each for each in of_columns if each is not None]
         return reduce(And, parts) if parts else None
 
     def _of_column(self, name: str, values: pa.Array) -> Predicate | None:
         if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
-            # As a key NaN is a value like any other, but no condition finds it.
+            # A key may be NaN, but no predicate matches NaN.
             return None
         if find_out_of_range(values, name) is not None:
-            return None  # such keys of other writers have no Python value to compare with
+            return None  # such keys, written by other engines, have no Python value to compare with
         distinct = pc.unique(values)
         if len(distinct) <= _NAMED_KEYS_MAX:
             return col(name).isin(distinct.to_pylist())

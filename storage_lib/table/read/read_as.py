@@ -1,4 +1,4 @@
-"""Results of reads as other libraries hold them."""
+"""Conversions of read results to pandas and DuckDB."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class ReadOf(TypedDict, total=False):
 
 
 def as_pandas(rows: pa.Table) -> pd.DataFrame:
-    """A frame in which no value changes: integers and booleans have pandas' nullable types (``Int64``, ``boolean``).
+    """Convert to a frame without changing values: integers and booleans have nullable types (``Int64``, ``boolean``).
 
-    In NumPy's types a single null would turn a column of integers into floats. Raises ``InvalidInputError`` where
-    pandas is not installed.
+    With NumPy's types a single null would turn a column of integers into floats. Raises ``InvalidInputError`` if pandas
+    is not installed.
     """
     try:
         import pandas as pd  # noqa: PLC0415  an extra
@@ -51,9 +51,9 @@ def as_pandas(rows: pa.Table) -> pd.DataFrame:
 
 
 def as_duckdb(rows: pa.Table, connection: duckdb.DuckDBPyConnection | None) -> duckdb.DuckDBPyRelation:
-    """A relation over ``rows`` of ``connection`` (None: DuckDB's default connection), to be used any number of times.
+    """Return a reusable relation over ``rows`` in ``connection`` (None: DuckDB's default connection).
 
-    Raises ``InvalidInputError`` where DuckDB is not installed.
+    Raises ``InvalidInputError`` if DuckDB is not installed.
     """
     try:
         import duckdb  # noqa: PLC0415  an extra

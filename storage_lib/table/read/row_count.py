@@ -1,4 +1,4 @@
-"""Number of rows of a table: by its files' metadata where they tell it, and which column to read where not."""
+"""Counts rows by file metadata if that is exact, and else chooses the column to read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNKNOWN_WIDTH = 1 << 16
 
 
 def exact_count(schema: TableSchema, plan: Plan) -> int | None:
-    """The number of rows by the files' metadata alone; None where only reading tells it.
+    """Return the number of rows by file metadata alone; None if files have to be read.
 
     ``plan`` is that of a read without a filter. Rows of keyed and counted tables have to be merged to be counted.
     """
@@ -29,7 +29,7 @@ def exact_count(schema: TableSchema, plan: Plan) -> int | None:
 
 
 def cheapest_column(schema: TableSchema) -> str:
-    """The column that is read to count rows: of the narrowest type, by preference one of a fixed width."""
+    """Return the column that is cheapest to read for counting rows: the narrowest type, preferably of fixed width."""
     return min(schema.fields, key=lambda field: _width(field.type.arrow)).name
 
 

@@ -1,4 +1,4 @@
-"""Which snapshot a reader means: the newest, one by its number, one kept by a tag, or that of a moment."""
+"""Resolves the snapshot to read: the newest, or one named by id, tag or time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from storage_lib.table.protocol.table_context import TableContext
 
 
 class TimeTravel:
-    """Resolves what a read names; a read that names nothing follows the table's ``scan.*`` options."""
+    """Resolves the snapshot of a read; a read that names none follows the table's ``scan.*`` options."""
 
     def __init__(self, context: TableContext) -> None:
         self._table = context.name
@@ -19,10 +19,10 @@ class TimeTravel:
     def snapshot(
         self, *, snapshot_id: int | None = None, tag: str | None = None, timestamp: Moment | None = None
     ) -> Snapshot | None:
-        """The snapshot to read; None for a table without a commit. At most one of the three may be given.
+        """Return the snapshot to read; None for a table without a commit.
 
-        Raises ``InvalidInputError`` for several, ``NotFoundError`` for an unknown snapshot, tag or time,
-        ``SnapshotExpiredError`` for an expired one.
+        At most one of the three may be given. Raises ``InvalidInputError`` for several, ``NotFoundError`` for an
+        unknown snapshot, tag or time, ``SnapshotExpiredError`` for an expired one.
         """
         timestamp_millis = optional_millis(timestamp, "timestamp")
         if snapshot_id is None and tag is None and timestamp_millis is None:
