@@ -1,1 +1,1 @@
-"""Changes of what a table is: its schema, buckets and key, its branches, tags and consumers, its past."""
+"""Changes of a table's schema, layout and history: alter, rewrite, rollback, branches, tags and consumers."""

@@ -1,4 +1,4 @@
-"""ALTER TABLE: the next version of the schema, made of the newest one, unless files or log could not follow."""
+"""ALTER TABLE: derives the next version of the schema, and refuses changes that the files or the log do not support."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from storage_lib.table.protocol.table_context import TableContext
 
 
 class TableAlter:
-    """The schema verbs of ``DynamicTable``, which says what they promise."""
+    """Implements the schema verbs of ``DynamicTable``; see their docstrings there."""
 
     def __init__(
         self,
@@ -50,9 +50,9 @@ class TableAlter:
         self._give_up_rewriting = give_up_rewriting
 
     def apply(self, changes: Sequence[SchemaChange]) -> TableSchema:
-        """Append a version with the changes; if somebody else was first, to theirs.
+        """Append a schema version with the changes; if another process appended one first, apply them to that one.
 
-        Waits for a rewriting in the making. Raises ``CommitConflictError`` if one begins in the very moment.
+        Waits for a running rewrite. Raises ``CommitConflictError`` if one begins at the same time.
         """
         self._check_table()
         self._give_up_rewriting()
@@ -66,7 +66,7 @@ class TableAlter:
             raise InvalidInputError(message) from error
 
     def newest(self) -> TableSchema:
-        """The version that counts now; ``NotFoundError`` if the table is gone."""
+        """Return the current version; ``NotFoundError`` if the table was dropped."""
         newest = self._in_force()
         if newest is None:
             message = f"table {self._table} is gone"
@@ -74,16 +74,16 @@ class TableAlter:
         return newest
 
     def version(self, schema_id: int) -> TableSchema:
-        """One version; raises as ``SchemaHistory.load``."""
+        """Return one version; raises as ``SchemaHistory.load``."""
         return self._history.load(schema_id)
 
     def _spelled_out(self, change: SchemaChange) -> tuple[SchemaChange, ...]:
-        """``file.root-path`` as what the schema has in its place."""
+        """Replace a change of ``file.root-path`` by changes of the options that the schema stores for it."""
         if isinstance(change, SetOption) and canonical_key(change.key) == ROOT_PATH_OPTION:
             said = with_root_path({ROOT_PATH_OPTION: change.value}, self._table.partition("$")[0])
             return tuple(SetOption(key, value) for key, value in said.items())
         if isinstance(change, RemoveOption) and canonical_key(change.key) == ROOT_PATH_OPTION:
-            # The directory stays known, for files are there.
+            # The directory stays declared, because it contains files.
             return (SetOption(STRATEGY_OPTION, ExternalPathStrategy.NONE.value),)
         return (change,)
 
@@ -106,7 +106,7 @@ class TableAlter:
         format_of(options)
         formats_by_level(options)
         refuse_unsupported(self._table, altered, before=schema)
-        # A column's new type has to suit the merge engine too.
+        # The merge engine must support a column's new type.
         kind_of(self._table, altered, options)
         if _rows(altered) != _rows(schema):
             self._refuse_other_rows(schema)
@@ -119,7 +119,7 @@ class TableAlter:
         return altered
 
     def _refuse_other_rows(self, schema: TableSchema) -> None:
-        """Rows that are counted by their whole content would no longer be found under another one."""
+        """Refuse changes of columns if rows are counted by their whole content, which would no longer match."""
         if schema.counts_values:
             message = (
                 "a table without primary key tells its rows apart by all their columns, so these can't change; create "

@@ -1,9 +1,9 @@
 """``table.branches``: write to a copy of the table, check the result, then publish it all at once.
 
-    main      1 ── 2 ── 3 ─────────────── 4      fast-forward: one snapshot that shows what the branch shows
+    main      1 ── 2 ── 3 ─────────────── 4      fast-forward: one snapshot with the branch's content
                    └ dev  2 ── 3 ── 4 ────┘
 
-A branch never touches the table's log. A fast-forward does, where the table has one: it appends the net change.
+Writes to a branch never go to the table's log. A fast-forward appends the net change to the log, if there is one.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class TableBranches(Generic[TableT]):
         self._open_branch = open_branch
 
     def open(self, name: str) -> TableT:
-        """Return the table as the branch shows it, for reads and writes; it has no log.
+        """Return the branch as a table, for reads and writes; it has no log.
 
         Raises ``NotFoundError`` for an unknown branch.
         """
@@ -188,7 +188,7 @@ class TableBranches(Generic[TableT]):
         if head is None:
             return None
         guard = self._guard(name, self._synced(name, history))
-        # Also before the schema is changed: a refusal leaves the table as it was.
+        # Checked before the schema is changed as well, so that a refusal leaves the table unchanged.
         guard(self._file_store.snapshots.latest())
         if self._take_over_schemas(name):
             return self._of_newest_schema().fast_forward(
@@ -208,14 +208,14 @@ class TableBranches(Generic[TableT]):
             )
 
     def _tag(self, name: str, start: Snapshot) -> None:
-        """Keep a branch's first snapshot, unless a creation that was interrupted did so."""
+        """Tag a branch's first snapshot, unless an interrupted creation has done so."""
         tags, tag = self._file_store.tags, tag_of_branch(name)
         if tags.exists(tag) and tags.load(tag).snapshot.delta_manifest_list == start.delta_manifest_list:
             return
         self._tags.create(tag, start.id)
 
     def _guard(self, name: str, synced: int) -> Callable[[Snapshot | None], None]:
-        """Before the new snapshot is created: has the table's content stayed what the branch began with?"""
+        """Return a check, run before the new snapshot, that the table's rows have not changed since ``synced``."""
 
         def guard(latest: Snapshot | None) -> None:
             for snapshot_id in range(synced + 1, (0 if latest is None else latest.id) + 1):
@@ -232,7 +232,7 @@ class TableBranches(Generic[TableT]):
         return guard
 
     def _synced(self, name: str, branch: SnapshotHistory) -> int:
-        """The newest snapshot of the table whose content the branch is known to contain."""
+        """Return the newest snapshot of the table whose content the branch is known to contain."""
         history = self._file_store.snapshots
         newest, earliest = history.latest_id() or 0, history.earliest_id() or 1
         origin = self._origin(name, branch)
@@ -249,13 +249,13 @@ class TableBranches(Generic[TableT]):
         return origin
 
     def _origin(self, name: str, branch: SnapshotHistory) -> int:
-        """The snapshot that the branch was made from; 0 if it began empty."""
+        """Return the snapshot from which the branch was created; 0 if it started empty."""
         made_from = self._file_store.branches.origin(name)
-        # Another engine's begins with a copy of the snapshot, or empty.
+        # A branch of another engine starts with a copy of the snapshot, or empty.
         return (branch.earliest_id() or 0) if made_from is None else made_from
 
     def _take_over_schemas(self, name: str) -> bool:
-        """Files of the branch may be of schemas that the table lacks; whether it has a newer one than this object."""
+        """Copy the branch's schemas to the table; return whether the table then has a newer schema than this object."""
         own = SchemaHistory(self._environment.file_io, self._paths)
         theirs = SchemaHistory(self._environment.file_io, self._paths.of_branch(name))
         schemas = [theirs.load(schema_id) for schema_id in theirs.ids()]
@@ -276,7 +276,7 @@ class TableBranches(Generic[TableT]):
         return [history.load(each) for each in history.ids() if up_to is None or each <= up_to]
 
     def _is_kept(self, start: Snapshot, tag: str | None) -> bool:
-        """Whether nobody had decided to delete the snapshot's files before the branch was there to be seen."""
+        """Return whether the snapshot's files were still protected when the branch became visible."""
         earliest_id = self._file_store.snapshots.earliest_id()
         if earliest_id is not None and start.id >= earliest_id:
             return True

@@ -1,4 +1,4 @@
-"""``table.consumers``: readers that keep the snapshots which they have yet to read from expiring."""
+"""``table.consumers``: registered readers, whose unread snapshots do not expire."""
 
 from __future__ import annotations
 

@@ -1,14 +1,15 @@
-"""ADD PRIMARY KEY and another number of buckets: every row is rewritten, and one snapshot changes all at once.
+"""Adds a primary key or changes the buckets: every row is rewritten, and one snapshot replaces all files.
 
     lease ─▶ base snapshot ─▶ rows of the base ─▶ files of the new layout        a few batches in memory at a time
-                                                 schema of the new layout       waits, is in force for nobody
+                                                 schema of the new layout       not in force yet
                                                  its topic                      empty: streams read the snapshot first
                              snapshot on top of the base: old files out, new files in      ◀── DECIDED
 
-Dying before the snapshot leaves the old table, and a schema and a topic that the next ALTER passes over or uses; dying
-after it, the new one. The lease keeps appends away. What needs none (compactions, overwrites, appends that commute) may
-come first: then the rewrite is repeated. A process that has the table open under the old layout is refused by every
-commit (``FileStore.check_layout``), so of a paused writer and the rewrite only one creates the next snapshot.
+A crash before the snapshot leaves the old table, with a schema and a topic that the next ALTER skips or reuses; a crash
+after it leaves the new table. The lease blocks appends. Commits that need no lease (compactions, overwrites, appends
+that commute) may come first: then the rewrite is repeated. Every commit by a process that has the table open under the
+old layout is refused (``FileStore.check_layout``), so of a stalled writer and the rewrite only one creates the next
+snapshot.
 """
 
 from __future__ import annotations
@@ -56,19 +57,19 @@ _DUPLICATES_SHOWN = 5
 
 
 class RewrittenTable(Protocol):
-    """The table under its new layout, before anybody else has it."""
+    """The table under its new layout, before the layout is in force."""
 
     @property
     def context(self) -> TableContext:
-        """Both stores under the new layout."""
+        """The context with both stores under the new layout."""
 
     @property
     def tasks(self) -> TaskWrites:
-        """Opens the writers of its files."""
+        """Opens the writers of the new files."""
 
 
 class TableRewrite:
-    """Rewrites one table; ``under`` makes the same table under another schema."""
+    """Rewrites one table; ``under`` opens the same table under another schema."""
 
     def __init__(
         self,
@@ -90,10 +91,10 @@ class TableRewrite:
         self._history = SchemaHistory(context.environment.file_io, context.paths)
 
     def run(self, change: LayoutChange, *, commit_user: str) -> TableSchema:
-        """The schema of the new layout, with all rows in it; the present one if nothing changes.
+        """Rewrite all rows; return the schema of the new layout, or the current one if nothing changes.
 
-        Raises ``CommitConflictError`` if rows came or went meanwhile (nothing has changed then: once more, with the
-        newest schema), ``InvalidInputError`` for what can't be and for rows that share a key, ``UnavailableError``.
+        Raises ``CommitConflictError`` if another commit came first (nothing has changed: repeat it with the newest
+        schema), ``InvalidInputError`` for an impossible change and for rows that share a key, ``UnavailableError``.
         """
         self._file_store.check_still_there()
         self._check(change)
@@ -119,7 +120,7 @@ class TableRewrite:
     def give_up(self) -> None:
         """Cancel an interrupted rewrite: ``ALTER`` continues from the schema before it.
 
-        Waits for one that lives. Raises as ``TableCommit.open``.
+        Waits for a running rewrite. Raises as ``TableCommit.open``.
         """
         newest = self._history.latest()
         if newest is None or not waits_for_rewriting(newest, self._file_store.snapshots.latest()):
@@ -132,7 +133,8 @@ class TableRewrite:
             in_force = schema_in_force(self._environment.file_io, self._paths)
             if newest is None or in_force is None or in_force.id == newest.id:
                 return
-            # A snapshot under our lease: a paused writer that lost its lease cannot create the one after its base.
+            # With a snapshot under our lease, a stalled writer that lost its lease cannot create the one after its
+            # base.
             self._commit.mark(write_context)
             topics = topics_of([self._history.load(each) for each in self._history.ids()])
             now = self._environment.clock.now_millis()
@@ -169,7 +171,7 @@ class TableRewrite:
             raise InvalidInputError(message)
 
     def _altered(self, change: LayoutChange) -> TableSchema:
-        """The schema to be: an earlier try's, if it is that."""
+        """Return the new schema; that of an interrupted attempt if it is equal."""
         schemas = [self._history.load(each) for each in self._history.ids()]
         newest = schemas[-1]
         now = self._environment.clock.now_millis()
@@ -285,7 +287,7 @@ class TableRewrite:
             yield from self._file_store.read.read(split, self._schema.arrow_schema.names)
 
     def _refuse_duplicates(self, base: Snapshot | None, altered: TableSchema, written: TableCommitMessage) -> None:
-        """Raise ``InvalidInputError`` with some keys that several rows have, of one bucket; its keys are in memory."""
+        """Raise ``InvalidInputError`` with some repeated keys of one bucket, whose keys are held in memory."""
         left = {(each.partition, each.bucket): _row_count_of(each.increment.new_files) for each in written.files}
         for rows in self._rows(base):
             for partition, bucket, indices in group_rows(rows, altered):

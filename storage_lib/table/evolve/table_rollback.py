@@ -1,4 +1,4 @@
-"""``table.rollback_to``: an older snapshot's content as the newest."""
+"""``table.rollback_to``: restores the content of an older snapshot."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROLLED_BACK_TO = f"{OWN_PREFIX}rolled-back-to"
 
 
 class TableRollback:
-    """Finds the snapshot and keeps its files while they are brought back."""
+    """Resolves the snapshot and protects its files while they are restored."""
 
     def __init__(
         self, context: TableContext, *, time_travel: TimeTravel, tags: TableTags, restore: TableRestore, tracks: bool

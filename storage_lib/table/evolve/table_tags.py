@@ -1,4 +1,4 @@
-"""``table.tags``: snapshots kept by name, whatever expires."""
+"""``table.tags``: named snapshots that do not expire."""
 
 from __future__ import annotations
 
@@ -101,7 +101,8 @@ class TableTags:
         if not self._file_store.tags.create(tag):
             message = f"table {self._table} has a tag {name!r} already; delete it first, or choose another name"
             raise AlreadyExistsError(message)
-        # An expiry moves EARLIEST before it reads the tags: if EARLIEST has not passed us now, it will see the tag.
+        # Expiry moves EARLIEST before it reads the tags: if EARLIEST has not passed this snapshot, expiry will see the
+        # tag.
         with outcome(committed=None):
             is_kept = not is_checked or self._is_in_history(snapshot) or self._is_tagged(snapshot, name)
         if not is_kept:
@@ -114,7 +115,7 @@ class TableTags:
         return tag
 
     def _is_tagged(self, snapshot: Snapshot, but: str) -> bool:
-        """Whether another tag keeps the snapshot."""
+        """Return whether another tag protects the snapshot."""
         return any(
             tag.name != but and tag.snapshot.delta_manifest_list == snapshot.delta_manifest_list for tag in self.list()
         )
@@ -150,7 +151,7 @@ def retained_millis(table: str, duration: timedelta | str | None) -> int | None:
         except (TypeError, ValueError) as error:
             message = f"table {table}: time_retained={duration!r}; {error}"
             raise InvalidInputError(message) from error
-    # Other engines count it in 64 bits, and list no tag of a table that has one beyond them.
+    # Other engines store it in 64 bits, and cannot list the tags of a table if one is larger.
     if not 0 < millis < _MILLIS_MAX:
         message = f"table {table}: time_retained={duration!r} is not a duration to keep something for"
         raise InvalidInputError(message)
