@@ -1,1 +1,1 @@
-"""Metadata of a table: its description, health and statistics, its commits, its system tables."""
+"""Metadata of a table: description, health, statistics, commits and system tables."""

@@ -15,9 +15,9 @@ COMMITS_MAX = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitSummary:
-    """One commit: its snapshot, what it was, and the partitions (column -> value) whose files it changed.
+    """One commit: its snapshot, its kind, and the partitions (column -> value) whose files it changed.
 
-    ``delta_row_count`` is how many more rows lie in the files afterwards, before versions of one key are merged.
+    ``delta_row_count`` is the change of the number of rows in the files, before versions of one key are merged.
     """
 
     snapshot_id: int
@@ -36,7 +36,7 @@ class CommitListing:
         self._partitions = partitions
 
     def commits(self, *, after: int, limit: int = COMMITS_MAX) -> tuple[CommitSummary, ...]:
-        """The first ``limit`` commits after a snapshot's id that have not expired, oldest first."""
+        """Return the first ``limit`` commits after a snapshot's id that have not expired, oldest first."""
         history = self._file_store.snapshots
         newest = history.latest_id()
         if newest is None:

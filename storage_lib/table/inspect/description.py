@@ -10,10 +10,10 @@ from html import escape
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Description(Mapping[str, str]):
-    """Attributes have types; as a mapping it has the fields of ``DESCRIBE TABLE EXTENDED``, all text.
+    """Typed attributes, and a mapping of the fields of ``DESCRIBE TABLE EXTENDED`` to their texts.
 
-    ``columns`` maps names to SQL types, ``partition`` is empty for a whole table, ``row_count`` counts the rows in the
-    files, whose merge may show fewer. Times are in UTC. ``options`` have their secrets masked.
+    ``columns`` maps names to SQL types, ``partition`` is empty for a whole table, ``row_count`` counts rows in the
+    files before merging. Times are in UTC. ``options`` have their secrets masked.
     """
 
     name: str
@@ -39,15 +39,15 @@ class Description(Mapping[str, str]):
     fields: Mapping[str, str]
 
     def __getitem__(self, field: str) -> str:
-        """The text of a field of DESCRIBE; empty where there is nothing to say."""
+        """Return the text of a field of DESCRIBE; empty if the field has no value."""
         return self.fields[field]
 
     def __iter__(self) -> Iterator[str]:
-        """The fields' names, in the order of DESCRIBE."""
+        """Iterate over the names of the fields, in the order of DESCRIBE."""
         return iter(self.fields)
 
     def __len__(self) -> int:
-        """The number of fields."""
+        """Return the number of fields."""
         return len(self.fields)
 
     def __repr__(self) -> str:
@@ -56,7 +56,7 @@ class Description(Mapping[str, str]):
         return f"<Description of {self.name}{of}: {newest}, {self.file_count} files, {self.size_bytes} bytes>"
 
     def __str__(self) -> str:
-        """A line for each field."""
+        """Return one line per field."""
         return "\n".join(f"{name}: {text}" for name, text in self.fields.items())
 
     def _repr_html_(self) -> str:

@@ -1,4 +1,4 @@
-"""Tables as an interactive Python shell or a notebook shows them; made of the schema in memory, without a read."""
+"""Representations of a table for Python shells and notebooks, built from the schema in memory without a read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["shown_schema", "shown_table"]
 
 
 def shown_table(name: str, branch: str, schema: TableSchema) -> str:
-    """One line: name, branch other than main, number of columns, primary key, partition columns."""
+    """Return one line: name, branch other than main, number of columns, primary key, partition columns."""
     parts = [f"{len(schema.fields)} columns"]
     if schema.primary_keys:
         parts.append(f"primary key ({', '.join(schema.primary_keys)})")
@@ -22,7 +22,7 @@ def shown_table(name: str, branch: str, schema: TableSchema) -> str:
 
 
 def shown_schema(title: str, schema: TableSchema) -> str:
-    """HTML: ``title`` above a table with each column's name, type and comment."""
+    """Return HTML: ``title`` above a table with each column's name, type and comment."""
     rows = "".join(
         f"<tr><td>{escape(field.name)}</td><td>{escape(str(field.type))}</td>"
         f"<td>{escape(field.description or '')}</td></tr>"

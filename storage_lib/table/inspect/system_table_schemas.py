@@ -1,4 +1,4 @@
-"""The columns of the system tables; named as Apache Paimon names them where it has the same table."""
+"""Columns of the system tables, with Apache Paimon's names for tables that it has as well."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ SYSTEM_TABLES: Mapping[str, pa.Schema] = {
         colstat=pa.string(),
     ),
 }
-"""All but ``audit_log``, whose columns are ``rowkind`` and the table's own."""
+"""Columns by table name, without ``audit_log``, whose columns are ``rowkind`` and the table's own."""
 
 AUDIT_LOG = "audit_log"
 ROW_KIND = "rowkind"

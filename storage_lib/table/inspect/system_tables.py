@@ -58,7 +58,7 @@ class SystemTables:
         }
 
     def schema(self, name: str) -> pa.Schema:
-        """The columns of a system table; ``NotFoundError`` listing those there are."""
+        """Return the columns of a system table; ``NotFoundError`` lists all names."""
         if name == AUDIT_LOG:
             return pa.schema([pa.field(ROW_KIND, pa.string(), nullable=False), *self._schema.arrow_schema])
         if name not in SYSTEM_TABLES:
@@ -68,7 +68,7 @@ class SystemTables:
         return SYSTEM_TABLES[name]
 
     def read(self, name: str) -> pa.RecordBatchReader:
-        """The rows of a system table; ``NotFoundError`` listing those there are."""
+        """Read the rows of a system table; ``NotFoundError`` lists all names."""
         schema = self.schema(name)
         if name == AUDIT_LOG:
             return pa.RecordBatchReader.from_batches(schema, self._audit_log(schema))
@@ -148,9 +148,9 @@ class SystemTables:
             }
 
     def files(self, snapshot_id: int | None = None) -> pa.Table:
-        """The system table ``files`` of a snapshot (default: the newest).
+        """Return the system table ``files`` of a snapshot (default: the newest).
 
-        Raises ``SnapshotExpiredError`` or ``NotFoundError`` if there is no such snapshot.
+        Raises ``SnapshotExpiredError`` or ``NotFoundError`` if the snapshot does not exist.
         """
         history = self._file_store.snapshots
         snapshot = history.latest() if snapshot_id is None else history.load(snapshot_id)
@@ -195,7 +195,7 @@ class SystemTables:
         )
 
     def _audit_log(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Every change that is still known: the content of the earliest snapshot, then the changes since."""
+        """Yield all known changes: the content of the earliest snapshot, then the changes since."""
         for split in self._changes.plan_all():
             for batch in self._changes.read(split):
                 columns = [batch.column(batch.num_columns - 1), *batch.columns[:-1]]
@@ -232,7 +232,7 @@ class SystemTables:
         }
 
     def _stats_of(self, file: DataFileMeta) -> Mapping[str, ColumnStats]:
-        """Statistics of the present columns, whatever they were when the file was written."""
+        """Return statistics of the current columns, converted from those of the file's schema."""
         stored = self._schema_versions.of(file.schema_id)
         names = [each.name for each in stored.fields] if file.value_stats_cols is None else file.value_stats_cols
         if int.from_bytes(file.value_stats.min_values[:4], "big") != len(names):
@@ -248,7 +248,7 @@ class SystemTables:
 
 
 def partition_spec(values: Mapping[str, object]) -> str:
-    """A partition as the system tables name it: ``dt=2024-05-14/hr=3``."""
+    """Return a partition's name in the system tables: ``dt=2024-05-14/hr=3``."""
     return "/".join(f"{name}={value}" for name, value in values.items())
 
 
@@ -281,7 +281,7 @@ def _summed(entries: Sequence[ManifestEntry]) -> Row:
 
 
 def _bounds(stats: SimpleStats, fields: Sequence[DataField], row_count: int) -> tuple[str, str]:
-    """Lower and upper bounds as ``{dt=2024-05-14, id=3}``; null is unknown."""
+    """Return lower and upper bounds as ``{dt=2024-05-14, id=3}``; null means unknown."""
     if int.from_bytes(stats.min_values[:4], "big") != len(fields):
         return "{}", "{}"
     decoded = decode_stats(stats, fields, row_count)

@@ -1,4 +1,4 @@
-"""The description of a table for people, as DESCRIBE, the command line, the Airflow page and the demo show it."""
+"""Builds the description of a table that DESCRIBE, the command line, the Airflow page and the demo show."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from storage_lib.table.protocol.table_context import TableContext
 
 
 class TableDescription:
-    """Reads metadata only; costs no more than planning a scan."""
+    """Describes one table. Reads metadata only, at the cost of planning a scan."""
 
     def __init__(self, context: TableContext, *, partitions: PartitionSpecs) -> None:
         self._name = context.name
@@ -37,9 +37,9 @@ class TableDescription:
         self._codec = PartitionCodec(context.schema)
 
     def describe(self, partition: Mapping[str, object] | None = None) -> Description:
-        """DESCRIBE TABLE EXTENDED [PARTITION].
+        """Describe the table or one partition, as DESCRIBE TABLE EXTENDED [PARTITION] does.
 
-        Raises ``NotFoundError`` for a partition without a file.
+        Raises ``NotFoundError`` for a partition without files.
         """
         snapshot = self._file_store.snapshots.latest()
         predicate = None if not partition else self._partitions.predicate(partition)
@@ -107,19 +107,19 @@ class TableDescription:
         )
 
     def _path(self, entries: list[ManifestEntry]) -> str:
-        """The directory of the partition with these files; of several, the one that holds them all."""
+        """Return the directory of the partition with these files; for several partitions, their common directory."""
         paths = {self._codec.path(entry.partition).rstrip("/") for entry in entries}
         return f"{self._location}/{posixpath.commonpath(paths)}".rstrip("/")
 
     def partition_values(self) -> pa.Table:
-        """One row per partition of the newest snapshot, in the order of its manifests."""
+        """Return one row per partition of the newest snapshot, in the order of its manifests."""
         entries = self._file_store.scan.entries(self._file_store.snapshots.latest())
         found = dict.fromkeys(entry.partition for entry in entries)
         schema = pa.schema([(field.name, field.type.arrow) for field in self._schema.partition_fields])
         return pa.Table.from_pylist([self._codec.decode(each) for each in found], schema=schema)
 
     def _is_compacted(self, entries: list[ManifestEntry], runs: Mapping[tuple[bytes, int], int]) -> bool:
-        """One run per bucket, and none of level 0, where only an append-only table keeps files permanently."""
+        """Return whether each bucket has one run, not in level 0 unless the table is append-only."""
         is_done = self._schema.is_append_only or all(entry.file.level > 0 for entry in entries)
         return is_done and all(count == 1 for count in runs.values())
 
@@ -133,7 +133,7 @@ class TableDescription:
             "log offsets": "" if offsets is None else offsets.to_json(),
         }
         try:
-            # The files have much to tell while no broker answers, or when somebody has deleted the topic.
+            # The rest of the description stays available if the broker is down or the topic was deleted.
             lines |= self._log.description()
             end = self._log.latest_offsets()
         except StorageError as error:
@@ -148,6 +148,6 @@ class TableDescription:
 
 
 def _last_modified(snapshot: Snapshot, of_partition: list[ManifestEntry]) -> int:
-    """When the table, or a partition with these files, changed."""
+    """Return when the table, or a partition with these files, last changed (epoch milliseconds)."""
     made = [entry.file.creation_time_ms for entry in of_partition if entry.file.creation_time_ms is not None]
     return max(made, default=snapshot.time_millis)

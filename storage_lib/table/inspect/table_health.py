@@ -1,4 +1,4 @@
-"""How a table is, at a glance: what people on call look at first, as numbers. Reads metadata only, and not the log."""
+"""Health figures of a table for monitoring. Reads metadata of the files only, not the log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SNAPSHOTS_LOOKED_THROUGH = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableHealth:
-    """Times are epoch milliseconds; None: never, as far as the kept snapshots tell.
+    """Health figures of one table. Times are epoch milliseconds; None: not in the kept snapshots.
 
     ``row_count`` counts versions of rows before they are merged. ``runs_max`` is the most sorted runs that a reader of
     one bucket has to merge, ``bucket_count`` the buckets of all partitions that have files, ``snapshot_count`` the
@@ -37,14 +37,14 @@ class TableHealth:
 
 
 class TableHealthCheck:
-    """Looks at one table again and again; a look at a table without a new commit reads next to nothing."""
+    """Checks one table repeatedly; a check without a new commit reads only the ids of snapshots."""
 
     def __init__(self, file_store: FileStore) -> None:
         self._file_store = file_store
         self._last = TableHealth()
 
     def look(self) -> TableHealth:
-        """How the table is now."""
+        """Return the current figures."""
         history = self._file_store.snapshots
         newest_id = history.latest_id()
         if newest_id is None:
@@ -52,7 +52,7 @@ class TableHealthCheck:
         earliest_id = history.earliest_id() or newest_id
         if newest_id != self._last.snapshot_id:
             self._last = self._of(history.load(newest_id), earliest_id)
-        # Expiry makes no snapshot, so this changes by itself.
+        # Expiry creates no snapshot, so this changes independently.
         return replace(self._last, snapshot_count=newest_id - earliest_id + 1)
 
     def _of(self, snapshot: Snapshot, earliest_id: int) -> TableHealth:
@@ -74,7 +74,7 @@ class TableHealthCheck:
         )
 
     def _last_times(self, newest: Snapshot, earliest_id: int) -> tuple[int | None, int | None]:
-        """When the last commits were that changed rows, and that compacted; looks no further than the last look did."""
+        """Return the times of the last commit that changed rows and of the last compaction since the previous check."""
         changed, compacted = None, None
         first = max(earliest_id, (self._last.snapshot_id or 0) + 1, newest.id - _SNAPSHOTS_LOOKED_THROUGH)
         for snapshot_id in range(newest.id, first - 1, -1):
@@ -92,7 +92,7 @@ class TableHealthCheck:
 
 
 def runs_by_bucket(entries: list[ManifestEntry]) -> Counter[tuple[bytes, int]]:
-    """Sorted runs by (partition, bucket): level 0 counts by file, every other level once."""
+    """Count sorted runs by (partition, bucket): one per file in level 0, one for every other level."""
     seen = {
         (entry.partition, entry.bucket, entry.file.level, entry.file.file_name if entry.file.level == 0 else "")
         for entry in entries

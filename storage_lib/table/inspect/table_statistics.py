@@ -1,8 +1,8 @@
-"""``table.maintenance.analyze()``: statistics of a snapshot's rows, in the file and form that Paimon's planners read.
+"""``table.maintenance.analyze()``: statistics of a snapshot's rows, in the file and format that Paimon's planners read.
 
     {"snapshotId": 4, "schemaId": 0, "mergedRecordCount": 2, "mergedRecordSize": 1292, "colStats": {"id": {...}}}
 
-Rows are counted after merging. Bounds are of columns that have an order of numbers or of time; text has none here.
+Rows are counted after merging. Bounds are not stored for text, bytes and nested types.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WITHOUT_BOUNDS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, T
 
 
 class TableStatistics:
-    """Reads every row of the newest snapshot once, a batch in memory at a time."""
+    """Computes statistics. Reads every row of the newest snapshot once, with one batch in memory at a time."""
 
     def __init__(self, context: TableContext, *, commit: TableCommit, only_compacted: bool) -> None:
         self._only_compacted = only_compacted
@@ -86,7 +86,7 @@ class TableStatistics:
 
 
 class _ColumnGathering:
-    """The statistics of one column so far."""
+    """Statistics of one column, updated batch by batch."""
 
     def __init__(self, field: DataField) -> None:
         self.field = field
@@ -121,7 +121,7 @@ class _ColumnGathering:
 
     def _add_bounds(self, values: pa.Array) -> None:
         if pa.types.is_floating(values.type):
-            values = values.filter(pc.invert(pc.is_nan(values)))  # NaN has no place among the others
+            values = values.filter(pc.invert(pc.is_nan(values)))  # NaN has no order
         bounds = pc.min_max(values)
         self._low = _extreme(min, (self._low, bounds["min"].as_py()))
         self._high = _extreme(max, (self._high, bounds["max"].as_py()))
@@ -146,7 +146,7 @@ def _extreme(of: object, values: Iterable[object]) -> object:
 
 
 def _spelled(value: object, of: DataType) -> str:
-    """As Java's serializers spell the internal value: dates as days, times as milliseconds."""
+    """Format a value as Java's serializers format the internal value: dates as days, times as milliseconds."""
     match value:
         case bool():
             return str(value).lower()

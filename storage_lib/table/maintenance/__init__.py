@@ -1,1 +1,1 @@
-"""Upkeep: compaction on request or after a commit, dropped partitions, expiry."""
+"""Maintenance: compaction on request or after a commit, dropping partitions, expiry."""

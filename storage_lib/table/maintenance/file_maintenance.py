@@ -1,4 +1,4 @@
-"""What keeps a table small and quick: compaction, dropped partitions, expiry. None of it needs a lease."""
+"""Compaction, dropping partitions, expiry and orphan cleanup. None of them needs a lease."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from storage_lib.table.protocol.identity import identity_of
 from storage_lib.table.protocol.table_context import TableContext
 
 _COMPACTIONS_AT_ONCE = 4
-"""Each holds a few batches of every run of its bucket, so that more of them take more memory."""
+"""Each compaction holds a few batches of every run of its bucket in memory."""
 
 _SIDE_BY_SIDE_BYTES_MIN = 32 * 1024 * 1024
 
 
 Buckets = Iterable[tuple[Mapping[str, object], int]]
-"""Some of a table's, each by its whole partition and its number."""
+"""Buckets of a table, each given by its whole partition and its number."""
 
 
 class FileMaintenance:
-    """The care verbs of ``DynamicTable``, which says what they promise."""
+    """Implements the maintenance verbs of ``DynamicTable``; see their docstrings there."""
 
     def __init__(self, context: TableContext, *, commit: TableCommit, partitions: PartitionSpecs) -> None:
         self._table = context.name
@@ -56,7 +56,7 @@ class FileMaintenance:
         commit_user: str | None,
         commit_identifier: int | None,
     ) -> Snapshot | None:
-        """Plan, run and commit in this process."""
+        """Plan, run and commit a compaction in this process."""
         user, identifier = identity_of(self._table, self._environment, commit_user, commit_identifier)
         earlier = self._commit.committed(user, identifier)
         if earlier is not None:
@@ -67,7 +67,7 @@ class FileMaintenance:
     def compact_planned(
         self, tasks: Sequence[CompactionTask], *, commit_user: str | None, commit_identifier: int | None
     ) -> Snapshot | None:
-        """Run and commit in this process what ``plan_compaction`` returned."""
+        """Run and commit the tasks of ``plan_compaction`` in this process."""
         user, identifier = identity_of(self._table, self._environment, commit_user, commit_identifier)
         earlier = self._commit.committed(user, identifier)
         return earlier or self.run_and_commit(tasks, commit_user=user, commit_identifier=identifier)
@@ -79,16 +79,16 @@ class FileMaintenance:
         commit_user: str | None = None,
         commit_identifier: int | None = None,
     ) -> Snapshot | None:
-        """Do all tasks under the newest schema and commit them; if one of them fails, nothing of the others stays.
+        """Run all tasks under the newest schema and commit them; if one fails, the files of all are deleted.
 
-        Values that can't be merged (a sum too large for its column) keep their own bucket from being compacted, no
-        other: these are committed before ``InvalidInputError`` is raised.
+        Values that cannot be merged (a sum too large for its column) exclude only their own bucket: the others are
+        committed before ``InvalidInputError`` is raised.
         """
         if not tasks:
             return None
         messages: list[CommitMessage] = []
         refused: list[InvalidInputError] = []
-        # Under a schema older than the tasks' files, columns that were added since would be lost in the rewriting.
+        # Compacting under a schema older than the tasks' files would lose columns that were added since.
         compact = self._file_store.of_newest_schema().compact
 
         def run(task: CompactionTask) -> None:
@@ -96,7 +96,7 @@ class FileMaintenance:
                 message = compact.run(task)
             except InvalidInputError as error:
                 if isinstance(error.__cause__, OSError):
-                    raise  # a disk that may not be written to, not a value
+                    raise  # a failed write to disk, not an invalid value
                 refused.append(error)
                 return
             if message is not None:
@@ -124,7 +124,7 @@ class FileMaintenance:
     def plan_compaction(
         self, partition: Mapping[str, object] | None, *, full: bool, buckets: Buckets | None = None
     ) -> list[CompactionTask]:
-        """One task a bucket that has something to merge."""
+        """Return one task per bucket with runs to merge."""
         if partition and buckets is not None:
             message = f"table {self._table}: buckets are named by their partitions; give partition or buckets, not both"
             raise InvalidInputError(message)
@@ -137,20 +137,20 @@ class FileMaintenance:
         return list(store.compact.plan(snapshot, full=full, partition_filter=predicate))
 
     def run_compaction(self, task: CompactionTask) -> CommitMessage | None:
-        """Do one task; its files are durable but not yet part of the table."""
+        """Run one task; its files are durable but not yet part of the table."""
         return self._file_store.of_newest_schema().compact.run(task)
 
     def abort_compaction(self, messages: Sequence[CommitMessage]) -> None:
-        """Delete files that are not part of the table; what cannot be deleted now is left to the orphan cleanup."""
+        """Delete files that are not part of the table; on a failure orphan cleanup removes the rest."""
         with suppress(StorageError):
             self._file_store.abort(messages)
 
     def commit_compaction(
         self, messages: Sequence[CommitMessage], *, commit_user: str | None, commit_identifier: int | None
     ) -> Snapshot | None:
-        """Commit the outputs of tasks, but for buckets that somebody else changed first; what is not committed goes.
+        """Commit the outputs of tasks, except for buckets that another commit has changed, whose files are deleted.
 
-        Each round of the loop has fewer buckets than the last: among many writers a table still gets compacted.
+        Each attempt has fewer buckets than the last, so a table with many writers still gets compacted.
         """
         if not messages:
             return None
@@ -180,7 +180,7 @@ class FileMaintenance:
         commit_user: str,
         commit_identifier: int,
     ) -> Snapshot:
-        """Take the files of every partition that matches out, untracked."""
+        """Delete the files of every matching partition, untracked."""
         return self._file_store.commit.overwrite(
             Committable(commit_user=commit_user, commit_identifier=commit_identifier),
             partition_filter=self._partitions.predicate_of_any(partitions),
@@ -188,7 +188,7 @@ class FileMaintenance:
         )
 
     def refuse_missing(self, partitions: Sequence[Mapping[str, object]]) -> None:
-        """Raise ``NotFoundError`` naming a spec that no partition matches."""
+        """Raise ``NotFoundError`` for a spec that no partition matches."""
         self._partitions.predicate_of_any(partitions)
         latest = self._file_store.snapshots.latest()
         for spec in partitions:
@@ -200,14 +200,14 @@ class FileMaintenance:
                 raise NotFoundError(message)
 
     def expire_snapshots(self, *, retain_last: int, older_than_millis: int | None) -> ExpireResult:
-        """Expire by count and age, but nothing that the log still needs."""
+        """Expire snapshots by count and age, except those that log repair or source offsets still need."""
         if retain_last < 1:
             message = (
                 f"table {self._table}: retain_last is {retain_last}, but the newest snapshot has to stay: give 1 or "
                 "more"
             )
             raise InvalidInputError(message)
-        # By its id: it may take long to find out, and others commit meanwhile.
+        # An id rather than a count: finding it may take long, and other writers commit meanwhile.
         keep_from = self._commit.first_needed()
         retain_max = retain_last if older_than_millis is None else None
         return self._file_store.expire.expire(
@@ -215,7 +215,7 @@ class FileMaintenance:
         )
 
     def remove_orphan_files(self, *, older_than: timedelta, dry_run: bool) -> OrphanResult:
-        """Delete what nobody needs and has been lying there for so long."""
+        """Delete files of this age that no snapshot, tag or branch needs."""
         if older_than < timedelta(0):
             message = (
                 f"table {self._table}: older_than is {older_than}, but no file is younger than now; give 0 or more"

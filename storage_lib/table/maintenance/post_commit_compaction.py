@@ -1,8 +1,8 @@
-"""Compaction by the writer itself, after its commit: in a snapshot of its own; a failure does not affect the commit.
+"""Compaction by a writer after its commit, in a separate snapshot; a failure does not affect the commit.
 
-Only the buckets that the commit changed are considered, so the work is in proportion to the commit, not to the table. A
-writer waits where a bucket has ``num-sorted-run.stop-trigger`` sorted runs: there it retries after a lost race. It also
-retries where other engines see rows only once they have been compacted (``TableOptions.compacts_at_commit``).
+Only buckets that the commit changed are considered, so the work is proportional to the commit, not to the table. A
+writer compacts buckets with ``num-sorted-run.stop-trigger`` sorted runs before it continues, and retries after a lost
+race. It also retries if other engines see rows only after compaction (``TableOptions.compacts_at_commit``).
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.protocol.write_context import TableCommitMessage
 
 Buckets: TypeAlias = Collection[tuple[bytes, int]]
-"""Partition and number of each."""
+"""Buckets by partition (serialized) and number."""
 
 LOST_RACE_ERRORS = (RetryableError, SnapshotExpiredError, NotFoundError)
-"""Somebody else compacted or overwrote the same buckets, and perhaps expired the files that were read."""
+"""Another process compacted or overwrote the same buckets, and may have expired the files that were read."""
 
 _ROUNDS_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """How one round ended. ``was_raced``: another commit kept it from compacting some buckets, or may have."""
+    """Result of one round. ``was_raced``: another commit prevented the compaction of some buckets, or may have."""
 
     may_help_again: bool
     was_raced: bool
 
 
 class PostCommitCompaction:
-    """For the writers of one table; does nothing for a ``write-only`` one.
+    """Compacts for the writers of one table; does nothing for a ``write-only`` table.
 
-    No method raises a ``StorageError``: the rows are committed. A lost race costs the work only, any other failure is a
-    ``RuntimeWarning``.
+    No method raises a ``StorageError``: the rows are committed. After a lost race the result is discarded; any other
+    failure is a ``RuntimeWarning``.
     """
 
     def __init__(self, context: TableContext, care: FileMaintenance) -> None:
@@ -53,11 +53,11 @@ class PostCommitCompaction:
     def compact_written(
         self, written: Snapshot, messages: Sequence[TableCommitMessage], *, only_crowded: bool = False
     ) -> None:
-        """Compact what is due in a commit's buckets, or with ``only_crowded`` those at their stop trigger."""
+        """Run due compactions of a commit's buckets, or with ``only_crowded`` only of those at their stop trigger."""
         if self._is_off:
             return
         buckets = {(each.partition, each.bucket) for message in messages for each in message.files}
-        # A tracked overwrite also writes deletions to buckets of which no task has files.
+        # A tracked overwrite also writes deletions to buckets for which no task has files.
         buckets |= self._buckets_of(written)
         if only_crowded:
             self._relieve(buckets)
@@ -65,7 +65,7 @@ class PostCommitCompaction:
             self._compact(written, buckets)
 
     def compact_changed(self, snapshot: Snapshot) -> None:
-        """Compact what is due in the buckets that a snapshot changed."""
+        """Run due compactions of the buckets that a snapshot changed."""
         if self._is_off:
             return
         buckets = self._buckets_of(snapshot)
@@ -73,17 +73,17 @@ class PostCommitCompaction:
             self._compact(snapshot, buckets)
 
     def _compact(self, written: Snapshot, buckets: Buckets) -> None:
-        """First what is due; then the crowded buckets, for a few rounds until they no longer are."""
+        """Run due compactions, then compact crowded buckets, in at most ``_ROUNDS_MAX`` rounds."""
         done = self._try(written, buckets)
         if self._must_compact:
             self._finish(done, buckets)
         self._relieve(buckets)
 
     def _finish(self, done: _Round, buckets: Buckets) -> None:
-        """Compact what other commits kept the first round from compacting.
+        """Repeat compactions that other commits prevented in the first round.
 
-        The compaction of an older commit that ends first takes its files away from this one's, which is dropped then;
-        the files of this commit would stay invisible to other engines until the next write to the bucket.
+        If the compaction of an older commit ends first, it replaces files of this one, which is then discarded; the
+        files of this commit would stay invisible to other engines until the next write to the bucket.
         """
         for _ in range(_ROUNDS_MAX):
             if not done.was_raced:
@@ -96,7 +96,7 @@ class PostCommitCompaction:
             done = self._try(latest, buckets)
 
     def _buckets_of(self, snapshot: Snapshot) -> set[tuple[bytes, int]]:
-        """Where a snapshot added or removed files; none if the snapshot has expired."""
+        """Return the buckets in which a snapshot added or removed files; none if the snapshot has expired."""
         changed: set[tuple[bytes, int]] = set()
         with after_commit(f"table {self._table}: looking for buckets to compact"):
             changed = {(entry.partition, entry.bucket) for entry in self._file_store.scan.delta(snapshot)}
@@ -121,7 +121,7 @@ class PostCommitCompaction:
             made = self._care.run_and_commit(tasks)
         except LOST_RACE_ERRORS:
             return _Round(may_help_again=True, was_raced=True)
-        except Exception as error:  # noqa: BLE001  the rows are committed, whatever this is
+        except Exception as error:  # noqa: BLE001  the rows are committed in any case
             warn_after_commit(
                 f"table {self._table}: the rows are committed, but the compaction after it failed: {error}"
             )
