@@ -1,9 +1,9 @@
-"""Rows that are added to and taken from a query's answer -> changes of a table that holds the answer by another key.
+"""Converts changes of a query's result to changes of a table that stores the result by another key.
 
-The rows of one key of the table may come from several rows of the source, whose changes have no order among each other.
-So they are not applied one after the other: within one commit they are added up, row by row, and what is left is held
-against the rows that are stored. A row is taken away only if it is the one that is there, and one is put only where no
-other is left: then the table is the answer, or the commit is refused.
+Rows of one key of the table may come from several rows of the source, whose changes have no order among each other. So
+they are not applied one after another: within one commit they are summed row by row, and the sums are compared with the
+stored rows. A row is deleted only if it equals the stored one, and inserted only if no other row of the key remains:
+then the table equals the result, or the commit is refused.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ Changes = tuple[pa.RecordBatch, pa.Array]
 
 
 class SharedKeyError(InvalidInputError):
-    """Two rows of an answer have the same key of the table that shall hold it; nothing of the commit was written."""
+    """Two rows of a query's result have the same key in the table; nothing of the commit was written."""
 
 
 class AnswerRows:
-    """Makes changes of one task's share of an answer; all rows of a key have to be in it.
+    """Computes the changes for one task's part of a result, which contains all rows of its keys.
 
-    ``find`` gives the stored rows of keys. What does not fit into memory is put aside, each key in one of many files.
+    ``find`` looks up the stored rows of keys. Rows beyond the memory limit spill to files, partitioned by key.
     """
 
     def __init__(
@@ -53,9 +53,10 @@ class AnswerRows:
         self._bytes_in_memory = bytes_in_memory
 
     def changes(self, rows: Iterable[Changes]) -> Iterator[Changes]:
-        """Rows with kinds (int8), of which only the sign counts -> the changes of the table, old rows before new ones.
+        """Convert rows with kinds (int8, of which only the sign counts) to changes of the table, old rows before new
+        ones.
 
-        Raises ``SharedKeyError``, naming the key, where two rows would share one.
+        Raises ``SharedKeyError`` with the key if two rows would share it.
         """
         held: list[Changes] = []
         held_bytes = 0
@@ -120,7 +121,7 @@ class AnswerRows:
 
 
 class _Parts:
-    """Rows put aside in files by their keys."""
+    """Rows spilled to files, partitioned by key."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -1,7 +1,7 @@
-"""The removals of a change apart from its additions.
+"""Separates retractions from additions.
 
-Where the primary key lacks a partition column, one commit may take a key away in one partition and bring it in another.
-A reader that goes by the key must get the removals first, whatever the order of the partitions.
+If the primary key lacks a partition column, one commit may delete a key in one partition and insert it in another. A
+reader that applies changes by key must receive the retractions first, in any order of the partitions.
 """
 
 from __future__ import annotations
@@ -15,6 +15,6 @@ _RETRACTS = pa.array([RowKind.UPDATE_BEFORE.symbol, RowKind.DELETE.symbol])
 
 
 def of_one_direction(batch: pa.RecordBatch, row_kind_column: str, *, retracts: bool) -> pa.RecordBatch:
-    """The rows that take something away, or all others; in their order."""
+    """Return the retractions (``-U``, ``-D``), or all other rows, in their order."""
     is_retract = pc.is_in(batch.column(row_kind_column), value_set=_RETRACTS)
     return batch.filter(is_retract if retracts else pc.invert(is_retract))

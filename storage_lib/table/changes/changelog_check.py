@@ -1,6 +1,6 @@
-"""Whether changes follow upon stored rows, each upon the one before it (``write.produce-update-before=input``).
+"""Checks that changes follow from the stored rows and from each other (``write.produce-update-before=input``).
 
-what came     what has to be there before it
+change        required state before it
 +I            no row of the key
 -U, -D        a row of the key, equal to what came in all columns
 +U            the -U of the same key as the change right before it
@@ -24,7 +24,7 @@ _TEXT_MAX = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contradiction:
-    """A change that contradicts the stored row; rows as text, ``stored`` None if there is no stored row."""
+    """A change that contradicts the stored row; rows as text, ``stored`` None if the key is not stored."""
 
     kind: str
     key: str
@@ -35,9 +35,9 @@ class Contradiction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedStretch:
-    """The result of a check: the first contradiction, or the ``-U`` whose ``+U`` is still to come (rows).
+    """The result of a check: the first contradiction, or the rows of ``-U`` whose ``+U`` is still to come.
 
-    ``is_closed``: of each row that was checked, whether it is none of these.
+    ``is_closed``: for each checked row, whether it is not such a ``-U``.
     """
 
     contradiction: Contradiction | None
@@ -48,9 +48,9 @@ class CheckedStretch:
 def checked_stretch(
     rows: pa.RecordBatch, kinds: pa.Array, old: pa.Table, open_updates: pa.Table, primary_keys: Sequence[str]
 ) -> CheckedStretch:
-    """Check ``rows`` (kinds int8, in order) against ``old``, at most one row a key, all of the same columns.
+    """Check ``rows`` (kinds int8, in order) against ``old``, at most one row per key, with the same columns.
 
-    ``open_updates`` are the ``-U`` that came last for their keys in stretches before; ``old`` has none of these.
+    ``open_updates`` are the ``-U`` that came last for their keys in earlier stretches; ``old`` has none of these keys.
     """
     every = pa.concat_tables([old, open_updates, pa.Table.from_batches([rows])])
     before_rows = old.num_rows + open_updates.num_rows
@@ -110,7 +110,7 @@ def checked_stretch(
 
 
 def unfinished_update(open_updates: pa.Table, primary_keys: Sequence[str]) -> Contradiction | None:
-    """The first ``-U`` of which no ``+U`` came until the end of the commit; None if there is none."""
+    """Return the first ``-U`` without a ``+U`` at the end of the commit; None if all updates are complete."""
     if not open_updates.num_rows:
         return None
     came = _text(open_updates, 0)
@@ -128,7 +128,7 @@ _REASONS = {
 
 
 def _differ(every: pa.Table, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """By pair of rows, whether a column differs; nulls and NaNs are equal to themselves."""
+    """Return for each pair of rows whether a column differs; nulls and NaNs equal themselves."""
     if not len(left):
         return np.zeros(0, bool)
     frame = comparable_frame(every)

@@ -1,4 +1,4 @@
-"""Rows as a Polars frame in which equal means the same: as the table, not as arithmetic, takes it."""
+"""Converts rows to a Polars frame whose equality is that of the table, not that of arithmetic."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from storage_lib.file_store.data_file.comparable_key import comparable_integers
 
 
 def column_name(position: int) -> str:
-    """Polars takes names such as "*" and "^a.*$" for patterns, so columns go by their positions."""
+    """Return a column's name by position, because Polars reads names such as "*" and "^a.*$" as patterns."""
     return f"column {position}"
 
 
 def comparable_frame(rows: pa.Table) -> pl.DataFrame:
-    """The columns, named by ``column_name``; floats as integers, by which -0.0 is not 0.0 and NaN equals itself."""
+    """Convert rows, with columns named by ``column_name``; as integers, floats -0.0 and 0.0 differ and NaN equals
+    itself.
+    """
     return pl.DataFrame({column_name(position): _comparable(column) for position, column in enumerate(rows.columns)})
 
 

@@ -1,8 +1,8 @@
-"""Deletions that come without all of their row -> deletions that say the whole row, as the log has them.
+"""Completes deletions that lack columns of their row, because the log needs whole rows.
 
-An upsert-kafka topic deletes by a key alone, and so, in effect, do databases that log no more of a deleted row (as
-Postgres by default). The row is what came for the key before, in the same batch or else in the table; where there is
-none, nothing is deleted.
+An upsert-kafka topic deletes by key alone, and so do databases that log only the key of a deleted row (as Postgres by
+default). The row is the last one of the key in the same batch, or else in the table; if there is none, the deletion is
+dropped.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _LACKS = "lacks"
 def with_whole_deletes(
     primary_keys: Sequence[str], rows: pa.Table, kinds: pa.Array, find: Callable[[pa.Table], pa.Table]
 ) -> tuple[pa.Table, pa.Array]:
-    """``rows`` (the table's columns) and their ``kinds`` (int8) with whole deletions, in the same order.
+    """Return ``rows`` (the table's columns) and their ``kinds`` (int8) with whole deletions, in the same order.
 
-    A deletion with a null outside its key may be incomplete, and is looked up by ``find``, from keys to the rows that
-    there are of them. Where none lacks anything, the very same are returned. Needs a table with a primary key.
+    A deletion with a null outside its key may be incomplete, and its row is looked up by ``find``, which returns the
+    stored rows of keys. If no deletion is incomplete, the same objects are returned. Needs a table with a primary key.
     """
     lacks = _may_lack_something(primary_keys, rows, kinds)
     if not lacks.any():
@@ -56,12 +56,12 @@ def with_whole_deletes(
 
 
 def with_kind_column(rows: pa.Table, kinds: pa.Array, name: str) -> pa.Table:
-    """``rows`` with their kinds (int8) as a last column of symbols, as users hand them in."""
+    """Append the kinds (int8) to ``rows`` as a column of symbols, the form that users write."""
     return rows.append_column(pa.field(name, pa.string()), pa.array(ROW_KIND_SYMBOLS).take(kinds))
 
 
 def _may_lack_something(primary_keys: Sequence[str], rows: pa.Table, kinds: pa.Array) -> np.ndarray:
-    """Which rows are deletions with a null outside their key."""
+    """Return a mask of the rows that are deletions with a null outside their key."""
     is_delete: np.ndarray = kinds.to_numpy(zero_copy_only=False) == RowKind.DELETE
     others = [rows.column(name) for name in rows.column_names if name not in primary_keys]
     nulls = [column.is_null() for column in others if column.null_count]

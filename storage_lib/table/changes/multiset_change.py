@@ -1,4 +1,4 @@
-"""What changes when rows without a key are replaced: as many deletions or inserts of each as make the difference."""
+"""Changes between two multisets of rows without a key: deletions and inserts of equal rows by count."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _BATCH_ROWS = 131_072
 
 
 def multiset_difference(old: pa.Table, new: pa.Table) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-    """The changes (rows, int8 kinds) that turn ``old`` into ``new``; silent about rows that are as often in both."""
+    """Yield the changes (rows, int8 kinds) that turn ``old`` into ``new``; rows with equal counts are omitted."""
     counts = np.repeat(np.array([-1, 1], dtype=np.int64), [old.num_rows, new.num_rows])
     yield from summed_changes(pa.concat_tables([old, new]), counts)
 
 
 def summed_changes(rows: pa.Table, counts: npt.NDArray[np.int64]) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-    """Deletions, then inserts, that do the same as ``counts`` (+1 an insert, -1 a deletion) of all ``rows``."""
+    """Yield deletions, then inserts, equivalent to ``counts`` (+1 an insert, -1 a deletion) of all ``rows``."""
     if not rows.num_rows:
         return
     batch = pa.concat_batches(rows.to_batches())

@@ -1,4 +1,4 @@
-"""What changes when the rows of one bucket are replaced: gone, changed and new; silent about what is equal."""
+"""Net change between two contents of one bucket: deleted, changed and new rows, without equal ones."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from storage_lib.table.changes.comparable_frame import column_name, comparable_f
 def net_change(
     old: pa.Table, new: pa.Table, key: Sequence[str], *, with_update_before: bool = False
 ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-    """The changes (rows, int8 kinds) that turn ``old`` into ``new``; both have one row per ``key``.
+    """Yield the changes (rows, int8 kinds) that turn ``old`` into ``new``; both have one row per ``key``.
 
-    A changed row is ``+U``, after its ``-U`` if ``with_update_before``. Nulls and NaNs are equal to themselves, the
-    zeros are two.
+    A changed row is ``+U``, after its ``-U`` if ``with_update_before``. Nulls and NaNs equal themselves; -0.0 and 0.0
+    differ.
     """
     before, after = _indexed(old), _indexed(new)
     key = [column_name(old.schema.get_field_index(name)) for name in key]
@@ -47,7 +47,7 @@ def _changes(table: pa.Table, indices: pl.Series, kind: RowKind) -> Iterator[tup
 
 
 def _pairs(old: pa.Table, new: pa.Table, changed: pl.DataFrame) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-    """Old and new version of every changed row, one right after the other."""
+    """Yield old and new version of every changed row, adjacent."""
     count = changed.height
     if not count:
         return

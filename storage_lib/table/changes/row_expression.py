@@ -1,8 +1,8 @@
-"""Values that Polars computes for rows that come batch by batch.
+"""Evaluates Polars expressions for rows that are read batch by batch.
 
-What an expression makes of a row must not depend on the other rows of its batch (``pl.col("price").mean()``,
-``shift``, ``rank``): which rows these are is chance. Polars does not tell such expressions apart, so aggregates are
-recognised by the expression's JSON form and the others by their values for parts of the batch.
+The value for a row must not depend on the other rows of its batch (``pl.col("price").mean()``, ``shift``, ``rank``),
+because batches are arbitrary. Polars does not distinguish such expressions, so aggregates are recognised by the
+expression's JSON form and others by their values for parts of the batch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NAME = "value"
 
 
 def computed_by_row(frame: pl.DataFrame, expression: pl.Expr) -> tuple[bool, pl.Series]:
-    """Whether each row's value depends on this row alone; and the values, one per row if so.
+    """Return whether each row's value depends on this row alone, and the values, one per row if so.
 
     Raises ``PolarsError`` if the expression cannot be computed.
     """
@@ -48,13 +48,13 @@ def _aggregates(expression: pl.Expr) -> bool:
     try:
         text = expression.meta.serialize(format="json")
     except pl.exceptions.ComputeError:
-        # A function of Python's has no such form.
+        # A Python function has no JSON form.
         return False
     return any(_OF_SEVERAL_ROWS.fullmatch(name) for name in _function_names(json.loads(text)))
 
 
 def _function_names(node: object) -> Iterator[str]:
-    """Every name in an expression's JSON form but those of columns and what is in literals."""
+    """Yield every name in an expression's JSON form except column names and the content of literals."""
     if isinstance(node, str):
         yield node
     elif isinstance(node, list):

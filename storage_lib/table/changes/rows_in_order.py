@@ -1,7 +1,7 @@
-"""Rows that come in any order -> the same rows by their position, in bounded memory.
+"""Sorts rows by position in bounded memory.
 
-Up to a number of bytes is sorted in memory. What is more is put aside in sorted runs, Arrow files in a directory of
-this process's own, which are read back side by side, a stretch of positions at a time.
+Rows are sorted in memory up to a number of bytes. Beyond it, sorted runs spill to Arrow files in a temporary directory,
+and are merged one range of positions at a time.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _BATCH_ROWS = 65_536
 def rows_in_order(
     batches: Iterable[pa.RecordBatch], column: str, *, bytes_in_memory: int = BYTES_IN_MEMORY
 ) -> Iterator[pa.RecordBatch]:
-    """The rows without ``column`` (int64, no nulls), ascending by it; those of one position as they came.
+    """Yield the rows without ``column`` (int64, no nulls), ascending and stably sorted by it.
 
-    All rows are taken before the first one is given.
+    All rows are consumed before the first one is returned.
     """
     held: list[pa.RecordBatch] = []
     held_bytes = 0
@@ -66,7 +66,7 @@ def _merged(runs: list[pa.Table], column: str) -> Iterator[pa.RecordBatch]:
     reached = [0] * len(runs)
     share = max(1, _BATCH_ROWS // max(1, len(runs)))
     while any(place < len(of_run) for place, of_run in zip(reached, positions, strict=True)):
-        # Up to the first end of what each run may give now nothing is missing.
+        # Up to the smallest last position of the runs' next pieces, all rows are available.
         until = min(
             int(of_run[min(place + share, len(of_run)) - 1])
             for place, of_run in zip(reached, positions, strict=True)

@@ -1,4 +1,4 @@
-"""Rows of a source and the stored rows of their keys -> the rows that a merge writes."""
+"""Matches rows of a source with the stored rows of their keys, for merges."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _STORED = "stored"
 
 
 def repeated_key(keys: pa.Table) -> int | None:
-    """The number of a row that has the key of an earlier row; None if all keys differ."""
+    """Return the number of the first row that repeats the key of an earlier row; None if all keys differ."""
     repeats = comparable_frame(keys).select(~pl.struct(pl.all()).is_first_distinct()).to_series().to_numpy()
     found = np.flatnonzero(repeats)
     return int(found[0]) if len(found) else None
 
 
 def places_of(keys: pa.Table, stored_keys: pa.Table) -> np.ndarray:
-    """For each of ``keys`` the number of the row of ``stored_keys`` that equals it; -1 where there is none (int64)."""
+    """Return for each of ``keys`` the number of the equal row in ``stored_keys``, or -1 (int64)."""
     asked = comparable_frame(keys).with_row_index(_NUMBER)
     there = comparable_frame(stored_keys).with_row_index(_STORED)
     columns = [name for name in asked.columns if name != _NUMBER]
@@ -31,6 +31,6 @@ def places_of(keys: pa.Table, stored_keys: pa.Table) -> np.ndarray:
 
 
 def with_stored_values(source: pa.Table, stored: pa.Table, names: Sequence[str]) -> pa.Table:
-    """``source`` with the columns ``names``: those that it lacks come from ``stored``, row by row."""
+    """Return ``source`` with the columns ``names``; missing columns are taken from ``stored``, row by row."""
     columns = {name: source[name] if name in source.column_names else stored[name] for name in names}
     return pa.table(columns)

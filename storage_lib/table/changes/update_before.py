@@ -1,11 +1,11 @@
-"""Changes that say what became of each key -> changes that also say what was there before.
+"""Completes changes with their pre-images.
 
-    what came           the key was there            the key was not there
+    change              the key existed              the key did not exist
     +I, +U              -U old, +U new               +I new
     -D, -U              -D old                       nothing
 
-A ``-U`` right before the upsert of its own key is a part of that. Deletions carry the row that was there, whatever
-columns came with them. Several changes of one key follow upon one another in the order they came.
+A ``-U`` directly before the upsert of its key belongs to that upsert. Deletions have the stored row, whichever columns
+the input had. Several changes of one key apply one after another, in order.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CompleteChanges:
     came_from: npt.NDArray[np.int64]
 
     def since(self, position: int) -> CompleteChanges:
-        """Without what came of changes before ``position``."""
+        """Return the rows of changes at or after ``position``."""
         start = int(np.searchsorted(self.came_from, position))
         return CompleteChanges(
             rows=self.rows.slice(start), kinds=self.kinds.slice(start), came_from=self.came_from[start:]
@@ -45,14 +45,14 @@ class CompleteChanges:
 def complete_changes(
     rows: pa.RecordBatch, kinds: pa.Array, old: pa.Table, primary_keys: Sequence[str]
 ) -> CompleteChanges:
-    """``rows`` (kinds int8, in order) as changes of ``old``, which has the same columns and at most one row a key."""
+    """Return ``rows`` (kinds int8, in order) as changes of ``old``, which has the same columns and unique keys."""
     every = pa.concat_tables([old, pa.Table.from_batches([rows])])
     frame = comparable_frame(every.select(primary_keys))
     of_key = frame.with_row_index(_INDEX).select(pl.col(_INDEX).min().over(frame.columns))[_INDEX].to_numpy()
     codes = np.concatenate([np.zeros(old.num_rows, np.int8), kinds.to_numpy(zero_copy_only=False)])
     is_there = codes & RETRACT_BIT == 0
 
-    # Key by key, what was there first and then the changes as they came.
+    # By key: the old row first, then the changes in order.
     order = np.argsort(of_key, kind="stable")
     follows = of_key[order[1:]] == of_key[order[:-1]]
     is_folded = (codes[order[:-1]] == RowKind.UPDATE_BEFORE) & follows & is_there[order[1:]]
@@ -61,7 +61,7 @@ def complete_changes(
     before = np.where(follows, np.roll(order, 1), -1)
     before[(before >= 0) & ~is_there[before]] = -1
 
-    # Back in the order in which they came: at most two rows of a change, the old one first.
+    # Restore the order of the changes: at most two rows per change, the old one first.
     is_change = order >= old.num_rows
     changes, before = order[is_change], before[is_change]
     came = np.argsort(changes, kind="stable")
@@ -84,14 +84,14 @@ def complete_changes(
 
 
 def joined(changes: Sequence[tuple[pa.RecordBatch, pa.Array]]) -> tuple[pa.RecordBatch, pa.Array]:
-    """Rows and kinds of several batches, at least one, as one."""
+    """Concatenate rows and kinds of several batches, at least one."""
     if len(changes) == 1:
         return changes[0]
     return one_batch(pa.Table.from_batches([rows for rows, _ in changes])), pa.concat_arrays([k for _, k in changes])
 
 
 def one_batch(rows: pa.Table) -> pa.RecordBatch:
-    """The same rows as one batch, not merely as the first of several."""
+    """Combine all rows into one batch."""
     columns = [
         pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type) for column in rows.columns
     ]

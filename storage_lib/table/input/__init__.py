@@ -1,1 +1,1 @@
-"""Input of users as rows and partitions of the table, checked before anything is written."""
+"""Checks and converts users' rows and partition specs before anything is written."""

@@ -1,4 +1,4 @@
-"""Rows as other libraries hold them, as Arrow: pandas and Polars frames, DuckDB relations, lists of dicts."""
+"""Conversion of pandas and Polars frames, DuckDB relations and lists of dicts to Arrow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ArrowStream(Protocol):
     """Any object with Arrow's PyCapsule interface for streams, for example a frame or a DuckDB relation."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """A capsule with the stream."""
+        """Return a capsule with the stream."""
         ...
 
 
@@ -29,11 +29,11 @@ Frame: TypeAlias = Rows | ArrowStream | Sequence[Mapping[str, object]]
 
 
 def arrow_rows(table: str, rows: object, columns: pa.Schema) -> Rows:
-    """``rows``, a ``Frame``, as Arrow. Batches of a stream (a reader, a relation) are not fetched yet.
+    """Convert ``rows``, a ``Frame``, to Arrow, without fetching the batches of a stream (a reader, a relation) yet.
 
-    An empty list names no columns: it is no rows of ``columns``, the table's.
-    Named levels of a pandas index become columns, an unnamed index is dropped, and NaN in pandas is null. Raises
-    ``InvalidInputError`` naming ``table`` for any other object and for values that Arrow can't hold.
+    An empty list becomes an empty table with ``columns``, the table's columns. Named levels of a pandas index become
+    columns, an unnamed index is dropped, and NaN in pandas is null. Raises ``InvalidInputError`` naming ``table`` for
+    any other object and for values that Arrow cannot represent.
     """
     if isinstance(rows, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
         return rows

@@ -1,4 +1,4 @@
-"""Arrays that come in -> arrays of exactly a column's type, nested or not, or a refusal that names the place.
+"""Converts input arrays to exactly a column's type, nested or not, or raises an error that names the place.
 
 A field inside a nested column is named by its path: ``address.zip``, ``tags.element``, ``prices.value``.
 """
@@ -32,10 +32,10 @@ _NO_VARIANT = (
 
 
 def conformed(array: pa.Array, wanted: DataType, place: str) -> pa.Array:
-    """The values of ``array`` as ``wanted``, whose Arrow type ``fits`` it.
+    """Convert ``array``, for whose type ``misfit`` is None, to the type ``wanted``.
 
-    Raises ``InvalidInputError`` for a value that the type can't hold, a null where the type has none, and text or bytes
-    that are too long.
+    Raises ``InvalidInputError`` for a value that the type cannot represent, a null in a NOT NULL type, and text or
+    bytes that are too long.
     """
     if isinstance(array.type, pa.DictionaryType):
         array = array.dictionary_decode()
@@ -58,12 +58,12 @@ def conformed(array: pa.Array, wanted: DataType, place: str) -> pa.Array:
 
 
 def fits_exactly(given: pa.DataType, wanted: DataType) -> bool:
-    """Whether ``conformed`` returns every array of type ``given`` unchanged, whatever its values."""
+    """Return whether ``conformed`` returns every array of type ``given`` unchanged."""
     return not is_nested(wanted) and given == wanted.arrow and wanted.length is None
 
 
 def misfit(given: pa.DataType, wanted: DataType, place: str) -> str | None:
-    """Why values of ``given`` can't become ``wanted`` without changing what they mean; None if they can."""
+    """Return the reason why values of ``given`` cannot become ``wanted`` without changing meaning; None if they can."""
     if isinstance(given, pa.DictionaryType):
         given = given.value_type
     if pa.types.is_null(given):
@@ -101,7 +101,7 @@ def _misfit_of_names(given: pa.StructType, wanted: RowType, place: str) -> str |
 
 
 def _parts_of(given: pa.DataType, wanted: DataType) -> list[tuple[str, pa.DataType]] | None:
-    """The types inside ``given`` by the names they have inside ``wanted``; None if it is of another kind."""
+    """Return the child types of ``given`` by their names in ``wanted``; None if it is of another kind."""
     match wanted:
         case ArrayType():
             return [("element", given.value_type)] if is_list(given) else None
@@ -182,7 +182,7 @@ def _check_length(array: pa.Array, wanted: DataType, place: str) -> None:
 
 
 def _fits(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values of a scalar type may become ``wanted`` without changing what they mean."""
+    """Return whether values of a scalar type can become ``wanted`` without changing meaning."""
     if given == wanted:
         return True
     if pa.types.is_timestamp(given) and pa.types.is_timestamp(wanted):

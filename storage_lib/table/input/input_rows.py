@@ -1,4 +1,4 @@
-"""Turns what a user hands in into rows of the table and their kinds, or refuses it before anything is written."""
+"""Converts a user's rows to rows of the table and their kinds, or refuses them before anything is written."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from storage_lib.table.input.moment_range import find_out_of_range, holds_moment
 _SHOWN = 40
 ADD_NULLS = "Add the columns, with nulls where there are no values"
 Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader
-"""What users may hand in: columns by name, in any order, the row kind column optional."""
+"""Arrow rows from users: columns by name, in any order, with an optional row kind column."""
 
 
 def record_batches(rows: Rows) -> Iterator[pa.RecordBatch]:
-    """The batches of whatever was handed in; none for empty input."""
+    """Yield the batches of ``rows``; none for empty input."""
     if isinstance(rows, pa.RecordBatch):
         yield rows
     elif isinstance(rows, pa.Table):
@@ -37,13 +37,13 @@ def record_batches(rows: Rows) -> Iterator[pa.RecordBatch]:
 
 
 def row_count(rows: Rows) -> int | None:
-    """The number of rows; None for a reader, which knows it at its end."""
+    """Return the number of rows; None for a reader, whose length is unknown."""
     return None if isinstance(rows, pa.RecordBatchReader) else rows.num_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Columns:
-    """The columns of a batch that were accepted: where each is, and those of exactly the table's types."""
+    """Accepted columns of a batch: the position of each, and the names of those with exactly the table's types."""
 
     schema: pa.Schema
     places: Mapping[str, int]
@@ -54,7 +54,7 @@ class InputRows:
     """Checks and conforms batches for one table.
 
     ``table`` names it in errors; ``row_kind_column`` is the reserved column that carries ``+I -U +U -D``.
-    ``ignore_delete`` leaves out rows of kind ``-U`` and ``-D``, as if they had never come.
+    ``ignore_delete`` drops rows of kind ``-U`` and ``-D``.
     """
 
     def __init__(self, table: str, schema: TableSchema, row_kind_column: str, *, ignore_delete: bool = False) -> None:
@@ -63,19 +63,19 @@ class InputRows:
         self._schema = schema
         self._row_kind_column = row_kind_column
         self._defaults = {each.name: text for each in schema.fields if (text := default_text(schema, each)) is not None}
-        self._last: _Columns | None = None  # all batches of a write have the same
+        self._last: _Columns | None = None  # all batches of a write usually have the same
 
     @cached_property
     def _with_moments(self) -> tuple[DataField, ...]:
         return tuple(each for each in self._schema.fields if holds_moments(each.type.arrow))
 
     def conform(self, batch: pa.RecordBatch, *, fill: bool = True) -> tuple[pa.RecordBatch, pa.Array]:
-        """Rows in the table's columns and types, and their kinds (int8; inserts where the column is missing).
+        """Return rows in the table's columns and types, and their kinds (int8; inserts if the column is missing).
 
         Columns that are missing, and nulls, become the column's default value, or null if it has none; with ``fill``
-        False always null. Types are widened or narrowed only where no value changes.
-        Dates, times and timestamps that other readers can't represent are refused, except in rows that are taken away.
-        Raises ``InvalidInputError`` naming table, column, value and remedy.
+        False always null. Types are widened or narrowed only if no value changes. Dates, times and timestamps that
+        other readers cannot represent are refused, except in rows that are deleted. Raises ``InvalidInputError`` naming
+        table, column, value and remedy.
         """
         given = self._accepted(batch.schema)
         kinds = self._kinds(batch)
@@ -121,7 +121,9 @@ class InputRows:
             raise InvalidInputError(message)
 
     def _accepted(self, schema: pa.Schema) -> _Columns:
-        """These columns; raises as ``check_columns``. Returned, since other threads may check others meanwhile."""
+        """Return the accepted columns; raises as ``check_columns``. ``_last`` is only a cache: other threads may
+        replace it.
+        """
         last = self._last
         if last is None or not schema.equals(last.schema, check_metadata=True):
             self._refuse_strangers(schema)
@@ -149,7 +151,7 @@ class InputRows:
                 raise InvalidInputError(message)
 
     def _exact_columns(self, schema: pa.Schema) -> Iterator[str]:
-        """Those of exactly the table's types; raises for a column that is missing or never fits."""
+        """Yield the columns of exactly the table's types; raises for missing columns and types that never fit."""
         for field in self._schema.fields:
             if field.name not in schema.names:
                 if not field.type.nullable and field.name not in self._defaults:
@@ -216,7 +218,7 @@ class InputRows:
             found = find_out_of_range(column, field.name)
             if found is None:
                 continue
-            # A row that goes may hold such a value: another engine wrote it, and it has to be possible to delete it.
+            # A deleted row may have such a value: another engine may have written it, and deleting it must be possible.
             is_added = pc.equal(pc.bit_wise_and(kinds, pa.scalar(RETRACT_BIT, kinds.type)), 0)
             added = pc.indices_nonzero(is_added)
             found = find_out_of_range(column.take(added), field.name)

@@ -31,7 +31,7 @@ class OutOfRange:
 
 
 def find_out_of_range(array: pa.Array, place: str) -> OutOfRange | None:
-    """The first value out of range in ``array`` or nested in it; None if there is none.
+    """Return the first value out of range in ``array`` or nested in it; None if all are in range.
 
     Costs one pass for minimum and maximum of each array of dates, times or timestamps.
     """
@@ -52,7 +52,7 @@ def find_out_of_range(array: pa.Array, place: str) -> OutOfRange | None:
 
 
 def holds_moments(type_: pa.DataType) -> bool:
-    """Whether a type is one of dates, times or timestamps, or has one in it."""
+    """Return whether a type is a date, time or timestamp type, or contains one."""
     if pa.types.is_struct(type_):
         return any(holds_moments(type_.field(index).type) for index in range(type_.num_fields))
     if pa.types.is_map(type_):

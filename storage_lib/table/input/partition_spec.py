@@ -1,4 +1,4 @@
-"""Partitions as users name them, ``{"dt": "2013-01-05"}``, as filters on partition columns."""
+"""Translates partition specs such as ``{"dt": "2013-01-05"}`` to filters on partition columns."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class PartitionSpecs:
         self._schema = schema
 
     def predicate(self, spec: Mapping[str, object]) -> Predicate | None:
-        """Partitions with all these values; None for the empty spec, which names every partition.
+        """Return a filter for partitions with all these values; None for the empty spec, which selects every partition.
 
         Raises ``InvalidInputError`` for a column that is not a partition column and for a value of another type.
         """
         return reduce(And, (self._equals(name, value) for name, value in spec.items())) if spec else None
 
     def predicate_of_any(self, specs: Sequence[Mapping[str, object]]) -> Predicate | None:
-        """Partitions of any of these specs; ``InvalidInputError`` for an empty list or an empty spec."""
+        """Return a filter for partitions of any of these specs; ``InvalidInputError`` for an empty list or spec."""
         if not specs or not all(specs):
             message = (
                 f"table {self._table}: no partition is named; name at least one, "
@@ -40,9 +40,9 @@ class PartitionSpecs:
         return reduce(Or, predicates)
 
     def buckets(self, named: Iterable[tuple[Mapping[str, object], int]]) -> set[tuple[bytes, int]]:
-        """Buckets by their whole partition and number; ``InvalidInputError`` for what names none.
+        """Return buckets by whole partition and number; ``InvalidInputError`` for an invalid partition or number.
 
-        One that a partition does not have is none to refuse: who lists them looks at an earlier snapshot.
+        A bucket that does not exist is accepted, because the caller may have listed buckets of an earlier snapshot.
         """
         codec = PartitionCodec(self._schema)
         found = set[tuple[bytes, int]]()
@@ -58,7 +58,7 @@ class PartitionSpecs:
         return found
 
     def predicate_of(self, scope: OverwriteScope) -> Predicate | None:
-        """Partitions that a scope names; None if it names all. Raises as ``predicate``."""
+        """Return a filter for a scope's partitions; None for all and for dynamic ones. Raises as ``predicate``."""
         return self.predicate_of_any(scope.specs) if scope.specs and all(scope.specs) else None
 
     def _equals(self, name: str, value: object) -> Predicate:
