@@ -10,7 +10,7 @@ from storage_lib.file_store.split import Split
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeStep:
-    """Either files whose rows are the changes, in order, or what lies between two sets of files."""
+    """Either files whose rows are the changes, in order, or two sets of files to compare."""
 
     snapshot_id: int
     appended: Split | None = None
@@ -29,16 +29,16 @@ class ChangeSplit:
 
     @property
     def row_count(self) -> int:
-        """Physical rows to be read."""
+        """Number of physical rows to read."""
         return sum(file.row_count for file in self.files())
 
     @property
     def size_bytes(self) -> int:
-        """Bytes to be read."""
+        """Number of bytes to read."""
         return sum(file.file_size for file in self.files())
 
     def files(self) -> tuple[DataFileMeta, ...]:
-        """Every file of every step."""
+        """Return all files of all steps."""
         return tuple(
             file
             for step in self.steps

@@ -1,4 +1,4 @@
-"""Whose commit it is: the pair (commit user, commit identifier) that commits once."""
+"""Identity of a commit: the pair (commit user, commit identifier), which commits once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from storage_lib.io.environment import Environment
 def identity_of(
     table: str, environment: Environment, commit_user: str | None, commit_identifier: int | None
 ) -> tuple[str, int]:
-    """The identity that the caller gave, or a fresh one; ``InvalidInputError`` for half of one, or a bad one."""
+    """Return the caller's identity, or a new one; ``InvalidInputError`` for an identifier without a user, or invalid
+    ones.
+    """
     if commit_user is not None:
         checked_user(table, commit_user)
     if commit_identifier is not None and commit_user is None:
@@ -28,7 +30,7 @@ def identity_of(
 def write_identity_of(
     table: str, environment: Environment, commit_user: str | None, commit_identifier: int | None
 ) -> tuple[str, int]:
-    """As ``identity_of``, but refuses the identifier that stands for none, which identifies no retry."""
+    """Return the identity as ``identity_of``, but refuse the identifier that means none and so matches no retry."""
     if commit_identifier == BATCH_COMMIT_IDENTIFIER:
         message = (
             f"table {table}: commit_identifier {commit_identifier} is the number of a commit without one, so a retry "
@@ -46,7 +48,7 @@ def checked_user(table: str, commit_user: object) -> None:
 
 
 def checked_identifier(table: str, commit_identifier: object) -> int:
-    """The identifier as files have it: an integer of 0 up to 2^63 - 1, which stands for none, as in Paimon."""
+    """Return the identifier as an integer from 0 to 2^63 - 1; the maximum means none, as in Paimon."""
     try:
         value = index(cast("SupportsIndex", commit_identifier))
     except TypeError:

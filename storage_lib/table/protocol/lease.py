@@ -8,9 +8,9 @@
     holder   create lease-4 ── beat ── beat ── commit ── released-4
     waiter        └ ticket ── beat moved ── beat moved ────────┴─ create lease-5 ── …
 
-No clocks are compared: a waiter takes over when the beat has not changed for ``lease.timeout`` by its own clock.
-The lease gives liveness only. Safety is the snapshot's: ``check`` before a snapshot is created, and the refusal of
-a commit when another lease's snapshot came between (``TableCommit``), are what a stalled holder can't get past.
+No clocks are compared: a waiter takes over when the beat has not changed for ``lease.timeout`` by its own clock. The
+lease gives liveness only. Safety comes from the snapshot: a stalled holder fails at ``check`` before the snapshot is
+created, or because another lease's snapshot came first (``SnapshotPublisher``).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NOBODY_KNOWS = {"holder": "?", "commit_user": "", "purpose": "?"}
 class Lease:
     """Lease ``number`` of one holder; picklable, so that tasks may beat for their driver.
 
-    ``taken_over`` tells that the previous holder did not release it, so it may have left log transactions open.
+    ``taken_over``: the previous holder did not release it, so it may have left log transactions open.
     """
 
     number: int
@@ -48,7 +48,7 @@ class Lease:
 
 
 class TableLeases:
-    """Hands out the leases of one table. Thread-safe; any number of processes may use one table's lease."""
+    """Acquires and releases the leases of one table. Thread-safe, and safe across processes."""
 
     def __init__(
         self, environment: Environment, paths: TablePaths, *, timeout_ms: int, wait_timeout_ms: int, table: str
@@ -107,12 +107,12 @@ class TableLeases:
                 listing = self._listing()
         finally:
             if ticket is not None:
-                # A ticket that stays is deleted by the next waiter; a lease that was acquired must not be lost by it.
+                # A failed deletion must not lose the acquired lease; a later writer deletes the ticket.
                 with suppress(StorageError):
                     self._files.delete(ticket, below=self._root)
 
     def release(self, lease: Lease) -> None:
-        """Release the lease; harmless when it was lost or given back before."""
+        """Release the lease; harmless if it was lost or released before."""
         self._files.create_if_absent(self._paths.released(lease.number), b"")
 
     def beat(self, lease: Lease) -> None:
@@ -140,8 +140,8 @@ class TableLeases:
             thread.join()
 
     def check(self, lease: Lease) -> None:
-        """Raise ``LeaseLostError`` if somebody has taken a later lease, ``NotFoundError`` if the table was dropped."""
-        # Not only the next lease: after a long sleep that one may have been forgotten already.
+        """Raise ``LeaseLostError`` if a later lease was acquired, ``NotFoundError`` if the table was dropped."""
+        # Checks the newest lease, not only the next: after a long stall the next one may have been deleted.
         newest = self.newest()
         if newest is None:
             message = (
@@ -156,11 +156,11 @@ class TableLeases:
             raise LeaseLostError(message)
 
     def newest(self) -> int | None:
-        """The number of the newest lease, None if there never was one."""
+        """Return the number of the newest lease; None if there never was one."""
         return self._listing().newest
 
     def holder(self) -> str | None:
-        """Name of the lease's holder, None if it is free."""
+        """Return the name of the lease's holder; None if it is free."""
         held_by = self._held_by(self._listing())
         return None if held_by is None else held_by["holder"]
 
@@ -173,7 +173,7 @@ class TableLeases:
             return None
         listing = self._listing()
         if listing.newest != number:
-            # So slow that the number had come, gone and been forgotten meanwhile.
+            # This process stalled: the lease of this number was used and deleted meanwhile.
             self._files.delete(self._paths.lease(number), below=self._root)
             return None
         with suppress(StorageError):
@@ -181,17 +181,19 @@ class TableLeases:
         return Lease(number=number, holder=holder, taken_over=taken_over)
 
     def _held_by(self, listing: LeaseListing) -> dict[str, str] | None:
-        """The holder of the newest lease; None if it was released, or there is none."""
+        """Return the holder of the newest lease; None if it was released, or there is none."""
         number = listing.newest
         if number is None or listing.is_released:
             return None
         try:
             return self._decoded(number, self._files.read_bytes(self._paths.lease(number)))
-        except NotFoundError:  # so old that it was forgotten meanwhile: look again
+        except NotFoundError:  # deleted meanwhile because it is old; the caller lists again
             return dict(_NOBODY_KNOWS)
 
     def _decoded(self, number: int, content: bytes) -> dict[str, str]:
-        """The holder of a lease. A damaged one also has a holder, and is taken over when its beat does not change."""
+        """Return the holder of a lease; a damaged file has an unknown one, and is taken over if its beat does not
+        change.
+        """
         try:
             found = json.loads(content)
             return {key: str(found[key]) for key in _NOBODY_KNOWS}

@@ -1,4 +1,4 @@
-"""Commits log transactions, and finds out which of them readers will not see all the same."""
+"""Commits log transactions, and finds those whose records are not visible afterwards."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from storage_lib.table.protocol.snapshot_log_properties import BucketTransaction
 
 
 def not_in_log(log: LogStore, transactions: Sequence[BucketTransaction]) -> tuple[BucketTransaction, ...]:
-    """End the transactions by a commit; those of them whose records readers of the log will not see all the same.
+    """Commit the transactions; return those whose records readers of the log will not see.
 
-    They were ended otherwise before; or the log says that they are committed, and a bucket was never told: a broker
-    that was killed and is back may forget that (docs/guarantees.md), and a successor would abort what is left open.
+    These were aborted earlier; or the log reports them as committed, but a bucket has no commit marker: a broker that
+    was killed and restarted may lose it (docs/guarantees.md), and a successor would abort the open transaction.
     """
     outcomes = log.end_all(tuple(each.handle for each in transactions), commit=True)
     doubtful = [each for each, outcome in zip(transactions, outcomes, strict=True) if outcome is EndOutcome.FENCED]
@@ -31,5 +31,5 @@ def _is_committed(log: LogStore, transaction: BucketTransaction) -> bool:
     try:
         return log.is_committed(transaction.written)
     except LogOffsetsExpiredError:
-        # Retention has taken the records. Nobody can miss them any more who is not told so anyway.
+        # Retention has deleted the records. Readers that would need them get an error for expired offsets anyway.
         return True

@@ -1,4 +1,4 @@
-"""Every error of a verb that changes a table says whether the change has happened."""
+"""Records on every error of a verb that changes a table whether the change was committed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _Answer = TypeVar("_Answer")
 
 
 def tells_outcome(verb: Callable[_Parameters, _Answer]) -> Callable[_Parameters, _Answer]:
-    """Give every exception of ``verb`` an attribute ``committed``, unless it has one.
+    """Set the attribute ``committed`` on every exception of ``verb`` that lacks it.
 
-    False for errors: nothing behind the commit point raises (``after_commit``). None where the answer was lost, and for
-    an interrupt, which may come at any moment.
+    False for errors: code after the commit point does not raise (``after_commit``). None if the response was lost, and
+    for an interrupt, which may come at any time.
     """
 
     @functools.wraps(verb)
@@ -39,7 +39,7 @@ def tells_outcome(verb: Callable[_Parameters, _Answer]) -> Callable[_Parameters,
 
 @contextmanager
 def outcome(*, committed: bool | None) -> Iterator[None]:
-    """Say of whatever the body raises that the change has happened, or that nobody knows."""
+    """Record on exceptions of the body whether the change was committed (None: unknown)."""
     try:
         yield
     except BaseException as error:

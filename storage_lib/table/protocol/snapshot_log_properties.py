@@ -1,7 +1,7 @@
-"""The log's part of a snapshot, in its ``properties`` (docs/format.md, "Snapshot properties").
+"""Log state of a snapshot, stored in its ``properties`` (docs/format.md, "Snapshot properties").
 
-A commit without a log part of its own (compaction, untracked write) carries the offsets forward, so that a
-reader who starts at any snapshot of ours finds where to go on.
+A commit that does not write to the log (compaction, untracked write) copies the previous offsets, so that a reader that
+starts at any snapshot of this library can resume in the log.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LOG_ID = "dynamic-table.log.id"
 TRANSACTIONS = "dynamic-table.log.transactions"
 COVERS_FROM = "dynamic-table.log.covers-from"
 REWROTE = "dynamic-table.rewrote"
-"""Of a snapshot with the rows of the one before under another layout: the number of that layout."""
+"""Set on a snapshot that rewrote the rows of the previous one under another layout: the number of that layout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +37,10 @@ class BucketTransaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotLogProperties:
-    """The log's half of one snapshot.
+    """Log state of one snapshot.
 
-    ``covers_from`` maps a bucket to the newest snapshot whose changes were in the log before this one's
-    transaction, where that is not simply the previous one: the transaction also holds what was missing since.
+    ``covers_from`` maps a bucket to the newest snapshot whose changes were in the log before this one's transaction, if
+    that is not the previous one: the transaction also contains the changes missing since.
     """
 
     tracked: bool
@@ -50,7 +50,7 @@ class SnapshotLogProperties:
     covers_from: Mapping[int, int] = field(default_factory=dict)
 
     def to_properties(self) -> dict[str, str]:
-        """The snapshot properties; keys without a value are left out."""
+        """Return the snapshot properties; keys without a value are left out."""
         properties = {TRACKED: "true" if self.tracked else "false"}
         if self.lease_number is not None:
             properties[LEASE] = str(self.lease_number)
@@ -66,9 +66,9 @@ class SnapshotLogProperties:
 
     @classmethod
     def of_snapshot(cls, snapshot: Snapshot) -> SnapshotLogProperties | None:
-        """As read from a snapshot's properties; None for a snapshot of a writer without a log.
+        """Decode a snapshot's properties; None for a snapshot of another writer, which lacks them.
 
-        Raises ``CorruptFileError`` naming the snapshot's file if they can't be decoded.
+        Raises ``CorruptFileError`` naming the snapshot's file if they cannot be decoded.
         """
         properties = snapshot.properties
         if TRACKED not in properties:
@@ -81,7 +81,7 @@ class SnapshotLogProperties:
 
 
 _REMEMBERED = 64
-"""Snapshots: a commit asks the newest ones several times."""
+"""Number of cached snapshots: a commit decodes the newest ones several times."""
 _KEYS = (TRACKED, LEASE, OFFSETS, LOG_ID, TRANSACTIONS, COVERS_FROM)
 
 

@@ -1,8 +1,8 @@
-"""Where a table's foreign sources have been read up to, in its snapshots' ``properties`` (docs/format.md).
+"""Offsets up to which a table contains external sources, in its snapshots' ``properties`` (docs/format.md).
 
-Rows and offsets are in one snapshot, so each record of a source gets into the table once, despite crashes. Every commit
-of ours carries the offsets on, so that the newest of our snapshots tells those of all sources. A snapshot that brings
-older content back also brings the offsets of that content back: the next read of the source continues there.
+Rows and offsets are in one snapshot, so each record of a source is written to the table once, despite crashes. Every
+commit of this library copies the offsets, so that its newest snapshot has those of all sources. A snapshot that
+restores older content also restores the offsets of that content: the next read of the source resumes there.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ IDS = f"{OWN_PREFIX}source-ids"
 class SourceRange:
     """The records of a source in one commit: from ``start`` up to, not including, ``end``.
 
-    ``start`` is None where nothing of it is in the table yet. ``source`` names it among the table's sources, usually by
-    its topic.
+    ``start`` is None if the table contains nothing of the source yet. ``source`` names it among the table's sources,
+    usually by its topic.
     """
 
     source: str
@@ -37,19 +37,19 @@ class SourceRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOffsets:
-    """For every source of a table where to read on."""
+    """Offsets at which reads of a table's sources resume, by source."""
 
     positions: Mapping[str, LogOffsets] = field(default_factory=dict)
 
     def of(self, source: str) -> LogOffsets | None:
-        """Where to read on in ``source``; None if nothing of it is in the table."""
+        """Return the offsets at which reads of ``source`` resume; None if the table contains nothing of it."""
         return self.positions.get(source)
 
     def advanced(self, by: Sequence[SourceRange]) -> SourceOffsets:
-        """These, after a commit of ``by``.
+        """Return the offsets after a commit of the ranges ``by``.
 
-        Raises ``CommitConflictError`` for a range that does not begin where the table ends: somebody else has read the
-        source meanwhile, or the table was rolled back.
+        Raises ``CommitConflictError`` for a range that does not begin where the table ends: another process has read
+        the source meanwhile, or the table was rolled back.
         """
         for each in by:
             reached = self.of(each.source)
@@ -63,7 +63,7 @@ class SourceOffsets:
         return SourceOffsets(positions={**self.positions, **{each.source: each.end for each in by}})
 
     def to_properties(self) -> dict[str, str]:
-        """The snapshot properties; none without a source."""
+        """Return the snapshot properties; none without a source."""
         if not self.positions:
             return {}
         told = sorted(self.positions.items())
@@ -73,7 +73,7 @@ class SourceOffsets:
 
     @classmethod
     def of_snapshot(cls, snapshot: Snapshot) -> SourceOffsets:
-        """As read from a snapshot of ours; ``CorruptFileError`` naming its file if they cannot be decoded."""
+        """Decode the properties of this library's snapshot; ``CorruptFileError`` with its file if they are invalid."""
         try:
             found, ids = (json.loads(snapshot.properties.get(key, "{}")) for key in (SOURCES, IDS))
             return cls(
@@ -87,11 +87,11 @@ class SourceOffsets:
 
 
 SourcesOf: TypeAlias = Callable[[SourceOffsets], SourceOffsets]
-"""The offsets that a snapshot shall tell, from those of the one before it; may raise."""
+"""Computes the offsets of a new snapshot from those of the previous one; may raise."""
 
 
 def as_they_were(sources: SourceOffsets) -> SourceOffsets:
-    """Of a commit that reads no source."""
+    """Return the offsets unchanged, for a commit that reads no source."""
     return sources
 
 

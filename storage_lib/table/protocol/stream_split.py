@@ -1,4 +1,4 @@
-"""One task's share of what lies between two positions of a stream: frozen and picklable, one type for each origin."""
+"""Splits of the read between two positions of a stream: frozen and picklable, one type per origin."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class SnapshotSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddedSplit:
-    """Rows that a later snapshot added, as its files have them.
+    """Rows that a later snapshot added, read from its files.
 
-    ``retracts``: where a key may move between partitions, True for only what the snapshot deleted, False for only what
-    it inserted, to be read after all that it deleted.
+    ``retracts``: if keys may move between partitions, True selects only the snapshot's retractions, and False only its
+    additions, which are read after all retractions. None: all changes.
     """
 
     split: Split

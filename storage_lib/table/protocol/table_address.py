@@ -1,4 +1,4 @@
-"""Where another process finds a table; picklable, so engines can send it to their tasks."""
+"""Address at which another process loads a table; picklable, so engines can send it to their tasks."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class TableAddress:
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __hash__(self) -> int:
-        """By value: a mapping has no hash of its own."""
+        """Hash by value, because a mapping is not hashable."""
         return hash((self.warehouse, self.name, tuple(sorted(self.options.items()))))
 
     def __str__(self) -> str:
-        """For messages: secrets masked."""
+        """Return a text for messages, with secrets masked."""
         return f"{self.name} in {self.warehouse} ({masked(self.options)})"

@@ -1,4 +1,4 @@
-"""What every part of one branch of one table shares."""
+"""Context that all parts of one branch of a table share."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from storage_lib.table.protocol.lease import TableLeases
 
 @dataclass(frozen=True)
 class TableContext:
-    """The name, place, schema, options and both stores of a table, under one version of its schema.
+    """The name, location, schema, options and both stores of a table, under one version of its schema.
 
     ``location`` is the table's directory, ``paths`` those of the branch in it. ``store_options`` are the catalog's, for
-    what a stream keeps elsewhere.
+    stream states that are stored elsewhere.
     """
 
     name: str
@@ -51,7 +51,7 @@ class TableContext:
         log: LogStore | None,
         store_options: Mapping[str, str],
     ) -> Self:
-        """With the file store and the lease of the branch; reads nothing."""
+        """Create the context with the file store and the leases of the branch; reads nothing."""
         paths = TablePaths(location, branch)
         return cls(
             name=name,
@@ -81,6 +81,6 @@ class TableContext:
 
     @cached_property
     def logs_old_rows(self) -> bool:
-        """Whether the log holds the row before each change (``log.changelog-mode=all``)."""
+        """Whether the log contains the pre-image of each change (``log.changelog-mode=all``)."""
         mode = self.options.effective_changelog_mode(has_primary_key=bool(self.schema.primary_keys))
         return mode is ChangelogMode.ALL

@@ -1,4 +1,4 @@
-"""The values that a driver and its tasks exchange: frozen and picklable, so any engine can carry them."""
+"""Values that a driver and its tasks exchange: frozen and picklable, so any engine can transfer them."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from storage_lib.table.protocol.snapshot_log_properties import BucketTransaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverwriteScope:
-    """What an overwrite replaces.
+    """The partitions that an overwrite replaces.
 
-    ``partitions`` None: the partitions that the new rows are in. Otherwise every partition that has all values of one
-    of these specs; an empty spec names the whole table.
+    ``partitions`` None: the partitions of the new rows. Otherwise every partition that has all values of one of these
+    specs; an empty spec selects the whole table.
     """
 
     partitions: tuple[tuple[tuple[str, object], ...], ...] | None = None
 
     @classmethod
     def of(cls, *specs: Mapping[str, object]) -> OverwriteScope:
-        """The partitions that have the values of any of ``specs``."""
+        """Create the scope of the partitions that match any of ``specs``."""
         return cls(partitions=tuple(tuple(spec.items()) for spec in specs))
 
     @property
     def specs(self) -> list[dict[str, object]]:
-        """The specs as users name them."""
+        """The specs as mappings from column to value."""
         return [dict(spec) for spec in self.partitions or ()]
 
 
@@ -43,14 +43,17 @@ class WriteContext:
     lease: Lease | None = None
     overwrite: OverwriteScope | None = None
     is_difference: bool = False
-    """Whether its rows make another content of that snapshot's, rather than add to whatever is there."""
+    """Whether the rows are a difference from the base snapshot's content, rather than independent appends."""
 
     identifiers_ascend: bool = False
-    """Promises that this user's identifiers grow from commit to commit, as a stream's batch ids do: to find out whether
-    this one was committed before, its newest smaller one is far enough to look back."""
+    """Promises that this user's identifiers increase from commit to commit, as a stream's batch ids do: the search for
+    an earlier commit of this identifier stops at the newest smaller one.
+    """
 
     def to_json(self) -> str:
-        """One line for an engine's options; ``InvalidInputError`` for an overwrite's order, whose scope is no JSON."""
+        """Return one line of JSON for an engine's options; ``InvalidInputError`` for an overwrite, whose scope is not
+        JSON.
+        """
         if self.overwrite is not None:
             message = "the context of an overwrite can't be written as text; open it where it is used"
             raise InvalidInputError(message)
@@ -58,7 +61,7 @@ class WriteContext:
 
     @classmethod
     def from_json(cls, text: str) -> WriteContext:
-        """Read what ``to_json`` wrote; ``InvalidInputError`` for anything else."""
+        """Parse the text of ``to_json``; ``InvalidInputError`` for other text."""
         try:
             value = json.loads(text)
             lease = value.pop("lease")
@@ -69,7 +72,7 @@ class WriteContext:
 
     @property
     def writes_log(self) -> bool:
-        """Whether tasks write their rows to the log: an overwrite's net change is only known at its commit."""
+        """Whether tasks write rows to the log; not for an overwrite, whose net change is known only at its commit."""
         return self.tracked and self.overwrite is None
 
 
@@ -77,11 +80,11 @@ class WriteContext:
 class TableCommitMessage:
     """The output of one task: files, and log transactions that are flushed but still open.
 
-    Picklable; the driver commits or aborts both. ``row_count`` counts the rows handed in.
+    Picklable; the driver commits or aborts both. ``row_count`` counts the written rows.
     """
 
     files: tuple[CommitMessage, ...] = ()
     transactions: tuple[BucketTransaction, ...] = ()
     row_count: int = 0
     assigners: tuple[int, ...] = ()
-    """Of dynamic buckets: the numbers of the assigners that this task was, which no other task may have been."""
+    """With dynamic buckets: the assigners whose keys this task has written, which no other task may have."""

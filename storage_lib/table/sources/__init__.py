@@ -1,1 +1,1 @@
-"""Foreign topics of changes that are read into tables: ``ingest``, and how far behind a table is."""
+"""External topics of changes that are read into tables: ``ingest``, and the lag of a table."""

@@ -1,9 +1,9 @@
-"""``ingest``: what is new in a foreign topic of changes into a table, exactly once.
+"""``ingest``: writes the new changes of an external topic into a table, exactly once.
 
     newest snapshot ─▶ offsets of the source ─▶ records from there ─▶ rows and new offsets in one snapshot ─▶ and again
 
-No other state is kept, so nothing can disagree: a process that crashes has committed both or neither,
-and after a rollback the source is read again from where the restored content ends.
+No other state is kept that could disagree: a process that crashes has committed both or neither, and after a rollback
+the source is read again from where the restored content ends.
 """
 
 from __future__ import annotations
@@ -112,9 +112,9 @@ class SourceReader:
         self._skip_expired = skip_expired
 
     def read_up_to(self, end: LogOffsets, *, change_tracking: bool | None) -> IngestResult:
-        """Commit by commit; the first one also without rows, so that the start is fixed.
+        """Read up to ``end``, commit by commit; the first commit happens even without rows, to record the start.
 
-        So is the topic, where an older snapshot does not name it: it may be recreated before it has another record.
+        It also records the topic's id if an older snapshot lacks it: the topic may be recreated before its next record.
         """
         row_count = commit_count = 0
         snapshot = None
@@ -135,7 +135,7 @@ class SourceReader:
         )
 
     def _whole(self, changes: pa.Table) -> pa.Table:
-        """The changes as the table takes them: with symbols for kinds, and deletions of whole rows."""
+        """Convert the changes to the table's input: symbols for kinds, and deletions with whole rows."""
         rows, kinds = changes.drop_columns(_KIND), pa.concat_arrays([pa.array([], pa.int8()), *changes[_KIND].chunks])
         if self._table.schema.primary_keys:
             rows, kinds = with_whole_deletes(self._table.schema.primary_keys, rows, kinds, self._table.lookup)
@@ -152,7 +152,9 @@ class SourceReader:
         return recorded.in_log(log_id)
 
     def _batches(self, start: LogOffsets, end: LogOffsets, offsets: Operation) -> Iterator[tuple[pa.Table, LogOffsets]]:
-        """Rows with their kinds, and the position after them; at least one, the last ending at ``end``."""
+        """Yield rows with their kinds, and the position after them; at least once, the last time with the position at
+        ``end``.
+        """
         columns = self._table.arrow_schema.append(pa.field(_KIND, pa.int8()))
         reached, gathered, row_count, byte_count = start, list[pa.RecordBatch](), 0, 0
         try:
@@ -175,5 +177,5 @@ class SourceReader:
 
 
 def _distance(start: LogOffsets, end: LogOffsets) -> int:
-    """How many offsets lie between two places, in all partitions."""
+    """Return the number of offsets between two positions, in all partitions."""
     return sum(max(0, offset - start.of(partition)) for partition, offset in end.next_offsets.items())

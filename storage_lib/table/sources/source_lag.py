@@ -1,4 +1,4 @@
-"""How far a table is behind a foreign topic that is read into it."""
+"""Lag of a table behind an external topic that is read into it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def source_lag(table: DynamicTable, topic: str, options: Mapping[str, str]) -> int:
-    """Offsets of ``topic`` that no snapshot of ``table`` covers yet; markers of transactions count as records do.
+    """Return the number of offsets of ``topic`` that ``table`` does not contain yet, including transaction markers.
 
     ``options`` are those of the catalog and of the source. Raises ``NotFoundError`` if Kafka has no such topic,
     ``UnavailableError`` if it does not answer.
