@@ -1,11 +1,11 @@
-"""Dynamic tables: one table in two forms that always agree, a file store for history and a log for now.
+"""Dynamic tables: each table is a file store for history and a log for new changes, which always agree.
 
 catalog = open_catalog("warehouse")
 table = catalog.create_table("shop.orders", pa.schema([...]), primary_key=["id"])
 table.append(rows)
 table.to_arrow(filter=col("id") == 3)
 
-Names are looked up when they are first used, so that a command that asks for help imports no Arrow.
+Names are imported on first use, so that printing a command's help does not import Arrow.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ _HOMES = {
 }
 
 _MODULES = ("catalog", "errors", "progress", "spark")
-"""The public names, without an import of each."""
+"""Submodules available as attributes."""
 
 __all__ = [
     "AddColumn",
@@ -153,7 +153,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Import the module of a public name when it is first asked for."""
+    """Import the module of a public name on first use."""
     home = _HOMES.get(name)
     if home is None and name in _MODULES:
         return import_module(f"{__name__}.{name}")
@@ -166,5 +166,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """The public names."""
+    """Return the public names."""
     return sorted(__all__)

@@ -10,11 +10,11 @@ VERSION = "0.2.0"
 
 
 def install_command(*extras: str) -> str:
-    """The command that installs the library with optional dependencies, for messages of errors."""
+    """Return the command that installs the library with optional dependencies, for error messages."""
     return f"pip install '{DISTRIBUTION}[{','.join(extras)}]'"
 
 
 def missing_module(what: str, error: ModuleNotFoundError, *extras: str) -> ModuleNotFoundError:
-    """``error`` again, as that of ``what`` whose extras are not installed."""
+    """Return an error that ``what`` needs the missing module, with the command that installs its extras."""
     package = (error.name or "").partition(".")[0]
     return ModuleNotFoundError(f"{what} needs {package}: {install_command(*extras)}", name=error.name)

@@ -1,7 +1,7 @@
 """Prints any file of a table as text: ``python -m storage_lib.dump FILE [--rows 10]``.
 
-The kind of a file follows from its name, as docs/format.md lists them. Bytes of metadata are shown in hex: the arity,
-then the row in words of eight bytes.
+The kind of a file follows from its name (docs/format.md). Binary rows of metadata are shown in hex: the arity, then the
+row in words of eight bytes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TEXT_NAMES = ("LATEST", "EARLIEST", "beat-", "released-", "waiting-")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print one file; 2 and the reason on standard error if that can't be done."""
+    """Print one file; return 0, or 2 after printing the reason to standard error."""
     parser = argparse.ArgumentParser(prog="python -m storage_lib.dump", description="Print a file of a table as text.")
     parser.add_argument("file", help="path of a snapshot, schema, manifest, tag, data file, ...")
     parser.add_argument("--rows", type=int, default=_ROWS, help="rows of a data file to show (default 10)")
@@ -49,10 +49,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def dump(files: FileIO, path: str, *, rows: int = _ROWS) -> Iterator[str]:
-    """The file's lines.
+    """Yield the file's content as lines of text.
 
-    Raises ``NotFoundError`` if it does not exist, ``InvalidInputError`` for a name of no table file and
-    ``CorruptFileError`` for one that is not what its name says.
+    Raises ``NotFoundError`` if it does not exist, ``InvalidInputError`` if its name is not that of a table's file, and
+    ``CorruptFileError`` if its content does not match its name.
     """
     name = path.rpartition("/")[2]
     data = files.read_bytes(path)
@@ -84,7 +84,7 @@ def dump(files: FileIO, path: str, *, rows: int = _ROWS) -> Iterator[str]:
 
 
 def indented(record: Mapping[str, Any], indent: str = "") -> str:
-    """An Avro record as lines ``name  value``, nested ones further in."""
+    """Format an Avro record as lines ``name  value``, nested records indented."""
     lines = []
     for name, value in record.items():
         nested = isinstance(value, Mapping)

@@ -128,7 +128,7 @@ def note_outcome(error: BaseException, *, committed: bool | None) -> None:
 
 
 def outcome_in(text: str) -> bool | None:
-    """Parse the note of ``note_outcome`` at the start of ``text``; None if there is none."""
+    """Parse the note of ``note_outcome`` at the start of ``text``; None if it is missing or says "unknown"."""
     first = text.lstrip().partition("\n")[0].strip()
     notes = {f"{_OUTCOME_NOTE}{word}": outcome for outcome, word in _OUTCOMES.items()}
     return notes.get(first)
