@@ -78,8 +78,7 @@ class ReadBuilder:
         return self.change_scan.read(split)
 
     def snapshots_between(self, start_timestamp_millis: int, end_timestamp_millis: int) -> tuple[int, int]:
-        """Return the snapshots committed in ``[start, end)`` as a pair of ids: after the first, up to the second; equal
-        if none.
+        """Return the snapshots committed in ``[start, end)`` as a pair of ids (exclusive, inclusive), equal if none.
 
         Pass the ids to ``changes`` to read the same changes again later. Raises ``SnapshotExpiredError`` if some of
         these snapshots may have expired, ``InvalidInputError`` if the end is before the start.
@@ -97,8 +96,7 @@ class ReadBuilder:
         state_directory: str | None = None,
         whole_commits: bool = False,
     ) -> HybridSource:
-        """Stream as ``DynamicTable.stream`` does, for engines that store positions themselves: the start is resolved
-        later.
+        """Stream as ``DynamicTable.stream`` does, but without resolving the start, for engines that store positions.
 
         With ``whole_commits`` a poll never returns part of a commit, except from an eventual log, which has no commits.
         """

@@ -70,16 +70,13 @@ class ChangelogNormalizer:
         self._ends_transactions = context.options.log_consistency is LogConsistency.TRANSACTIONAL
 
     def read_split(self, split: Split) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        """Read the rows that a snapshot appended to one bucket of a table without a log, with kinds (int8) and
-        pre-images.
-        """
+        """Read a snapshot's appended rows of one bucket with kinds (int8) and pre-images; for tables without a log."""
         return self._appends.read_split(split)
 
     def read_log(
         self, log: LogStore, bucket: int, start: int, end: int, *, began_with: int
     ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        """Read the log of one bucket from ``start`` up to ``end``, for a stream that ``began_with`` a snapshot (0:
-        none).
+        """Read the log of one bucket from ``start`` up to ``end`` for a stream that ``began_with`` a snapshot (or 0).
 
         Repairs of that snapshot or an older one are skipped: the stream has read these changes already. Raises
         ``SnapshotExpiredError`` if the snapshot to look up in has expired, ``LogOffsetsExpiredError`` if the records
@@ -141,8 +138,7 @@ class ChangelogNormalizer:
         return one_batch(table.take(kept)), kinds.take(kept)
 
     def snapshot_at(self, bucket: int, offset: int, *, began: int, log_id: str | None) -> tuple[Snapshot | None, int]:
-        """Return the first snapshot with the last offset at or before ``offset``, and that offset; None: the empty
-        table.
+        """Return the first snapshot with the last offset up to ``offset``, and that offset; None: the empty table.
 
         The first, because changes of later ones with the same offset are not in the log: the stream never received
         them, unless it ``began`` with one of these. If the log was recreated, it is the last snapshot before that.

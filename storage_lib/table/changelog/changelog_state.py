@@ -46,8 +46,10 @@ _EXPIRES_EVERY = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateVersion:
-    """A version that contains the log up to ``offset``. The state was initialised from the table's snapshot
-    ``base_snapshot_id`` (0: none), which contains the log up to ``base_offset``.
+    """Version of a state that contains the log up to ``offset``.
+
+    The state was initialised from the table's snapshot ``base_snapshot_id`` (0: none), which contains the log up to
+    ``base_offset``.
     """
 
     offset: int
@@ -109,8 +111,7 @@ class ChangelogState:
         base_snapshot_id: int = 0,
         base_offset: int = 0,
     ) -> None:
-        """Create the version of ``offset`` by applying changes, rows with kinds (int8), to the newest version,
-        ``onto``.
+        """Create the version of ``offset`` by applying changes (rows with int8 kinds) to the newest version, ``onto``.
 
         Does nothing if another process has created a newer version meanwhile. The bases are used for the first version
         only.

@@ -48,9 +48,7 @@ class StatefulNormalizer:
         self._open_state = open_state
 
     def read_split(self, split: Split) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        """Read the rows that a snapshot appended to one bucket of a table without a log, with kinds (int8) and
-        pre-images.
-        """
+        """Read a snapshot's appended rows of one bucket with kinds (int8) and pre-images; for tables without a log."""
         return self._without_state.read_split(split)
 
     def read_log(

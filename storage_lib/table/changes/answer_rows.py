@@ -53,10 +53,9 @@ class AnswerRows:
         self._bytes_in_memory = bytes_in_memory
 
     def changes(self, rows: Iterable[Changes]) -> Iterator[Changes]:
-        """Convert rows with kinds (int8, of which only the sign counts) to changes of the table, old rows before new
-        ones.
+        """Convert rows with kinds (int8) to changes of the table, old rows before new ones.
 
-        Raises ``SharedKeyError`` with the key if two rows would share it.
+        Only the sign of a kind matters. Raises ``SharedKeyError`` with the key if two rows would share it.
         """
         held: list[Changes] = []
         held_bytes = 0

@@ -15,8 +15,8 @@ def column_name(position: int) -> str:
 
 
 def comparable_frame(rows: pa.Table) -> pl.DataFrame:
-    """Convert rows, with columns named by ``column_name``; as integers, floats -0.0 and 0.0 differ and NaN equals
-    itself.
+    """Convert rows; columns are named by ``column_name``, and floats become integers: -0.0 differs from 0.0, NaN equals
+    NaN.
     """
     return pl.DataFrame({column_name(position): _comparable(column) for position, column in enumerate(rows.columns)})
 

@@ -63,10 +63,10 @@ class EventualCommit:
         self._of_newest_schema = of_newest_schema
 
     def with_lease(self, write_context: WriteContext, sources: SourcesOf) -> WriteContext:
-        """Return the context with a lease, so that no other writer reads these sources: records of the log cannot be
-        undone.
+        """Return the context with a lease, so that no other writer reads these sources meanwhile.
 
-        Raises ``CommitConflictError`` if the table contains the sources up to other offsets.
+        Records of the log cannot be undone. Raises ``CommitConflictError`` if the table contains the sources up to
+        other offsets.
         """
         lease = self._writer_leases.take(write_context.commit_user, "read a source")
         try:
@@ -205,9 +205,7 @@ class EventualCommit:
             raise
 
     def start_of_tiering(self, base: Snapshot | None, *, skip_expired: bool) -> LogOffsets:
-        """Return the log offsets up to which ``base`` contains the log; with ``skip_expired`` at least the log's
-        earliest.
-        """
+        """Return the offsets up to which ``base`` contains the log; with ``skip_expired`` at least the earliest."""
         start = self._publisher.offsets_of(base) or LogOffsets()
         if not skip_expired:
             return start

@@ -103,10 +103,10 @@ class TableCommit:
         )
 
     def open_based_on(self, snapshot_id: int | None, *, commit_user: str, tracked: bool) -> WriteContext:
-        """Start a commit, under a lease, of rows computed from a snapshot (0: the empty table; None: the context's
-        base).
+        """Start a commit, under a lease, of rows computed from a snapshot.
 
-        Raises ``CommitConflictError`` if rows have changed since that snapshot; otherwise as ``open``.
+        ``snapshot_id`` 0 is the empty table, None the base of the returned context. Raises ``CommitConflictError`` if
+        rows have changed since that snapshot; otherwise as ``open``.
         """
         write_context = self.open(
             commit_user=commit_user, tracked=tracked, purpose="change rows", is_difference=not self._appends_need_lease
@@ -250,8 +250,7 @@ class TableCommit:
         return self._publisher.source_offsets(snapshot, history)
 
     def first_needed(self) -> int | None:
-        """Return the oldest snapshot that must be kept, for log repair and source offsets; None for a table without a
-        commit.
+        """Return the oldest snapshot that log repair and source offsets need; None for a table without a commit.
 
         Other writers do not copy the source offsets into their snapshots.
         """

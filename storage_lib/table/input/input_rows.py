@@ -121,9 +121,7 @@ class InputRows:
             raise InvalidInputError(message)
 
     def _accepted(self, schema: pa.Schema) -> _Columns:
-        """Return the accepted columns; raises as ``check_columns``. ``_last`` is only a cache: other threads may
-        replace it.
-        """
+        """Return the accepted columns; raises as ``check_columns``. ``_last`` is a cache that threads may replace."""
         last = self._last
         if last is None or not schema.equals(last.schema, check_metadata=True):
             self._refuse_strangers(schema)

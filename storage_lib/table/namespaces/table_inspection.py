@@ -87,8 +87,8 @@ class TableInspection:
         return self._context.file_store.snapshots.latest_id()
 
     def source_offsets(self, source: str) -> LogOffsets | None:
-        """Return the offsets up to which the newest snapshot contains an external source; None if it contains no
-        records of it.
+        """Return the offsets up to which the newest snapshot contains an external source; None if it contains none of
+        it.
 
         A rollback restores the offsets of the restored snapshot.
         """

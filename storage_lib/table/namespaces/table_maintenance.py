@@ -31,11 +31,11 @@ class TableMaintenance:
 
     @tells_outcome
     def expire_snapshots(self, *, retain_last: int = 10, older_than_millis: int | None = None) -> ExpireResult:
-        """Delete all but the newest ``retain_last`` snapshots; with ``older_than_millis`` only those older than that
-        time.
+        """Delete all but the newest ``retain_last`` snapshots.
 
-        The table's rows stay: only files that no remaining snapshot, tag or consumer needs are deleted. Snapshots whose
-        changes are not in the log yet also stay, until the next writer has published them.
+        With ``older_than_millis`` (epoch milliseconds) only snapshots older than that time are deleted. The table's
+        rows stay: only files that no remaining snapshot, tag or consumer needs are deleted. Snapshots whose changes are
+        not in the log yet also stay, until the next writer has published them.
         """
         return self._writes.care.expire_snapshots(retain_last=retain_last, older_than_millis=older_than_millis)
 

@@ -13,9 +13,7 @@ from storage_lib.io.environment import Environment
 def identity_of(
     table: str, environment: Environment, commit_user: str | None, commit_identifier: int | None
 ) -> tuple[str, int]:
-    """Return the caller's identity, or a new one; ``InvalidInputError`` for an identifier without a user, or invalid
-    ones.
-    """
+    """Return the caller's identity, or a new one; ``InvalidInputError`` for an incomplete or invalid identity."""
     if commit_user is not None:
         checked_user(table, commit_user)
     if commit_identifier is not None and commit_user is None:

@@ -191,9 +191,7 @@ class TableLeases:
             return dict(_NOBODY_KNOWS)
 
     def _decoded(self, number: int, content: bytes) -> dict[str, str]:
-        """Return the holder of a lease; a damaged file has an unknown one, and is taken over if its beat does not
-        change.
-        """
+        """Return the holder of a lease; unknown for a damaged file, whose lease is taken over if its beat stops."""
         try:
             found = json.loads(content)
             return {key: str(found[key]) for key in _NOBODY_KNOWS}

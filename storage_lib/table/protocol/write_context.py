@@ -51,7 +51,7 @@ class WriteContext:
     """
 
     def to_json(self) -> str:
-        """Return one line of JSON for an engine's options; ``InvalidInputError`` for an overwrite, whose scope is not
+        """Return one line of JSON for an engine's options; ``InvalidInputError`` for an overwrite: its scope is not
         JSON.
         """
         if self.overwrite is not None:

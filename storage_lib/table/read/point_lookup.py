@@ -89,9 +89,7 @@ class PointLookup:
         return pa.Table.from_batches(found, schema=self._schema.arrow_schema)
 
     def locations(self, snapshot: Snapshot | None, keys: pa.Table) -> Iterator[tuple[bytes, int, pa.Table]]:
-        """Yield partition, bucket and the ``keys`` (the primary key's columns) that are stored there; each key at most
-        once.
-        """
+        """Yield partition, bucket and the ``keys`` (primary key columns) stored there; each key at most once."""
         asked = keys.select(self._schema.primary_keys)
         for place in self._places(snapshot, asked, {}, ()):
             candidates = self._file_store.read.read(place.split, self._schema.primary_keys, place.predicate)

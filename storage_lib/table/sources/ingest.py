@@ -152,9 +152,7 @@ class SourceReader:
         return recorded.in_log(log_id)
 
     def _batches(self, start: LogOffsets, end: LogOffsets, offsets: Operation) -> Iterator[tuple[pa.Table, LogOffsets]]:
-        """Yield rows with their kinds, and the position after them; at least once, the last time with the position at
-        ``end``.
-        """
+        """Yield rows with their kinds and the position after them, at least once; the last position is ``end``."""
         columns = self._table.arrow_schema.append(pa.field(_KIND, pa.int8()))
         reached, gathered, row_count, byte_count = start, list[pa.RecordBatch](), 0, 0
         try:

@@ -78,8 +78,7 @@ class LogOffsetResolver:
             raise LogOffsetsExpiredError(message)
 
     def commits_between(self, start: LogOffsets, readable: Mapping[int, int], rows_max: int | None) -> dict[int, int]:
-        """Return the end of the newest commit that lies before ``readable`` and within ``rows_max`` records of
-        ``start``.
+        """Return the end of the newest commit up to ``readable`` and within about ``rows_max`` records of ``start``.
 
         At least one readable commit is included, if there is one. By bucket, for buckets whose end is after ``start``.
         """

@@ -30,9 +30,7 @@ class RewriteWatch:
         self._looked: float | None = None
 
     def refuse_before(self, position: StreamPosition) -> None:
-        """Raise ``InvalidInputError`` for a position in another layout, unless it is between snapshots whose rows are
-        the same.
-        """
+        """Raise ``InvalidInputError`` for a position in another layout, except between snapshots with the same rows."""
         if position.layout == layout_of(self._schema):
             return
         if position.offsets is None and self._had_same_rows(position.layout):

@@ -2,7 +2,7 @@
 
     snapshot   5 tracked    6 untracked   7 compaction   8 tracked
     log        … 16         …             …              17 … 40
-                            ▲ told before anything from 17 on is handed out
+                            ▲ reported before any record from 17 on is returned
 
 An untracked commit changes the files but not the log, so a reader that combines earlier files with the later log misses
 its changes. A stream checks every snapshot once; its position records the last one checked. Each check reads the id of

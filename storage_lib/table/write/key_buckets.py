@@ -59,7 +59,7 @@ class KeyBuckets:
         row_counts: Callable[[bytes], Mapping[int, int]],
         refusal: str | None = None,
     ) -> None:
-        """``row_counts``: approximate row count of each bucket of a partition; ``refusal``: error if rows must not be
+        """``row_counts`` returns a partition's approximate rows by bucket; ``refusal``: error if rows must not be
         written.
         """
         self._refusal = refusal
@@ -234,8 +234,10 @@ class KeyBuckets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Chains:
-    """One batch: for each row its key's number, its own partition's code and its key's hash; for each key its location,
-    which is updated while the batch is routed.
+    """Keys and locations of one batch.
+
+    For each row: its key's number, its own partition's code and its key's hash. For each key: its location, which is
+    updated while the batch is routed.
     """
 
     key: _Ints

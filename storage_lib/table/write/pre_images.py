@@ -43,8 +43,7 @@ class PreImages:
         self._kept = None
 
     def of(self, keys: pa.Table, *, keep: bool = False) -> pa.Table:
-        """Return whole rows of ``keys`` (the primary key's columns, repetitions allowed), in any order, at most one per
-        key.
+        """Return whole rows of ``keys`` (primary key columns, repetitions allowed), in any order, at most one per key.
 
         ``keep`` caches them in memory until ``advance``, so that the same keys are not read again. Raises
         ``CommitConflictError`` if the base snapshot expired meanwhile.
