@@ -29,7 +29,7 @@ class PendingChanges:
 
     @property
     def are_many(self) -> bool:
-        """Whether the buffer is full: flush the files, then take the changes."""
+        """Whether the buffer is full: take the changes, then flush the files."""
         return self._held_bytes >= self._held_bytes_max
 
     def hold(self, bucket: int, rows: pa.RecordBatch, kinds: pa.Array) -> None:
