@@ -1,11 +1,11 @@
-"""From an Airflow connection to a catalog of dynamic tables.
+"""Hook that opens the catalog of an Airflow connection.
 
 The connection's type is ``dynamic_table``; its extra holds ``warehouse`` (required), ``bootstrap_servers``,
 ``security_protocol``, ``sasl_mechanism``, ``catalog``, ``catalog_uri``, ``spark_master``, ``options`` (defaults for
 CREATE and options of the Kafka client, the catalog and the schema registry), and ``secret_options`` for the secret
 ones. Airflow shows the extra to everybody with permission to read connections, but hides the value of a field whose
 name contains "secret"; a secret elsewhere in the extra is therefore an error. Login and password, if given, are
-Kafka's: secrets are in the connection only, never in a DAG, a schema or an XCom.
+Kafka's. Secrets belong in the connection only, never in a DAG, a schema or an XCom.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class DynamicTableHook(BaseHook):
         """Open the catalog; raises InvalidInputError for an incomplete connection."""
         from storage_lib import open_catalog
 
-        # A dozen log lines per connection would hide the reason of a failure.
+        # The Kafka client logs a dozen lines per connection, which would bury the reason for a failure.
         logging.getLogger("kafka").setLevel(logging.WARNING)
         return open_catalog(self.warehouse, self.options)
 
@@ -80,7 +80,7 @@ class DynamicTableHook(BaseHook):
 
         tables = list(self.get_conn().list_tables(database))
         here = self.warehouse.removeprefix("file://")
-        # Object stores have no directories: there a typing error can't be distinguished from an empty warehouse.
+        # Object stores have no directories, so there a mistyped path looks like an empty warehouse.
         if not tables and "://" not in here and not Path(here).is_dir():
             message = (
                 f"directory {here}, the warehouse of connection {self.dynamic_table_conn_id!r}, does not exist: check "
@@ -128,7 +128,7 @@ class DynamicTableHook(BaseHook):
         return frozenset(self._given_options(SECRET_OPTIONS))
 
     def secrets(self) -> tuple[str, ...]:
-        """Return the texts of the connection that must not be shown: secret options and secrets in other options."""
+        """Return the connection's secret texts: values of secret options, and secrets within other options."""
         from storage_lib.schema.options.secret_text import secrets_in
         from storage_lib.schema.options.table_options import is_secret
 
@@ -141,12 +141,12 @@ class DynamicTableHook(BaseHook):
 
     @property
     def spark_master(self) -> str | None:
-        """Spark master of tasks that give none; None: Spark's own configuration."""
+        """Spark master for tasks that set none; None: use Spark's own configuration."""
         return self.extra.get("spark_master") or None
 
     @property
     def extra(self) -> dict[str, Any]:
-        """The connection's extra."""
+        """The connection's extra; raises InvalidInputError if it is JSON but not an object."""
         connection = self._connection or self.get_connection(self.dynamic_table_conn_id)
         extra: object = connection.extra_dejson
         if not isinstance(extra, dict):
@@ -195,7 +195,7 @@ class DynamicTableHook(BaseHook):
             raise InvalidInputError(message)
 
     def _given_options(self, field: str) -> dict[str, Any]:
-        """The extra's options; Airflow's form stores them as text."""
+        """Return the options in one field of the extra, which Airflow's form stores as JSON text."""
         from storage_lib.errors import InvalidInputError
 
         given = self.extra.get(field) or {}

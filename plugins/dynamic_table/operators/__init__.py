@@ -1,1 +1,1 @@
-"""One operator per file; each calls one verb of the library and returns a small JSON value."""
+"""Operators, one per file. Each calls one operation of the library and returns a small JSON value."""

@@ -1,4 +1,4 @@
-"""Asks for approval before partitions are dropped: the task waits, without a worker, for an answer in the UI."""
+"""Asks for approval before partitions are dropped; the task waits for the answer in the UI without a worker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PARTITIONS_KEY", "ApproveDropOperator"]
 
-PARTITIONS_KEY = "partitions"  # of the XCom
+PARTITIONS_KEY = "partitions"  # key of the XCom
 SHOWN_MAX = 100
 
 
@@ -57,7 +57,7 @@ class ApproveDropOperator(PartitionDropOperator, ApprovalOperator):
 
 
 def _listed(partitions: Sequence[Mapping[str, str | None]]) -> str:
-    """One line per partition, formatted as code: its value may look like markup."""
+    """Return one line per partition, indented as a code block because values may look like markup."""
     lines = [f"    {partition_label([partition])}".replace("\n", " ") for partition in partitions[:SHOWN_MAX]]
     more = [f"\nand {len(partitions) - SHOWN_MAX} more"] if len(partitions) > SHOWN_MAX else []
     return "\n".join([*lines, *more])

@@ -27,11 +27,11 @@ __all__ = ["CompactTableOperator"]
 class CompactTableOperator(EngineOperator):
     """Rewrites a table's files into fewer ones, in parallel with streaming writers.
 
-    Optimistic: if another commit replaces the same files first, the task fails with a CommitConflictError, deletes its
-    files, and the DAG's retry policy runs it again.
+    The commit is optimistic: if another commit replaces the same files first, the task deletes its files and fails with
+    a CommitConflictError, and the DAG's retry policy runs it again.
 
     :param partition: ``{column: value}`` of the partition to compact; None: the whole table. (templated)
-    :param buckets: only these, as ``ListCompactionsOperator`` names them. (templated)
+    :param buckets: the buckets to compact, as returned by ``ListCompactionsOperator``; None: all. (templated)
     :param full: merge each bucket into one sorted run, instead of only the compactions that are due. (templated)
     """
 
@@ -55,7 +55,7 @@ class CompactTableOperator(EngineOperator):
 
     @property
     def label(self) -> str:
-        """The table and its share, for the ``map_index_template`` of mapped tasks."""
+        """The table and the buckets to compact, for the ``map_index_template`` of mapped tasks."""
         return f"{self.table} {share_label(self.buckets)}" if self.buckets else self.table
 
     def execute(self, context: Context) -> dict[str, Any]:

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 __all__ = ["CreateBranchOperator"]
 
-BRANCH_KEY = "created_branch"  # of the task's state store
+BRANCH_KEY = "created_branch"  # key in the task's state store
 
 
 class CreateBranchOperator(TableOperator):
     """Creates a branch from the table's newest snapshot.
 
-    A retry or clear of this task recreates the branch from the then newest snapshot and discards the writes to it. If
-    a branch of that name exists that this task did not create, the task fails.
+    A retry or clear of this task recreates the branch from the newest snapshot at that time and discards the writes to
+    it. If the branch exists and this task did not create it, the task fails.
 
-    :param branch: the branch's name; one for each run, unless runs never overlap. (templated)
-    :param time_retained: when it expires unless deleted before, such as ``7 d``; None: never. (templated)
+    :param branch: the branch's name; use a different one for each run, unless runs never overlap. (templated)
+    :param time_retained: time after which the branch expires, such as ``7 d``; None: never. (templated)
     """
 
     template_fields: Sequence[str] = ("table", "branch", "time_retained")

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 __all__ = ["CreateTagOperator"]
 
-SNAPSHOT_KEY = "tagged_snapshot"  # of the task's state store
+SNAPSHOT_KEY = "tagged_snapshot"  # key in the task's state store
 
 
 class CreateTagOperator(TableOperator):
     """Tags a snapshot: it stays readable under the tag's name after it has expired.
 
-    An existing tag of this name is accepted if it is of ``snapshot_id`` or, without ``snapshot_id``, if an earlier try
+    An existing tag of this name is accepted if it tags ``snapshot_id`` or, without ``snapshot_id``, if an earlier try
     of this task created it.
 
     :param tag: the tag's name, such as ``{{ ds_nodash }}-closed``. (templated)
@@ -63,7 +63,7 @@ class CreateTagOperator(TableOperator):
         return {"table": self.table, "op": "create_tag", "tag": name, "version": snapshot_id}
 
     def _snapshot_id(self, context: Context, table: Any) -> int | None:
-        """The same snapshot at every try, although the newest snapshot may change between tries."""
+        """Return the same snapshot at every try, although the newest may change in between; None for an empty table."""
         if not is_nothing(self.snapshot_id):
             return checked_count(self.snapshot_id, "snapshot_id", least=1)
         store = context.get("task_state_store")

@@ -24,8 +24,8 @@ class DropPartitionsOperator(PartitionDropOperator):
     Runs in parallel with streaming writers. By default the log receives no deletions: dropping a partition for its age
     is expiry, not a change of its rows.
 
-    :param approved: the list from ``ApproveDropOperator``: exactly these are dropped, and ``partitions`` and
-        ``before`` are ignored. None: no approval was needed. (templated)
+    :param approved: the list from ``ApproveDropOperator``: exactly these partitions are dropped, and ``partitions``
+        and ``before`` are ignored. None: no approval was needed. (templated)
     :param change_tracking: also write the deletions into the log. (templated)
     """
 
@@ -44,7 +44,7 @@ class DropPartitionsOperator(PartitionDropOperator):
         self.change_tracking = change_tracking
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Drop them and return the snapshot's id and the partitions."""
+        """Drop the partitions and return the snapshot's id and the partitions."""
         change_tracking = checked_flag(self.change_tracking, "change_tracking")
         table = self.hook.load_table(self.table)
         with commit_identity(context) as identity:

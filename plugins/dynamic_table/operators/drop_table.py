@@ -19,7 +19,7 @@ __all__ = ["DropTableOperator"]
 class DropTableOperator(TableOperator):
     """Removes a table with all its data, files and log; this cannot be undone.
 
-    If the task crashes in the middle, a retry continues where the first try ended.
+    If the task crashes, a retry resumes where the first try ended.
 
     :param if_exists: succeed if the table does not exist. (templated)
     """
@@ -37,7 +37,7 @@ class DropTableOperator(TableOperator):
         self.if_exists = if_exists
 
     def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002  Airflow's signature
-        """Drop it and return whether it existed."""
+        """Drop the table and return whether it existed."""
         name = checked_text(self.table, "table")
         if_exists = checked_flag(self.if_exists, "if_exists")
         catalog = self.hook.get_conn()

@@ -1,4 +1,4 @@
-"""Base of the operators that process small inputs in the task's process by Arrow, and large ones as a Spark job."""
+"""Base of the operators that process small inputs in the task's process with Arrow, and large ones with Spark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class EngineOperator(TableOperator):
 
     Spark's driver runs in the task's process: when the process ends, the job ends. Commits are atomic.
 
-    :param engine: ``local``, ``spark``, or ``auto``: Spark for at least ``spark_bytes_min``. (templated)
+    :param engine: ``local``, ``spark``, or ``auto``: Spark if the input is at least ``spark_bytes_min``. (templated)
     :param spark_bytes_min: input size in bytes; None: the setting ``[dynamic_table] spark_bytes_min``, by default
         2 GiB. (templated)
     :param master: Spark's master, such as ``local[2]``; has to be allowed (``spark_settings``). None: the connection's
@@ -68,7 +68,7 @@ class EngineOperator(TableOperator):
 
     @contextmanager
     def spark(self) -> Iterator[SparkSession]:
-        """Spark session of one task, stopped at its end."""
+        """Yield a Spark session for the task, and stop it at the end."""
         from storage_lib.spark import session
 
         spark = session(

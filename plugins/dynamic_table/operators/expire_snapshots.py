@@ -42,11 +42,11 @@ class ExpireSnapshotsOperator(TableOperator):
         self.older_than_hours = older_than_hours
 
     def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002  Airflow's signature
-        """Expire, and return the numbers of removed snapshots and files. Idempotent: it makes no commit."""
+        """Expire, and return the numbers of removed snapshots and files; idempotent, since it makes no commit."""
         hours = None if is_nothing(self.older_than_hours) else checked_number(self.older_than_hours, "older_than_hours")
         retain_last = checked_count(self.retain_last, "retain_last", least=1)
         table = self.hook.load_table(self.table)
-        # Tags and branches first: afterwards their snapshots can expire.
+        # Expire tags and branches first, so that their snapshots can expire as well.
         tags, branches = table.tags.expire(), table.branches.expire()
         expired = table.maintenance.expire_snapshots(
             retain_last=retain_last,

@@ -50,7 +50,7 @@ class ListCompactionsOperator(CatalogOperator):
         self.gib_per_task = gib_per_task
 
     def execute(self, context: Context) -> list[dict[str, Any]]:  # noqa: ARG002  Airflow's signature
-        """Return them."""
+        """Return the arguments of each mapped task."""
         names = checked_names(self.tables, "tables")
         full = checked_flag(self.full, "full")
         bytes_per_task = float("inf")
@@ -75,6 +75,6 @@ class ListCompactionsOperator(CatalogOperator):
             self.log.warning("%s can't be read: %s", name, error)
             return [(0, {"table": name, "buckets": None})]
         self.log.info("%s: %d bucket(s) to compact, by %d task(s)", name, len(tasks), len(shares))
-        if len(shares) == 1:  # the whole table, whatever is due when the task runs
+        if len(shares) == 1:  # the whole table: the task compacts what is due when it runs
             return [(shares[0][0], {"table": name, "buckets": None})]
         return [(size, {"table": name, "buckets": share}) for size, share in shares]

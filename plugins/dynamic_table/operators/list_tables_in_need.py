@@ -47,7 +47,7 @@ class ListTablesInNeedOperator(CatalogOperator):
         self.retain_last = retain_last
 
     def execute(self, context: Context) -> list[str]:  # noqa: ARG002  Airflow's signature
-        """Return the names, the largest table's first."""
+        """Return the names, largest table first."""
         chosen = checked_names(self.tables, "tables")
         full = checked_flag(self.full, "full")
         retain_last = checked_count(self.retain_last, "retain_last", least=1)
@@ -58,7 +58,7 @@ class ListTablesInNeedOperator(CatalogOperator):
         return sorted(sizes, key=lambda name: (-sizes[name], name))
 
     def _size_in_need(self, catalog: Catalog, name: str, full: bool, retain_last: int) -> int:  # noqa: FBT001
-        """Bytes of a table's files; -1 if it needs no maintenance."""
+        """Return the bytes of a table's files; -1 if it needs no maintenance, 0 if it can't be read."""
         from storage_lib.errors import StorageError
 
         try:

@@ -42,9 +42,9 @@ class ProcessChangesOperator(TableOperator):
     :param process: ``package.module:function``, called as ``function(changes, **process_kwargs)`` with a
         ``pyarrow.RecordBatchReader`` of the table's columns and, last, the row kind (``+I``, ``-U``, ``+U``, ``-D``).
         It returns the task's result, which has to be JSON, or with ``into`` an Arrow table or None. (templated)
-    :param process_kwargs: keyword arguments for it. (templated)
+    :param process_kwargs: keyword arguments of ``process``. (templated)
     :param start: the interval's start, with its zone; None: the run's data interval or partition date. (templated)
-    :param end: its end, given together with ``start``. (templated)
+    :param end: the interval's end, given together with ``start``. (templated)
     :param partition_hours: length of the interval that starts at a partition date, in a partitioned DAG. (templated)
     :param partition: ``{column: value}`` of every partition column: only changes of that partition, such as
         ``{"day": "{{ partition_key }}"}``. (templated)

@@ -46,8 +46,8 @@ class ProvisionPoolOperator(BaseOperator):
         self.pool_description = pool_description
         self.airflow_conn_id = airflow_conn_id
 
-    def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002  Airflow hands it over
-        """Create it and return its name, slots and the difference from an existing pool."""
+    def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002  Airflow's signature
+        """Create the pool and return its name, its slots and the differences of an existing pool."""
         if is_nothing(self.slots):
             message = "no pool is configured"
             raise AirflowSkipException(message)

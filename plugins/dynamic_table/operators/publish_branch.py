@@ -25,7 +25,7 @@ class PublishBranchOperator(TableOperator):
 
     :param branch: the branch's name. (templated)
     :param change_tracking: also write the difference into the log; None: if the table has a log. (templated)
-    :param keep_branch: do not delete the branch. (templated)
+    :param keep_branch: keep the branch instead of deleting it. (templated)
     """
 
     template_fields: Sequence[str] = ("table", "branch", "change_tracking", "keep_branch")
@@ -46,7 +46,7 @@ class PublishBranchOperator(TableOperator):
         self.keep_branch = keep_branch
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Publish it and return the new snapshot's id, or None if the table had the same content already."""
+        """Publish the branch and return the new snapshot's id, or None if the table already had its content."""
         from storage_lib.errors import NotFoundError
 
         name = checked_text(self.branch, "branch")

@@ -43,7 +43,7 @@ class RemoveOrphanFilesOperator(TableOperator):
         self.list_only = list_only
 
     def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002  Airflow's signature
-        """Delete them and return their number. Idempotent: it makes no commit."""
+        """Delete the orphan files and return their number; idempotent, since it makes no commit."""
         list_only = checked_flag(self.list_only, "list_only")
         hours = checked_number(self.older_than_hours, "older_than_hours")
         with progress_in_log(self.log):

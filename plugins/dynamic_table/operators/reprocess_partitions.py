@@ -102,7 +102,7 @@ class ReprocessPartitionsOperator(EngineOperator):
         return load_branch(self.hook, self.table, self.branch)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Replace them and return the last snapshot's id, the partitions and the number of rows."""
+        """Replace the partitions and return the last snapshot's id, the partitions and the number of rows."""
         partitions = checked_partitions(self.partitions)
         change_tracking = checked_flag(self.change_tracking, "change_tracking")
         checked_choice(self.on_empty, "on_empty", ON_EMPTY)
@@ -157,7 +157,7 @@ class ReprocessPartitionsOperator(EngineOperator):
             load_allowed_callable(checked_text(self.rows, "rows"))
 
     def _replace(self, partition: Mapping[str, str], arguments: Mapping[str, Any]) -> tuple[Any, int] | None:
-        """Overwrite it with the function's rows; None if it is not changed."""
+        """Overwrite a partition with the function's rows; return the snapshot and row count, None if unchanged."""
         import pyarrow as pa
 
         rows = self._called(partition)
@@ -170,7 +170,7 @@ class ReprocessPartitionsOperator(EngineOperator):
     def _by_spark(
         self, spark: SparkSession, partition: Mapping[str, str], arguments: Mapping[str, Any]
     ) -> tuple[Any, int] | None:
-        """Overwrite it with a data frame, which is computed once and cached until it is written."""
+        """Overwrite a partition with a data frame, which is computed once and cached until it is written."""
         from pyspark.sql import DataFrame
 
         from storage_lib.spark import write
@@ -203,7 +203,7 @@ class ReprocessPartitionsOperator(EngineOperator):
         if not isinstance(parse(text), Select):
             message = f"query is not a SELECT: {text!r}"
             raise InvalidInputError(message)
-        # A form may hold the query.
+        # Restricted, because the query may come from a form.
         with Session(spark, self.hook.get_conn(), restricted=True) as session:
             return session.execute(text).dataframe
 

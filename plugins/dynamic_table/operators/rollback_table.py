@@ -45,7 +45,7 @@ class RollbackTableOperator(TableOperator):
         self.change_tracking = change_tracking
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Roll back and return the new snapshot's id, or None if the table has that content already."""
+        """Roll back and return the new snapshot's id, or None if the table already has that content."""
         from storage_lib.errors import InvalidInputError
 
         snapshot_id = None if is_nothing(self.snapshot_id) else checked_count(self.snapshot_id, "snapshot_id", least=1)

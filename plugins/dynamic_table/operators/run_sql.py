@@ -94,7 +94,7 @@ class SqlOperator(CatalogOperator):
 
     @contextmanager
     def _session(self) -> Iterator[Session]:
-        """Session of the task; its end stops Spark unless Spark was running before."""
+        """Yield the task's session; at its end, stop Spark unless Spark was running before."""
         from pyspark.sql import SparkSession
 
         from storage_lib.spark import session as spark_session
@@ -113,7 +113,7 @@ class SqlOperator(CatalogOperator):
 
 
 def _answer(result: Result, max_rows: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Summary of a statement's result, with its first rows as JSON values."""
+    """Return a summary of a statement's result, and its first rows as JSON values."""
     if result.stream is not None:
         result.stream.awaitTermination()
     facts: dict[str, Any] = {
@@ -129,7 +129,7 @@ def _answer(result: Result, max_rows: int) -> tuple[dict[str, Any], list[dict[st
 
 
 def _shown(text: str) -> str:
-    """The statement's text for the log, hidden if it may contain a secret."""
+    """Return the statement's text for the log, hidden if it may contain a secret."""
     from storage_lib.schema.options.table_options import names_a_secret
 
     return "(not shown, because it may contain a secret)" if names_a_secret(text) else text.strip()

@@ -57,13 +57,13 @@ if TYPE_CHECKING:
 
 __all__ = ["SINK_FACTS_KEY", "SinkFailedError", "StreamSinkOperator"]
 
-SINK_FACTS_KEY = "sink"  # of the XCom
+SINK_FACTS_KEY = "sink"  # key of the XCom
 
 SINK_COMMAND = (sys.executable, "-m", "storage_lib.spark.streaming_sink")
 
 
 class SinkFailedError(AirflowException):
-    """The sink ended or is lost, and its failures can't be counted in a state store: the next try starts it again."""
+    """The sink was cancelled, or failed without a state store to count its failures; the next try restarts it."""
 
 
 class StreamSinkOperator(ResumableJobMixin, TableOperator):
@@ -160,7 +160,7 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
         self._killed = False
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Start the sink, or attach to the one that an earlier try started, and wait for its end."""
+        """Start the sink, or attach to the one that an earlier try started, and wait until it ends."""
         # The mixin returns a result only for a job that it submitted itself, not for one that it attached to.
         return self.execute_resumable(context) or self._conclude(context)
 
@@ -267,7 +267,7 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
         """Return the owner of the sinks that this task starts and may attach to."""
         return task_instance_name(context)
 
-    def _release_path(self, context: Context) -> str | None:  # noqa: ARG002  others have one
+    def _release_path(self, context: Context) -> str | None:  # noqa: ARG002  used by subclasses
         """Return the file whose existence hands the running sink over to another task."""
         return None
 

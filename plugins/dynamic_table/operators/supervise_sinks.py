@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AwaitStreamChangesOperator", "ReadStreamsOperator", "SuperviseSinkOperator"]
 
-RELEASES = ".released"  # of the jobs' directory: a file for each run that has handed over its sinks
+RELEASES = ".released"  # in the jobs' directory: one file per run that has handed over its sinks
 
 
 class ReadStreamsOperator(CatalogOperator):
@@ -95,10 +95,10 @@ class AwaitStreamChangesOperator(CatalogOperator):
         self.look_seconds = look_seconds
 
     def execute(self, context: Context) -> str:
-        """Compare; without a difference, wait until the file is modified."""
+        """Compare the streams; if they are equal, wait until the file is modified."""
         return self._compare(context)
 
-    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> str:  # noqa: ARG002  says nothing more
+    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> str:  # noqa: ARG002  Airflow's signature
         """Compare again after the file was modified."""
         return self._compare(context)
 

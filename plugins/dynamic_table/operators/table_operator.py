@@ -44,7 +44,7 @@ class CatalogOperator(BaseOperator):
         Airflow calls this from a signal handler, would then resume ``execute``, and kills the process seconds later.
         """
         if isinstance(sys.exc_info()[1], AirflowTaskTimeout):
-            return  # which has ended ``execute`` already
+            return  # the timeout has ended ``execute`` already
         message = f"Task {self.task_id} was ended before it was done"
         raise TaskEndedError(message)
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DataQualityError", "ValidateTableOperator"]
 
-LINES_MAX = 20  # that the table's page shows
+LINES_MAX = 20  # lines that the table's page shows
 
 
 class DataQualityError(AirflowFailException):
@@ -86,7 +86,7 @@ class ValidateTableOperator(EngineOperator):
         self.docs_url: str | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Read one snapshot, check it, and return the counts; a DataQualityError lists what is wrong."""
+        """Read one snapshot, check it, and return the counts; a DataQualityError lists the unmet expectations."""
         from storage_lib.errors import NotFoundError
 
         table = load_branch(self.hook, self.table, self.branch)
@@ -135,7 +135,7 @@ class ValidateTableOperator(EngineOperator):
     def _rows(
         self, table: DynamicTable, partition: Mapping[str, Any] | None, snapshot_id: int | None
     ) -> Iterator[tuple[pa.Table | DataFrame, int]]:
-        """Return the rows to check and their number: in Arrow, or as a data frame while its session lasts."""
+        """Yield the rows to check and their number: an Arrow table, or a data frame while its session lasts."""
         where = partition_filter(table, partition) if partition else None
         columns = checked_names(self.columns, "columns") or None
         splits = table.new_read(filter=where, snapshot_id=snapshot_id).plan().splits()
@@ -151,11 +151,11 @@ class ValidateTableOperator(EngineOperator):
             frame = read(spark, table, columns=columns, filter=where, snapshot_id=snapshot_id)
             yield frame, frame.count()
 
-    def _lineage(self, version: int | None) -> Any:  # noqa: ARG002  it makes none
+    def _lineage(self, version: int | None) -> Any:  # noqa: ARG002  a validation creates no snapshot
         return table_lineage(self.hook, reads=[self.table])
 
     def _link(self, context: Context, docs: DataDocs, page: str | None) -> None:
-        """Set the link to the page at once, so that a task that fails next has it as well."""
+        """Store the link to the page before the result is judged, so that a failing task has it as well."""
         if page is not None:
             self.docs_url = docs.url_of(page, self.dynamic_table_conn_id)
             context["ti"].xcom_push(key=self.operator_extra_links[0].xcom_key, value=self.docs_url)
