@@ -1,1 +1,1 @@
-"""Dynamic tables in Airflow: a hook, operators and a trigger. Knows Airflow, calls ``storage_lib``, decides little."""
+"""Dynamic tables in Airflow: hook, operators, sensors and triggers, which call ``storage_lib``."""

@@ -1,4 +1,4 @@
-"""What Airflow loads through the entry point ``airflow.plugins``: pages, listeners, policies and macros."""
+"""Airflow plugin, loaded through the entry point ``airflow.plugins``: pages, listeners, policies and macros."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from dynamic_table.sinks import sink_listener
 __all__ = ["DynamicTablePlugin"]
 
 PREFIX = "/dynamic-tables"
-# Airflow may live below a path of its own behind a proxy.
+# Behind a proxy, Airflow may be served below a path prefix.
 BASE = urlsplit(conf.get("api", "base_url", fallback="") or "").path.rstrip("/")
 
 
 @pass_context
 def interval_changes(context: Any, table: str, conn_id: str = "dynamic_table_default") -> Any:
-    """Return the snapshots that were made in the run's interval; see ``dynamic_table.arguments.interval_changes``."""
+    """Return the snapshots of the run's interval; see ``dynamic_table.arguments.interval_changes``."""
     return changes_for_template(context, table, conn_id)
 
 

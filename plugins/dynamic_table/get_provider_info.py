@@ -12,7 +12,7 @@ __all__ = ["get_provider_info"]
 
 
 def get_provider_info() -> dict[str, Any]:
-    """Return it."""
+    """Return the provider metadata."""
     return {
         "package-name": "spark-dynamic-tables",
         "name": "Dynamic tables",

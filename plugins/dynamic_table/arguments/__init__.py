@@ -1,1 +1,1 @@
-"""Operators' arguments after templating, checked before they are used."""
+"""Checks of operators' arguments after template rendering."""

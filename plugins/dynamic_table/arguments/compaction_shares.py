@@ -1,4 +1,4 @@
-"""Shares of one table's compaction for parallel tasks: a list of buckets each, as an operator's argument.
+"""Shares of one table's compaction, for parallel tasks. A share is a list of buckets, an operator's argument.
 
     [{"partition": {"day": "2024-05-14"}, "buckets": [0, 3]}, ...]
 
@@ -25,7 +25,7 @@ LABELLED_MAX = 3
 
 
 def shares_of(table: DynamicTable, tasks: Sequence[CompactionTask], bytes_per_share: float) -> list[tuple[int, Share]]:
-    """Divide the due compactions into shares of similar size, about the given number of bytes; each with its size."""
+    """Divide compactions into shares of about ``bytes_per_share``; return each with its size in bytes."""
     sizes: dict[tuple[bytes, int], int] = defaultdict(int)
     for task in tasks:
         sizes[task.partition, task.bucket] += size_of(task)
@@ -36,7 +36,7 @@ def shares_of(table: DynamicTable, tasks: Sequence[CompactionTask], bytes_per_sh
 
 
 def size_of(task: CompactionTask) -> int:
-    """Bytes of the files that the compaction reads."""
+    """Return the size in bytes of the files that the compaction reads."""
     return sum(file.file_size for file in task.unit.files)
 
 

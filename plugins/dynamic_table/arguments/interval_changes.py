@@ -7,7 +7,7 @@
 
 The interval is the run's data interval, or the period that its partition date covers. Its snapshots are those made in
 [start, end). They are kept in the task's state store, so later commits, a clock that was set back and the expiry of
-older snapshots change nothing for the run.
+older snapshots do not affect the run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["IntervalChanges", "changes_in_interval", "interval_changes", "run_in
 
 STORE_KEY = "interval_changes"
 ONE_DAY = timedelta(days=1)
-# Time between the timestamp of a commit and the moment at which the commit is visible.
+# Maximum seconds between a commit's timestamp and the moment at which the commit becomes visible.
 SETTLE_SECONDS = 5.0
 
 
@@ -46,7 +46,7 @@ class IntervalChanges:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was committed."""
+        """Whether no snapshot was committed in the interval."""
         return self.start_snapshot_id == self.end_snapshot_id
 
     @property
@@ -56,7 +56,7 @@ class IntervalChanges:
 
     @property
     def spark_options(self) -> dict[str, str]:
-        """Options of Spark's read, for native templates, which would render the bare range to numbers."""
+        """Options of Spark's read, for native templates, which would turn the bare range into numbers."""
         return {"incremental-between": self.spark_range}
 
     def read(self, *, mode: str = "net", partition: Mapping[str, Any] | None = None) -> pa.RecordBatchReader:
@@ -101,7 +101,7 @@ def interval_changes(
 
 
 def changes_for_template(context: Any, table: str, conn_id: str = "dynamic_table_default") -> IntervalChanges:
-    """``interval_changes`` as the macro of that name: ``{{ macros.dynamic_table.interval_changes("db.t") }}``."""
+    """Implement the template macro ``interval_changes``: ``{{ macros.dynamic_table.interval_changes("db.t") }}``."""
     from dynamic_table.hook import DynamicTableHook
 
     return interval_changes(context, DynamicTableHook(dynamic_table_conn_id=conn_id).load_table(table))
@@ -160,6 +160,6 @@ def _wait_until_over(table: DynamicTable, end: datetime, end_millis: int) -> Non
 
 
 def _millis(moment: datetime) -> int:
-    """Epoch milliseconds, rounded down, so that adjacent intervals still share their boundary."""
-    # In integers: the difference of two of Airflow's datetimes can't be divided.
+    """Return the epoch milliseconds, rounded down, so that adjacent intervals still share their boundary."""
+    # Integer arithmetic: the difference of two of Airflow's datetimes can't be divided.
     return timegm(moment.utctimetuple()) * 1000 + moment.microsecond // 1000

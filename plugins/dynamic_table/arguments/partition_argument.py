@@ -1,4 +1,4 @@
-"""A partition as an operator's argument: checks the rendered value before it reaches a table."""
+"""Partitions as operators' arguments: checks of the rendered values before they reach a table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["checked_partition", "checked_partitions", "partition_label", "partition_text"]
 
-# Values that a template renders if the run has no partition key, date or parameter of that name.
+# Texts to which a template renders if the run has no partition key, date or parameter of that name.
 EMPTY_VALUES = frozenset({"", "none", "null", "nan", "undefined"})
 
 
@@ -51,5 +51,5 @@ def partition_label(partitions: Iterable[Mapping[str, str | None]]) -> str:
 
 
 def partition_text(value: Any) -> str:
-    """Return a partition column's value as a table reads it."""
+    """Return a partition column's value as text that a table can parse."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -30,9 +30,9 @@ __all__ = [
 
 
 def partitions_to_drop(table: DynamicTable, partitions: object, before: object) -> Sequence[Mapping[str, str | None]]:
-    """Return the partitions given, or those before a value, ``{column: value}``.
+    """Return the given partitions, or those before a value, ``{column: value}``.
 
-    Raises InvalidInputError if neither is given. So does an empty list: falling back to ``before`` would drop
+    Raises InvalidInputError if neither is given, and for an empty list: falling back to ``before`` would drop
     partitions that the caller did not ask for.
     """
     from storage_lib.errors import InvalidInputError
@@ -66,7 +66,7 @@ def partitions_before(table: DynamicTable, column: str, limit: str) -> list[dict
 
 
 def refuse_missing(table: DynamicTable, partitions: Iterable[Mapping[str, str | None]]) -> None:
-    """Raise a NotFoundError that names a partition missing from the table."""
+    """Raise NotFoundError if one of the partitions is missing from the table."""
     from storage_lib.errors import NotFoundError
 
     for partition in partitions:
@@ -86,7 +86,7 @@ def partition_filter(table: DynamicTable, partition: Mapping[str, str | None]) -
 
 
 def check_partitioned_by(table: DynamicTable, columns: Iterable[str]) -> None:
-    """Raise InvalidInputError unless the column is one of the table's partition columns."""
+    """Raise InvalidInputError unless all ``columns`` are partition columns of the table."""
     from storage_lib.errors import InvalidInputError
 
     names = list(table.schema.partition_keys)

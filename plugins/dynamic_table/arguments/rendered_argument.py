@@ -1,7 +1,7 @@
 """Checks of an operator's arguments after template rendering.
 
 A DAG that does not render to native objects turns every value into text: ``"False"``, which is true in Python, and
-``"['a']"``, which has five characters. Each function returns the value or raises an InvalidInputError that names the
+``"['a']"``, which has five characters. Each function returns the value, or raises an InvalidInputError that names the
 argument and the remedy.
 """
 
@@ -29,7 +29,7 @@ __all__ = [
     "is_nothing",
 ]
 
-# Texts that a template renders if the run has no parameter of that name.
+# Values of an omitted argument, and the text to which a template renders an undefined parameter.
 NOTHING = (None, "", "None")
 REMEDY = "A template renders to such a value in a DAG with render_template_as_native_obj=True."
 
@@ -75,7 +75,7 @@ def checked_text(value: object, argument: str) -> str:
 
 
 def checked_moment(value: object, argument: str) -> int:
-    """Return a datetime with a zone, or its ISO text, in epoch milliseconds."""
+    """Return the epoch milliseconds of a datetime with a time zone, or of its ISO text."""
     try:
         moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
     except ValueError:
@@ -86,7 +86,7 @@ def checked_moment(value: object, argument: str) -> int:
 
 
 def checked_choice(value: object, argument: str, choices: Sequence[str]) -> None:
-    """Return the value if it is one of ``choices``."""
+    """Raise InvalidInputError unless the value is one of ``choices``."""
     if value not in choices:
         raise _refusal(value, argument, f"one of {', '.join(choices)}")
 
@@ -110,7 +110,7 @@ def checked_mapping(value: object, argument: str) -> dict[str, Any]:
 
 
 def checked_options(value: object, argument: str) -> dict[str, str]:
-    """Return options with their values as text, in the library's spelling; raises for an empty value."""
+    """Return options with their values as text, spelled as the library does; a value of None is an error."""
     options = checked_mapping(value, argument)
     return {key: _option_text(text, f"{argument}[{key!r}]") for key, text in options.items()}
 

@@ -1,1 +1,1 @@
-"""Airflow's own API and its masking of secrets."""
+"""Access to Airflow's own API, and to its masking of secrets."""

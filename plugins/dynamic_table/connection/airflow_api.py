@@ -1,4 +1,4 @@
-"""Client of Airflow's own REST API for tasks, with the permissions of a connection's user.
+"""Client of Airflow's own REST API, for tasks; it has the permissions of a connection's user.
 
 The connection ``airflow_api`` holds the address (host, port, schema ``http`` or ``https``), a login and its password.
 Without that connection the task calls its own API server without a login, which works only if the server has
@@ -42,7 +42,7 @@ class AirflowApi:
         return None if answer.status_code == MISSING else int(answer.json()["slots"])
 
     def create_pool(self, name: str, slots: int, description: str) -> bool:
-        """Create a pool; returns False if it exists by now."""
+        """Create a pool; return False if it already exists."""
         body = {"name": name, "slots": slots, "description": description}
         return bool(self._ask("POST", "/pools", body, expected=(201, CONFLICT)).status_code != CONFLICT)
 
@@ -65,7 +65,7 @@ class AirflowApi:
             raise UnavailableError(message) from silent
 
     def _refusal(self, asked: str, answer: Any) -> Exception:
-        """Raise a retryable error for a server error, an InvalidInputError for others."""
+        """Return the exception for an answer: UnavailableError, which is retryable, for 5xx, else InvalidInputError."""
         from storage_lib.errors import InvalidInputError, UnavailableError
 
         said = f"Airflow's API at {self._address} answered {asked} by {answer.status_code}: {answer.text[:500]}"
@@ -87,7 +87,7 @@ class AirflowApi:
 
     @cached_property
     def _address(self) -> str:
-        """Address of the API server, without a trailing slash."""
+        """URL of the API server, without a trailing slash."""
         connection = self._connection
         if connection and connection.host:
             host = connection.host if "://" in connection.host else f"{connection.schema or 'http'}://{connection.host}"

@@ -1,4 +1,4 @@
-"""Registers secrets with Airflow, which replaces them by asterisks in its logs and pages."""
+"""Registers secrets with Airflow, which then shows asterisks instead of them in its logs and pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The continuous streams into tables that a file of tables declares, one per table.
+"""Continuous streams into tables, at most one per table, declared in the file that declares the tables.
 
     tables:
       shop.orders:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_streams"]
 
-# The check of each key's value.
+# Check of each key's value.
 CHECKS: Mapping[str, Callable[[Any], object]] = {
     "source": checked_source,
     "trigger_seconds": lambda value: checked_number(value, "trigger_seconds"),

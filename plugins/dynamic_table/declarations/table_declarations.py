@@ -82,7 +82,7 @@ def _table(where: str, name: str, declared: Mapping[str, Any]) -> dict[str, Any]
         "partition_by": list(declared.get("partition_by") or ()),
         "options": dict(declared.get("options") or {}),
         "comment": declared.get("comment"),
-        # Airflow's own argument of that name says how many slots a task takes.
+        # Airflow's own argument ``pool_slots`` is the number of slots that one task takes.
         "table_pool_slots": declared.get("pool_slots"),
     }
 
@@ -105,7 +105,7 @@ def _check_types(where: str, name: str, columns: Mapping[str, str]) -> None:
 
 
 def _refuse_secrets(where: str, name: str, options: Mapping[str, Any]) -> None:
-    """Refuse secrets: the arguments go from task to task through Airflow's database."""
+    """Refuse secrets: Airflow's database stores the arguments that tasks pass on."""
     from storage_lib.schema.options.table_options import is_secret_option
 
     for key, value in options.items():
@@ -127,7 +127,7 @@ def _is_names(value: object) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
 
 
-# YAML reads words like `on` and `no` as booleans.
+# Checks types, because YAML reads words like `on` and `no` as booleans.
 CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "columns": (_is_text_by_text, "a mapping of names to types such as {id: BIGINT}, quoted where YAML reads no text"),
     "primary_key": (_is_names, "a list of columns such as [id]"),
@@ -144,11 +144,11 @@ CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def load_yaml(path: Path) -> object:
-    """Parse the YAML file; refuses duplicate keys, of which YAML would take the last."""
+    """Parse a YAML file; raises InvalidInputError for duplicate keys, of which PyYAML would keep the last."""
     import yaml
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc]
-        """YAML's safe loader, but duplicate keys are errors."""
+        """PyYAML's safe loader, which also refuses duplicate keys."""
 
     def mapping(loader: Any, node: Any) -> dict[Any, Any]:
         seen: list[Any] = []
@@ -176,7 +176,7 @@ def load_yaml(path: Path) -> object:
 
 
 def refusal(where: str, what: str) -> Exception:
-    """Return the InvalidInputError for a file."""
+    """Return an InvalidInputError about ``where``, a file or a function."""
     from storage_lib.errors import InvalidInputError
 
     return InvalidInputError(f"{where} {what}.")

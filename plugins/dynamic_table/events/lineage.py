@@ -37,7 +37,7 @@ def table_lineage(
 
 
 def _is_name(name: object) -> bool:
-    """Whether it is ``database.table``. If a template rendered nothing, the task itself fails and reports that."""
+    """Return whether ``name`` is non-empty text; if a template rendered to nothing, the task itself fails."""
     return isinstance(name, str) and name != ""
 
 
@@ -47,7 +47,7 @@ def _dataset(hook: DynamicTableHook, name: str, version: int | None, *, dropped:
 
     from storage_lib.errors import StorageError
 
-    # One warehouse is one namespace, however connections spell it.
+    # Connections may spell the same warehouse differently; it has to be one namespace.
     warehouse = hook.warehouse.rstrip("/")
     namespace = warehouse if "://" in warehouse else f"file://{warehouse}"
     facets: dict[str, Any] = {}

@@ -1,15 +1,15 @@
 """Metrics (StatsD or OpenTelemetry, as Airflow is configured) and log lines of operators.
 
     dynamic_table.commits            counter   table, op             commits that operators made
-    dynamic_table.rows               counter   table, op             rows of them, where the operator knows
+    dynamic_table.rows               counter   table, op             rows of these commits, if known
     dynamic_table.change_age         gauge     table                 seconds since the newest change
-    dynamic_table.runs_max           gauge     table                 sorted runs of the bucket that has most
+    dynamic_table.runs_max           gauge     table                 sorted runs of the bucket with the most
     dynamic_table.snapshots          gauge     table                 snapshots that have not expired
     dynamic_table.size               gauge     table                 bytes of the live files
     dynamic_table.sink.<fact>        gauge     table                 lag, heartbeat_age_seconds, commit_age_seconds
 
-The words after the kind are the tags. ``maintain`` reports the gauges of the tables that it examines, a sink's task
-those of its sink.
+The third column lists the tags. ``ListTablesInNeedOperator`` reports the gauges of the tables that it examines, a
+sink's task those of its sink.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ SECONDS_BETWEEN_LINES = 30.0
 
 @contextmanager
 def progress_in_log(log: Any, *, monotonic: Callable[[], float] = time.monotonic) -> Iterator[None]:
-    """Log the progress of the body's operations every 30 seconds; of a shorter operation nothing.
+    """Log the progress of the body's operations every 30 seconds; shorter operations log nothing.
 
     ``monotonic`` returns seconds.
     """
@@ -29,7 +29,7 @@ def progress_in_log(log: Any, *, monotonic: Callable[[], float] = time.monotonic
 
 
 class _ProgressLines:
-    """One line in a while, and the last one of an operation that had lines."""
+    """Logs a line every 30 seconds, and the last line of an operation that has logged any."""
 
     def __init__(self, log: Any, monotonic: Callable[[], float]) -> None:
         self._log = log

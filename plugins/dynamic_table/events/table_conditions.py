@@ -1,4 +1,4 @@
-"""Conditions that sensors wait for; one check of a table, the same in a worker and in the triggerer.
+"""Conditions that sensors wait for, checked in the same way on a worker and in the triggerer.
 
 A condition is a frozen value that is stored in Airflow's database as JSON.
 """
@@ -39,7 +39,7 @@ class Condition(Protocol):
     """A condition of a table that a sensor can wait for."""
 
     def look(self, table: DynamicTable) -> Look:
-        """Check once. Reads metadata only."""
+        """Check the table once; reads metadata only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,12 +156,12 @@ _KINDS: Mapping[str, type[Any]] = {
 
 
 def spelled(condition: Condition) -> dict[str, Any]:
-    """Return the condition as JSON."""
+    """Return the condition as a JSON object."""
     return {"kind": type(condition).__name__, **asdict(condition)}  # type: ignore[call-overload]  # all are dataclasses
 
 
 def condition_of(spelling: Mapping[str, Any]) -> Condition:
-    """Return the condition from what ``spelled`` returned."""
+    """Recreate the condition from the result of ``spelled``."""
     arguments = dict(spelling)
     condition: Condition = _KINDS[arguments.pop("kind")](**arguments)
     return condition

@@ -1,4 +1,4 @@
-"""Content of the list of tables: the health of every table of one connection, read in parallel.
+"""Content of the pages: the health of all tables of a connection, read in parallel, and the details of one table.
 
 Opened tables are cached, so that a second request reads little more than the newest snapshot's id of each. No request
 waits for the slowest table: a slow read continues in the background, and the next request shows its result. The same
@@ -33,7 +33,7 @@ DESCRIBE_SECONDS = 2.0
 
 
 class CatalogBoard:
-    """The tables of one catalog. Threads may share it."""
+    """Health and details of the tables of one catalog; thread-safe."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class CatalogBoard:
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per table, by name. A table that can't be read has an ``error`` instead of its health.
 
-        Returns after at most half a second; ``is_late`` marks rows that are missing or those of an earlier request.
+        Returns after at most half a second; ``is_late`` marks a row that is not read yet or is from an earlier request.
         """
         names = self._catalog.list_tables()
         with self._lock:
@@ -109,7 +109,7 @@ class CatalogBoard:
         }
 
     def _described(self, name: str, table: DynamicTable) -> dict[str, str]:
-        """Result of DESCRIBE, which also queries the log; during a broker outage a later request shows the log."""
+        """Return the result of DESCRIBE, which also queries the log; if that is slow, a later request shows it."""
         from storage_lib.schema.options.secret_text import hidden_in
 
         with self._lock:
@@ -137,7 +137,7 @@ class CatalogBoard:
         if known is not None:
             try:
                 known.inspect.check_still_there()
-            except Exception:  # noqa: BLE001  dropped or recreated: opening it again reports the cause
+            except Exception:  # noqa: BLE001  dropped or recreated: reopening it below reports the cause
                 self._forget(name)
             else:
                 return known
@@ -190,12 +190,12 @@ def _ask_log(table: DynamicTable, secrets: Sequence[str]) -> dict[str, Any]:
 
 
 def _json_health(health: TableHealth) -> dict[str, Any]:
-    # `asdict` makes deep copies, which is slow for some hundred tables.
+    # `asdict` makes deep copies, which is slow for hundreds of tables.
     return {field.name: getattr(health, field.name) for field in fields(health)}
 
 
 def _buckets(levels: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Levels of each partition and bucket with their files and bytes; buckets with most sorted runs first."""
+    """Return each bucket's levels with their files and bytes; buckets with the most sorted runs come first."""
     found: dict[tuple[str, int], dict[str, Any]] = {}
     for each in levels:
         key = (each["partition"], each["bucket"])
@@ -212,7 +212,7 @@ def _buckets(levels: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _partitions(table: DynamicTable) -> list[dict[str, Any]]:
-    """Each partition's values by column, with its counts; a partition that a commit drops meanwhile is left out."""
+    """Return each partition's values by column, with its counts; omits partitions dropped in the meantime."""
     from storage_lib.table.inspect.system_tables import partition_spec
 
     counted = {row["partition"]: row for row in _json_rows(table.inspect.partitions())}
@@ -225,7 +225,7 @@ def _partitions(table: DynamicTable) -> list[dict[str, Any]]:
 
 
 def _json_rows(table: Any) -> list[dict[str, Any]]:
-    """Rows with JSON values: timestamps as epoch milliseconds, other types as text."""
+    """Return the rows with JSON values: timestamps as epoch milliseconds, other types as text."""
     return [{name: _json_value(value) for name, value in row.items()} for row in table.to_pylist()]
 
 

@@ -22,7 +22,7 @@ BOARDS_MAX = 8
 
 
 class KeptBoards:
-    """Boards by connection. Threads may share it."""
+    """Boards by connection id; thread-safe."""
 
     def __init__(self, boards_max: int = BOARDS_MAX) -> None:
         self._boards_max = boards_max

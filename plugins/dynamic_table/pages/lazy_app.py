@@ -1,4 +1,4 @@
-"""The pages as an ASGI application that is imported by the first request.
+"""ASGI application of the pages, which the first request imports.
 
 Every Airflow process loads plugins, but only the API server serves requests; importing FastAPI and Airflow's security
 would cost each process a second and 29 MB.
@@ -19,7 +19,7 @@ class LazyApp:
         self._app: Any = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer as the application does."""
+        """Pass the request to the application."""
         if self._app is None:
             self._app = importlib.import_module("dynamic_table.pages.pages_app").app
         await self._app(scope, receive, send)

@@ -2,13 +2,13 @@
 
     GET tables                       the list of tables          ?connection=dynamic_table_default
     GET table?name=db.table          one table
-    GET api/tables, api/table        the same as JSON, which the pages ask for again every few seconds
-    GET docs/<connection>/<table>/   what Great Expectations found in a table, as its own pages
-    GET static/...                   scripts and styles; nothing comes from another server
+    GET api/tables, api/table        the same as JSON, which the pages poll every few seconds
+    GET docs/<connection>/<table>/   Great Expectations' results for a table, as its own pages
+    GET static/...                   scripts and styles; no page loads from other servers
 
 Only connections that an administrator has published are opened (``published_connection``).
 
-It serves GET only. The pages change things through Airflow's own API, with the user's permissions.
+The application serves GET only. The pages make changes through Airflow's own API, with the user's permissions.
 """
 
 from __future__ import annotations
@@ -67,25 +67,25 @@ async def _hardened(request: Request, call_next: Any) -> Response:
 
 @app.get("/tables")
 def tables_page() -> FileResponse:
-    """The list of tables."""
+    """Return the page that lists the tables."""
     return FileResponse(STATIC / "tables.html")
 
 
 @app.get("/table")
 def table_page() -> FileResponse:
-    """One table."""
+    """Return the page of one table."""
     return FileResponse(STATIC / "table.html")
 
 
 @app.get("/api/tables")
 def tables(connection: str = DynamicTableHook.default_conn_name) -> JSONResponse:
-    """Every table's health."""
+    """Return the health of every table."""
     return _answered(connection, lambda hook: {"tables": _boards.board(hook).rows()})
 
 
 @app.get("/api/table")
 def table(name: str, connection: str = DynamicTableHook.default_conn_name) -> JSONResponse:
-    """Everything of one table."""
+    """Return the details of one table."""
     return _answered(connection, lambda hook: _boards.board(hook).view(name))
 
 
@@ -101,14 +101,14 @@ def _answered(connection: str, answer: Callable[[DynamicTableHook], Any]) -> JSO
     try:
         secrets = hook.secrets()
         return JSONResponse(answer(hook))
-    except Exception as error:  # noqa: BLE001  shown without what it may hold
+    except Exception as error:  # noqa: BLE001  shown_error hides secrets
         status = 404 if isinstance(error, NotFoundError) else 503
         return JSONResponse({"error": shown_error(error, secrets)}, status_code=status)
 
 
 @app.get("/static/{name}")
 def static(name: str) -> FileResponse:
-    """A script or a style sheet; not a mounted folder, which would skip authentication."""
+    """Return a script or a style sheet; a mounted folder would skip authentication."""
     if name not in STATIC_FILES:
         raise HTTPException(404)
     return FileResponse(STATIC / name, headers={"Cache-Control": "max-age=3600"})
@@ -116,7 +116,7 @@ def static(name: str) -> FileResponse:
 
 @app.get("/docs/{connection}/{table}/{page:path}")
 def data_docs(connection: str, table: str, page: str) -> Response:
-    """A page of a table's validations, their list, or a style sheet."""
+    """Return a page of a table's validations, their list, or a style sheet."""
     try:
         docs = DataDocs(root=docs_root(published_hook(connection)), table=table)
     except NotPublishedError as error:

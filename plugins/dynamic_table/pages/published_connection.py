@@ -1,6 +1,6 @@
-"""Which connections the pages may open: those that an administrator has published.
+"""Opens connections for the pages: only those that an administrator has published.
 
-Every user with permission to read assets may open the pages, with any connection id in the address. So a connection is
+Every user with permission to read assets may open the pages, with any connection id in the URL. So a connection is
 opened only if its type is ``dynamic_table`` and its extra has ``"publish_pages": true``, which requires permission to
 edit connections. The answer is the same for all other ids, so that the pages do not reveal which ids exist.
 """
@@ -30,7 +30,7 @@ class NotPublishedError(LookupError):
 
 
 def published_hook(connection: str) -> DynamicTableHook:
-    """Return the hook of a published connection; ``NotPublishedError`` for any other id, whatever the reason."""
+    """Return the hook of a published connection; raises ``NotPublishedError`` for any other id."""
     try:
         found = BaseHook.get_connection(connection)
         hook = DynamicTableHook(dynamic_table_conn_id=connection, connection=found)

@@ -11,7 +11,7 @@ _log = logging.getLogger(__name__)
 
 
 def shown_error(error: Exception, secrets: Iterable[str] = ()) -> str:
-    """Return a library error without ``secrets``; of others only the class, as the text may contain secrets."""
+    """Return the text of a library error without ``secrets``; of other errors only the class name."""
     from storage_lib.errors import StorageError
     from storage_lib.schema.options.secret_text import hidden_in
 

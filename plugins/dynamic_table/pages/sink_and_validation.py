@@ -45,7 +45,7 @@ def sink_state(jobs: Path, table: str) -> dict[str, Any] | None:
 
 
 def last_validation(docs: Path, table: str, connection: str) -> dict[str, Any] | None:
-    """Return the last validation's snapshot, time, counts and lines, and the address of its page."""
+    """Return the last validation's snapshot, time, counts and lines, and the URL of its page."""
     kept = DataDocs(root=docs, table=table)
     last = kept.last()
     if last is None:

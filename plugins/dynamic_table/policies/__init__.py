@@ -1,1 +1,1 @@
-"""Limits on tasks: pools, failures in a row, and the functions, hosts and Spark settings that are allowed."""
+"""Limits on tasks: pools, consecutive failures, and allowed functions, hosts and Spark settings."""

@@ -1,7 +1,7 @@
-"""Which Python functions a form or a template may name.
+"""Limits which Python functions a form or a template may name.
 
 Every user who may trigger a DAG fills in its form, so a task calls only functions of the modules that the setting
-``[dynamic_table] callable_modules`` lists. The setting belongs to Airflow's configuration, which only an administrator
+``[dynamic_table] callable_modules`` lists. The setting is part of Airflow's configuration, which only an administrator
 changes; the task checks it in the worker, right before it imports the module.
 
 An entry of the list is one of
@@ -10,8 +10,8 @@ An entry of the list is one of
     package.module         that module and the modules below it
     package.module:name    that function only, wherever it is defined
 
-The default is ``dags-folder``. A function has to be defined in an allowed module: one that a module has only imported,
-such as ``subprocess.run``, is not part of it.
+The default is ``dags-folder``. A function has to be defined in an allowed module: one that the module only imports,
+such as ``subprocess.run``, is not allowed.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ DAGS_FOLDER = "dags-folder"
 def load_allowed_callable(path: str) -> Callable[..., Any]:
     """Import and return the function that ``package.module:function`` names.
 
-    Raises InvalidInputError before the import of a module that is not allowed, for a function that is defined
-    elsewhere, and as ``load_callable``.
+    Raises InvalidInputError for a module that is not allowed, without importing it; for a function whose defining
+    module is not allowed; and in the cases of ``load_callable``.
     """
     allowed = _Allowed.configured()
     module, _ = module_and_name(path)
@@ -72,7 +72,7 @@ class _Allowed:
         return DAGS_FOLDER in self.entries and self._is_below_a_folder(parts[0])
 
     def _is_below_a_folder(self, package: str) -> bool:
-        """Whether all files of a top-level module or package are in one of the folders. Imports nothing."""
+        """Return whether all files of a top-level module or package are below the folders; imports nothing."""
         try:
             spec = find_spec(package)
         except (ImportError, ValueError):

@@ -1,6 +1,6 @@
 """Rejects requests to Airflow's API server whose Host header names another host.
 
-A web page can point a name of its own at 127.0.0.1 (DNS rebinding) and then read an API server on this machine from
+A web page can point its own host name at 127.0.0.1 (DNS rebinding) and then read an API server on this machine from
 the visitor's browser. Such a request carries the page's host name. The check is enabled if ``[api] base_url`` is a
 loopback address or if ``[dynamic_table] allowed_hosts`` lists host names. It is disabled for a server with a public
 name, because a proxy in front of it may use other names.

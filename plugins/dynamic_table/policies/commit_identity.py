@@ -1,7 +1,8 @@
 """Commit identity of a task: the same on every try, so that a retry finds an earlier commit and does not repeat it.
 
-User = DAG, run, task and map index. Identifier = a token that the first try creates; the task's state store keeps it
-for Airflow's automatic retries. A cleared task has a new identity and commits again, even if it had succeeded.
+The commit user names the DAG, run, task and map index. The commit identifier is a token that the first try creates; the
+task's state store keeps it for automatic retries. A cleared task gets a new identity and commits again, even if it had
+succeeded.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ PARTS_MAX = 2**12
 
 
 class CommitArguments(TypedDict):
-    """Return the identity as keyword arguments of the library's calls."""
+    """A commit identity as keyword arguments of the library's calls."""
 
     commit_user: str
     commit_identifier: int
@@ -45,7 +46,7 @@ class CommitIdentity:
 
 @contextmanager
 def commit_identity(context: Context) -> Iterator[CommitIdentity]:
-    """Return the identity of this task instance.
+    """Yield the identity of this task instance.
 
     The token is kept after the last commit: Airflow may retry the task until it has recorded the success.
     """

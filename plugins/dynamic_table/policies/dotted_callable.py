@@ -1,6 +1,6 @@
 """Loads a callable by its dotted path, ``package.module:function``.
 
-Checks only the path. For a path from a form or a template, use ``allowed_callable``.
+Checks only the path's form. For a path from a form field or a template, use ``allowed_callable``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["load_callable", "module_and_name"]
 
 
 def module_and_name(path: str) -> tuple[str, str]:
-    """Return both halves of the path; raises InvalidInputError for another form."""
+    """Return both parts of the path; raises InvalidInputError if it is malformed."""
     from storage_lib.errors import InvalidInputError
 
     module, colon, name = path.partition(":")

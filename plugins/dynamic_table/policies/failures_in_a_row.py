@@ -1,7 +1,7 @@
 """Number of failures of a sink since it last finished a batch, stored in its task's state store.
 
 Airflow counts a task's tries over its whole life, which may be years for a stream: occasional outages would use them
-up. So a failed sink is restarted within the same try, and only failures without a batch in between count.
+up. So a failed sink is restarted within the same try, and finishing a batch resets the count.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ READS = ("GET", "HEAD", "OPTIONS")
 class OneWriteAtATime:
     """An ASGI middleware: a request that may write starts after the previous one was answered.
 
-    The request's body is received before, so that a client that stalls while sending blocks nobody.
+    The request's body is received before that, so that a client that stalls while sending does not block others.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -33,7 +33,7 @@ class OneWriteAtATime:
         self._one_at_a_time = asyncio.Lock() if conf.get("database", "sql_alchemy_conn").startswith("sqlite") else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Process the request after those before it."""
+        """Process the request; one that may write waits for earlier ones."""
         if self._one_at_a_time is None or scope["type"] != "http" or scope["method"] in READS:
             await self._app(scope, receive, send)
             return

@@ -118,5 +118,5 @@ def _is_added(key: str, added: frozenset[str]) -> bool:
 
 def _entries(setting: str, default: str) -> frozenset[str]:
     text = conf.get("dynamic_table", setting, fallback=default) or ""
-    # local[2,4] contains a comma.
+    # Split at commas outside brackets: local[2,4] is one entry.
     return frozenset(re.sub(r",(?![^\[]*\])", " ", text).split())

@@ -1,6 +1,6 @@
 """Storage of Great Expectations' results and pages: one project per table.
 
-<docs>/<db>.<table>/gx/uncommitted/validations/.../snapshot-7/<time>/....json      the result
+<docs>/<db>.<table>/gx/uncommitted/validations/.../snapshot-7/<time>/....json      one result
 <docs>/<db>.<table>/last.json                                                     the last validation, for the pages
 <docs>/<db>.<table>/gx/uncommitted/data_docs/local_site/.../snapshot-7/...html     the same as a page
 """
@@ -50,12 +50,12 @@ class DataDocs:
 
     @property
     def project(self) -> Path:
-        """The table's project."""
+        """Directory of the table's project."""
         return self.root / self.table
 
     @property
     def site(self) -> Path:
-        """Its pages."""
+        """Directory of the table's pages."""
         return self.project / SITE
 
     @contextmanager
@@ -74,7 +74,7 @@ class DataDocs:
                     shutil.rmtree(run)
 
     def page_of(self, run_name: str) -> str | None:
-        """Return the newest page of a run, relative to the site; None if there is none."""
+        """Return the path of a run's newest page, relative to the site; None if the run has no page."""
         pages = sorted(self.site.glob(f"validations/**/{run_name}/*/*.html"), key=lambda page: page.parent.name)
         return str(pages[-1].relative_to(self.site)) if pages else None
 
@@ -94,16 +94,16 @@ class DataDocs:
         return noted if isinstance(noted, dict) else None
 
     def url_of(self, page: str, connection: str) -> str:
-        """Return the page's address in the plugin."""
+        """Return the page's URL in the plugin."""
         base = urlsplit(conf.get("api", "base_url", fallback="") or "").path.rstrip("/")
         return f"{base}/dynamic-tables/docs/{quote(connection)}/{quote(self.table)}/{quote(page)}"
 
 
 class DataDocsLink(BaseOperatorLink):
-    """The button of a validation's task that opens the results; the task stores the address."""
+    """Button of a validation task that opens the results; the task stores the URL."""
 
     name = "Data Docs"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002  Airflow's signature
-        """Return the address; empty before the table has been checked."""
+        """Return the URL; empty before the table has been checked."""
         return getattr(operator, "docs_url", None) or ""

@@ -1,6 +1,6 @@
 """Runs Great Expectations on Arrow or Spark rows; reports unmet expectations as readable lines.
 
-Imported inside functions: Great Expectations takes seconds to import, and DAG files import this package.
+Great Expectations is imported inside functions, because the import takes seconds and DAG files import this package.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ REMARKS = ("description", "id", "meta", "notes", "rendered_content")
 EXAMPLES_MAX = 5
 # Names of the data sources in Great Expectations; the engine of a source can't be changed.
 ARROW_SOURCE, SPARK_SOURCE, ASSET = "table", "spark", "rows"
-# Great Expectations puts this into every page.
+# Great Expectations includes this style sheet in every page.
 CUSTOM_STYLE = Path("gx", "plugins", "custom_data_docs", "styles", "data_docs_custom_styles.css")
 
 
@@ -104,7 +104,7 @@ def _kept_validation(docs: DataDocs, suite: Any, rows: pa.Table | DataFrame, run
         run_id=run,
         batch_identifier=f"{ARROW_SOURCE if _is_arrow(rows) else SPARK_SOURCE}-{ASSET}",
     )
-    # Only the new result and the index: earlier results have their pages already.
+    # Render only the new result and the index: earlier results have their pages already.
     context.build_data_docs(resource_identifiers=[of_suite, of_result])
     return validation
 

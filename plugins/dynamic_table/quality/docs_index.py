@@ -24,7 +24,7 @@ RESULT = {
 
 
 def docs_index(docs: DataDocs) -> str:
-    """Return the page; its links are relative to the site."""
+    """Return the HTML page; its links are relative to the site."""
     pages = sorted(docs.site.glob("validations/**/*.html"), key=lambda page: page.parent.name, reverse=True)
     rows = "".join(_row(docs, page) for page in pages)
     name = escape(docs.table)
@@ -48,7 +48,7 @@ def _row(docs: DataDocs, page: Path) -> str:
 
 
 def _is_met(docs: DataDocs, page: Path) -> bool | None:
-    """Whether the page's result is a success; None if it can't be read."""
+    """Return whether the page's validation succeeded; None if its result can't be read."""
     try:
         result = json.loads((docs.site.parents[1] / page.with_suffix(".json")).read_text(encoding="utf-8"))
         return bool(result["success"])

@@ -14,7 +14,7 @@ __all__ = ["refuse_code"]
 
 CONDITION = "row_condition"
 QUERY = "query"  # unexpected_rows_query, base_query, comparison_query
-COLUMNS = "column"  # column, column_A, column_list: Spark may take one for an expression
+COLUMNS = "column"  # column, column_A, column_list: Spark may parse the value as an expression
 NO_NAME = frozenset("()'\"`;@\\")
 
 

@@ -1,4 +1,4 @@
-"""A table's expectations in a file, ``expectations/<db>.<table>.yaml`` (or ``.json``) next to the DAGs.
+"""Expectations of a table in a file, ``expectations/<db>.<table>.yaml`` (or ``.json``) next to the DAGs.
 
     - type: expect_column_values_to_not_be_null
       kwargs: {column: id}

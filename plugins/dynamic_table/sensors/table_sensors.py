@@ -72,7 +72,7 @@ class TableSensor(BaseSensorOperator):
         raise NotImplementedError
 
     def poke(self, context: Context) -> PokeReturnValue:  # noqa: ARG002  Airflow's signature
-        """Look once."""
+        """Check the condition once."""
         table = self.hook.load_table(checked_text(self.table, "table"))
         look = self.condition().look(table)
         self.log.info("%s", look.text)
@@ -124,7 +124,7 @@ class PartitionSensor(TableSensor):
         self.min_rows = min_rows
 
     def condition(self) -> Condition:
-        """Return the partition that is waited for."""
+        """Return the condition that the partition has enough rows."""
         rows = checked_count(self.min_rows, "min_rows", least=1)
         return PartitionHasData(partition=checked_partition(self.partition), min_rows=rows)
 
@@ -150,7 +150,7 @@ class SnapshotSensor(TableSensor):
         self.newer_than = newer_than
 
     def condition(self) -> Condition:
-        """Return the snapshot that is waited for."""
+        """Return the condition that a newer snapshot exists."""
         least = self.newer_than_snapshot
         return SnapshotNewerThan(
             snapshot_id=0 if is_nothing(least) else checked_count(least, "newer_than_snapshot"),
@@ -171,7 +171,7 @@ class LogLagSensor(TableSensor):
         self.max_records = max_records
 
     def condition(self) -> Condition:
-        """Return the lag that is waited for."""
+        """Return the condition that the lag is small enough."""
         return LogLagBelow(max_records=checked_count(self.max_records, "max_records"))
 
 
@@ -210,7 +210,7 @@ class SinkHealthSensor(TableSensor):
         self.jobs_directory = jobs_directory
 
     def condition(self) -> Condition:
-        """Return the health that is waited for."""
+        """Return the condition that the sink is healthy."""
         lag, age = self.lag_max, self.commit_age_max
         return SinkIsHealthy(
             jobs_directory=str(jobs_root(self.hook, self.jobs_directory)),

@@ -1,4 +1,4 @@
-"""Files and directories that only their owner may read, from the moment in which they are created."""
+"""Files and directories that only their owner may read, from the moment they are created."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ OF_OTHERS = 0o077
 def make_private_directory(directory: Path, *, exist_ok: bool = True) -> None:
     """Create the directory, and every missing one above it, with mode 0700.
 
-    An existing directory of ours is restricted to mode 0700: an earlier version created it with an open mode. Raises
-    FileExistsError if it exists, unless ``exist_ok``.
+    An existing directory of this user is restricted to its owner: an earlier version created it with an open mode.
+    Raises FileExistsError if the directory exists, unless ``exist_ok``.
     """
     if not directory.parent.exists():
         make_private_directory(directory.parent)
@@ -38,7 +38,7 @@ def open_private(path: Path) -> BinaryIO:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace the file by one of mode 0600 with this text; a reader sees the old one or the whole new one."""
+    """Replace the file atomically with one of mode 0600 that contains ``text``."""
     new = path.with_name(f".{path.name}.new")
     with open_private(new) as file:
         file.write(text.encode())

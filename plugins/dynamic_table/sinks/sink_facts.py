@@ -45,7 +45,7 @@ def sink_facts(job: SinkJob, open_table: Callable[[], DynamicTable], *, with_lag
 
 
 def _age_seconds(job: SinkJob) -> float | None:
-    """None before the first heartbeat."""
+    """Return the heartbeat's age in seconds; None before the first heartbeat."""
     try:
         written = job.heartbeat_path.stat().st_mtime
     except FileNotFoundError:

@@ -46,16 +46,16 @@ __all__ = [
 ]
 
 JOBS_KEPT = 100
-# `exec` keeps the pid. If the starting process is killed before the job can be found again, "go" never arrives.
+# `exec` keeps the pid. If the starting process is killed before it has stored the pid, "go" never arrives.
 WHEN_TOLD = ("/bin/sh", "-c", 'read -r go && exec "$@" </dev/null', "sink")
 BY_HAND = "a person ended or cleared the task"
-SINK_JOB_KEY = "sink_job"  # of a task's state store
+SINK_JOB_KEY = "sink_job"  # key in a task's state store
 
 
 class SinkState(StrEnum):
     """State of a job. STOPPING is not active: no task may reattach to a job that is about to end.
 
-    CANCELLED is STOPPED by a user who ended or cleared its task: if the task runs again, it starts a new job.
+    CANCELLED means STOPPED because a user ended or cleared the task: if the task runs again, it starts a new job.
     """
 
     STARTING = "starting"
@@ -87,7 +87,7 @@ class SinkReport:
 
 @dataclass(frozen=True, slots=True)
 class SinkJob:
-    """The job in ``directory``."""
+    """A job, identified by its directory."""
 
     directory: Path
 
@@ -127,8 +127,8 @@ class SinkJob:
     def launch(self, command: Sequence[str], spec_json: str, *, environment: Mapping[str, str]) -> None:
         """Start the job detached: own session, its output in its log, ``environment`` instead of Airflow's.
 
-        The job begins only after its pid is stored. If this process crashes before, the job never begins: otherwise
-        the next try, which could not find it, would start a second one in parallel.
+        The job begins only after its pid is stored. If this process crashes before that, the job never begins: the next
+        try could not find it and would start a second one in parallel.
         """
         write_private(self.spec_path, spec_json)
         with open_private(self.log_path) as log:
@@ -163,7 +163,7 @@ class SinkJob:
         return SinkReport(state=said, heartbeat=heartbeat)
 
     def request_stop(self, reason: str) -> None:
-        """Ask the job to finish its batch and end. The file is written first, so that no task reattaches."""
+        """Ask the job to finish its batch and end. Writes the stop file first, so that no task reattaches."""
         if not self.directory.is_dir():
             return
         write_private(self.stop_path, reason)
@@ -220,7 +220,7 @@ class SinkWatch:
 
 
 def newest_job(table_directory: Path) -> SinkJob | None:
-    """Return the newest job of a table."""
+    """Return the newest job of a table; None if it never had one."""
     jobs = _numbered_jobs(table_directory)
     return jobs[max(jobs)] if jobs else None
 
@@ -247,7 +247,7 @@ def open_job_directory(table_directory: Path, *, owner: str = "") -> SinkJob:
 
 @contextmanager
 def turn_to_start(table_directory: Path) -> Iterator[None]:
-    """Hold the lock for finding or starting a table's sink; a second task then finds the sink of the first."""
+    """Hold the lock for finding or starting a table's sink, so that a second task finds the sink of the first."""
     make_private_directory(table_directory)
     lock = os.open(table_directory / "start.lock", os.O_WRONLY | os.O_CREAT, 0o600)
     with os.fdopen(lock, "w") as turn:
@@ -261,7 +261,7 @@ def _numbered_jobs(table_directory: Path) -> dict[int, SinkJob]:
 
 
 def _number_of(directory: Path) -> int | None:
-    """Return the number of the job in a directory, None for other names; numbers sort correctly beyond 9999."""
+    """Return the number of the job in a directory, None for other names. An integer, to sort beyond job-9999."""
     number = directory.name.removeprefix("job-")
     return int(number) if number.isdecimal() else None
 
@@ -275,7 +275,7 @@ def _text_of(path: Path) -> str | None:
 
 
 def _json_of(path: Path) -> dict[str, Any]:
-    """Return the file's JSON object; empty if it does not exist yet."""
+    """Return the file's JSON object; empty if the file does not exist or is not a JSON object."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, json.JSONDecodeError):

@@ -1,8 +1,8 @@
 """Stops the sink of a task that a user has ended while neither a worker nor a trigger was monitoring it.
 
 A deferred task has no worker and, until a triggerer has taken it over (a second or two, or longer if none runs), no
-trigger either. Airflow calls the plugins' listeners in the process that writes the state: in its API server, and in
-its scheduler after the last crash of a worker.
+trigger either. Airflow calls the plugins' listeners in the process that writes the state: the API server, or the
+scheduler when a worker has crashed and no try is left.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _stop_sink_of(task_instance: TaskInstance) -> None:
 
 
 def _sink_job_of(task_instance: TaskInstance) -> str | None:
-    """Return the operator's entry in the task's state store; empty after the job has ended."""
+    """Return the job's directory from the task's state store; None without a sink or after its job has ended."""
     from airflow.state import TaskScope, get_state_backend
 
     scope = TaskScope(

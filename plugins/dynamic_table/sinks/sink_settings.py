@@ -26,8 +26,8 @@ __all__ = [
     "secrets_apart",
 ]
 
-# Spark raises these before it runs anything: the query itself is invalid.
 STATE_DIRECTORY = "scan.normalize.state-directory"
+# Spark raises these before it runs anything: the query itself is invalid.
 WRONG_QUERIES = ("AnalysisException", "ParseException")
 
 
@@ -62,7 +62,7 @@ def checked_source(source: object) -> SinkSource:
 def checkpoint_directory(table_directory: Path, source: SinkSource) -> Path:
     """Return the checkpoint directory of a table's sinks for one source.
 
-    Each source has its own checkpoint. A sink that switches to another source and back resumes where it was with each.
+    Each source has its own checkpoint, so a sink that switches to another source and back resumes each where it was.
     """
     name = str(source.options.get("source", source.name))
     readable = re.sub(r"[^\w.-]", "_", f"{source.kind}-{name}", flags=re.ASCII)[:100]
@@ -71,7 +71,7 @@ def checkpoint_directory(table_directory: Path, source: SinkSource) -> Path:
 
 
 def checked_open_options(value: object, argument: str) -> dict[str, str]:
-    """Return the options; raises InvalidInputError for secrets, as they are stored in a file and Airflow's database."""
+    """Return the options; raises InvalidInputError for a secret, which a file and Airflow's database would store."""
     from storage_lib.errors import InvalidInputError
     from storage_lib.schema.options.table_options import is_secret_option
 

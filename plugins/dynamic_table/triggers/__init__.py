@@ -1,1 +1,1 @@
-"""Triggers: waits that hold no worker slot."""
+"""Triggers, which wait without holding a worker slot."""

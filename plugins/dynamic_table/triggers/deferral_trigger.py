@@ -1,4 +1,4 @@
-"""Base of the triggers that operators and sensors defer to: prevents that a task resumes too soon.
+"""Base of the triggers that operators and sensors defer to; keeps a task from resuming too soon.
 
 A task that defers ends its process, and its executor reports that as a success. Airflow distinguishes this success from
 one of the resumed task by the task's state when the scheduler processes the report. If the trigger fires earlier, the
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["DEFERRAL_SECONDS_MIN", "DeferralTrigger"]
 
 DEFERRAL_SECONDS_MIN = 5.0
-"""The default; a scheduler processes its executors' reports once per loop, which takes about a second."""
+"""Default in seconds; a scheduler processes its executors' reports once per loop, which takes about a second."""
 
 
 class DeferralTrigger(BaseTrigger):
@@ -33,7 +33,7 @@ class DeferralTrigger(BaseTrigger):
         """Wait for the event and return its payload."""
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Wait for the payload and for the rest of the minimum time."""
+        """Yield the event once the payload is there and the minimum time has passed."""
         earliest = time.monotonic() + _deferral_seconds_min()
         payload = await self.wait()
         await asyncio.sleep(max(0.0, earliest - time.monotonic()))

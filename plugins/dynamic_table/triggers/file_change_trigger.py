@@ -1,4 +1,4 @@
-"""Waits in the triggerer until a file is modified; the task reads the content."""
+"""Trigger that waits until a file is modified; the task then reads the content."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def file_stamp(path: Path) -> str:
 
 
 class FileChangeTrigger(DeferralTrigger):
-    """Fires once, when the file's stamp differs or after ``look_seconds``.
+    """Fires once, when the file's stamp differs from ``stamp`` or after ``look_seconds``.
 
     :param path: the file; a missing file has a stamp as well.
     :param stamp: the known stamp.
@@ -50,7 +50,7 @@ class FileChangeTrigger(DeferralTrigger):
         )
 
     async def wait(self) -> dict[str, Any]:
-        """Poll until the stamp differs."""
+        """Poll until the stamp differs or ``look_seconds`` have passed."""
         deadline = time.monotonic() + self.look_seconds
         stamp = self.stamp
         while stamp == self.stamp and time.monotonic() < deadline:

@@ -3,7 +3,7 @@
     orders = Asset("shop.orders", watchers=[AssetWatcher(name="commits", trigger=SnapshotTrigger(table="shop.orders"))])
     with DAG("after_orders", schedule=[orders]): ...
 
-Our operators emit events of their own commits; the watcher also covers streams and other engines.
+The operators emit events of their own commits only; the watcher also covers streams and other engines.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["CHANGES", "SnapshotTrigger"]
 CHANGES = ("APPEND", "OVERWRITE")
 """The kinds of commits that change a table's content; COMPACT and ANALYZE do not."""
 
-WATERMARK = "snapshot_id"  # of the asset's state store
+WATERMARK = "snapshot_id"  # key in the asset's state store
 EVENTS_AT_ONCE = 100
 
 
@@ -70,7 +70,7 @@ class SnapshotTrigger(BaseEventTrigger):
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Poll for ever."""
+        """Poll until the trigger is cancelled, and yield the events of new snapshots."""
         connection = await BaseHook.aget_connection(self.dynamic_table_conn_id)
         told = await self._kept()
         while True:

@@ -57,7 +57,7 @@ class StreamSinkTrigger(DeferralTrigger):
         )
 
     async def wait(self) -> dict[str, Any]:
-        """Poll until there is an event."""
+        """Poll until the job ends, is handed over, or a report is due."""
         watch = SinkWatch(SinkJob(Path(self.directory)), stale_seconds=self.stale_seconds)
         began = time.monotonic()
         told = await asyncio.to_thread(self._look, watch, began)

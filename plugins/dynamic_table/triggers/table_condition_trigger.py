@@ -1,4 +1,4 @@
-"""Waits in the triggerer until a table meets a condition."""
+"""Trigger that waits until a table meets a condition."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TableConditionTrigger(DeferralTrigger):
         )
 
     async def wait(self) -> dict[str, Any]:
-        """Poll until the condition is met. Outages are waited for; other errors are passed to the task, which fails."""
+        """Poll until the condition is met. Retries during outages; passes other errors to the task, which fails."""
         connection = await BaseHook.aget_connection(self.dynamic_table_conn_id)
         payload = await asyncio.to_thread(self._look, connection)
         while payload is None:
@@ -59,7 +59,7 @@ class TableConditionTrigger(DeferralTrigger):
         return payload
 
     def _look(self, connection: Connection) -> dict[str, Any] | None:
-        """Return the event; None: check again. Runs in a thread, which can't fetch connections."""
+        """Return the event, or None to check again. Runs in a thread, which can't fetch connections."""
         from storage_lib.errors import RetryableError, StorageError
 
         try:

@@ -30,7 +30,7 @@ function element(name, properties = {}, ...children) {
 async function asked(url, options) {
   const answer = await fetch(url, { credentials: "same-origin", ...options });
   let body = null;
-  try { body = await answer.json(); } catch { /* said below */ }
+  try { body = await answer.json(); } catch { /* reported below */ }
   if (!answer.ok) {
     const detail = body && (body.error || body.detail);
     throw new Error(typeof detail === "string" ? detail : `${answer.status} ${answer.statusText}`);
@@ -115,7 +115,7 @@ async function openForm(dagId, filled) {
   dialog.showModal();
 }
 
-// As in Airflow's own form: a list of texts is written one per line, other lists as JSON.
+// As in Airflow's own form, a list of texts has one text per line; other lists are JSON.
 function isLines(types, schema) { return types.includes("array") && (schema.items || { type: "string" }).type === "string"; }
 
 function valueOf(name, input, types, schema) {

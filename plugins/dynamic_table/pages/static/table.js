@@ -49,7 +49,7 @@ function drawHistory(view) {
 }
 
 function segments(level, largest) {
-  // Of level 0 each file is a run of its own; every other level is one.
+  // At level 0 each file is a sorted run; every other level is one run.
   const pieces = level.level === 0 ? Math.min(level.files, 50) : 1;
   const title = `level ${level.level}: ${level.files} files, ${bytes(level.bytes)}`;
   const style = `width:${(100 * level.bytes) / largest / pieces}%;background:${LEVEL_COLOURS[level.level % LEVEL_COLOURS.length]}`;

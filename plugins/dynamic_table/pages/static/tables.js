@@ -59,7 +59,7 @@ function drawRow(row) {
 }
 
 async function refresh() {
-  // Ask again at once for tables that are late instead of at the next interval; LOOKS_MAX limits this for one that hangs.
+  // Request late tables again at once instead of after the next interval; LOOKS_MAX bounds this if a table hangs.
   for (let look = 0; look < LOOKS_MAX; look += 1) {
     await lookOnce();
     if (!state.rows.some((row) => row.is_late)) break;
