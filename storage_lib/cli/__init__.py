@@ -1,1 +1,1 @@
-"""The command line: ``dynamic-table``. Nothing heavy is imported for its help."""
+"""The command line, ``dynamic-table``. Its help imports no heavy packages."""

@@ -1,4 +1,4 @@
-"""Commands that set up Airflow. The plugin comes with the installed package; the DAGs are copied from it."""
+"""Commands that set up Airflow. The installed package contains the plugin; the DAGs are copied from it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ airflow = typer.Typer(no_args_is_help=True, help="Set up Airflow.")
 _PLUGIN_PACKAGE = "dynamic_table"
 _IN_THE_WHEEL, _IN_A_CHECKOUT = "shipped_dags", Path("..", "..", "dags")
 _EXAMPLES = ("flights",)
-"""Folders that only the demonstration uses."""
+"""Folders of examples, which are not installed."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -53,9 +53,9 @@ def install_dags(
 
 
 def shipped_dags() -> Path:
-    """The folder of the DAGs: inside the installed package, or ``dags`` of the checkout that is installed editable.
+    """Return the folder of the DAGs: inside the installed package, or ``dags`` of an editable checkout.
 
-    Raises ``NotFoundError`` if neither is there.
+    Raises ``NotFoundError`` if neither exists.
     """
     spec = find_spec(_PLUGIN_PACKAGE)
     for package in (spec.submodule_search_locations or ()) if spec else ():

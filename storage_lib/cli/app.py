@@ -1,4 +1,4 @@
-"""``dynamic-table``: the commands, put together.
+"""The command ``dynamic-table``, assembled from the modules of its subcommands.
 
 dynamic-table --warehouse /tables tables
 dynamic-table -w s3://bucket/tables describe shop.orders
@@ -16,7 +16,7 @@ from storage_lib.distribution import VERSION, install_command
 try:
     import typer
 except ModuleNotFoundError as error:
-    # The script is installed with every package, also without the extra that its commands need; it imports this module.
+    # The script, which imports this module, is installed even without the extra that its commands need.
     message = f"dynamic-table needs {error.name}: {install_command('cli')}"
     raise SystemExit(message) from error
 

@@ -1,6 +1,6 @@
-"""Options of the catalog from the command line, a file and the environment; secrets from the latter two only.
+"""Catalog options from the command line, a file and the environment; secrets only from the file or the environment.
 
-Everybody on the machine may read the command line of a process, and a shell keeps it in its history.
+Every user of the machine can read the command line of a process, and a shell keeps it in its history.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ OPTIONS_VARIABLE = "DYNAMIC_TABLE_OPTIONS"
 
 
 def parsed_options(texts: Sequence[str], what: str = "--option") -> dict[str, str]:
-    """``key=value`` texts of the command line as a mapping; ``InvalidInputError`` refuses a secret."""
+    """Parse ``key=value`` texts of the command line; raises ``InvalidInputError`` for a secret."""
     if not texts:
-        return {}  # help waits for no import
+        return {}  # --help must not wait for imports
     from storage_lib.schema.options.secret_refusal import refuse_secret
 
     parsed = parsed_pairs(texts, what)
@@ -34,7 +34,7 @@ def parsed_options(texts: Sequence[str], what: str = "--option") -> dict[str, st
 
 
 def parsed_pairs(texts: Sequence[str], what: str) -> dict[str, str]:
-    """``key=value`` texts of the command line as a mapping."""
+    """Parse ``key=value`` texts of the command line; raises ``InvalidInputError`` for another form."""
     from storage_lib.schema.options.secret_text import without_password
 
     parsed: dict[str, str] = {}
@@ -48,9 +48,10 @@ def parsed_pairs(texts: Sequence[str], what: str) -> dict[str, str]:
 
 
 def options_of_file(path: Path) -> dict[str, str]:
-    """The options of a file: a JSON object, or lines of ``key=value`` and comments after ``#``.
+    """Read the options of a file: a JSON object, or lines of ``key=value`` and comments after ``#``.
 
-    ``InvalidInputError`` for a file that others may read or write, and for one that is neither; it shows no value.
+    Raises ``InvalidInputError`` if other users may read or write the file, or if it has neither form. The message
+    contains no value.
     """
     with path.open("rb") as file:
         held = os.fstat(file.fileno())
@@ -70,7 +71,7 @@ def options_of_file(path: Path) -> dict[str, str]:
 
 
 def options_of_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The options of the variable ``DYNAMIC_TABLE_OPTIONS``, a JSON object."""
+    """Return the options in the variable ``DYNAMIC_TABLE_OPTIONS``, a JSON object; empty if it is not set."""
     text = environment.get(OPTIONS_VARIABLE)
     return _of_json(text, f"the variable {OPTIONS_VARIABLE}") if text else {}
 
@@ -79,7 +80,7 @@ def _of_json(text: str, what: str) -> dict[str, str]:
     try:
         value = json.loads(text)
     except ValueError as error:
-        # The error of json holds the whole text.
+        # The chained error would contain the whole text, which may hold secrets.
         message = f"{what} is not JSON: {error}"
         raise InvalidInputError(message) from None
     if not isinstance(value, dict) or not all(isinstance(each, str | int | float) for each in value.values()):

@@ -1,4 +1,4 @@
-"""Commands that make tables, read them and write into them."""
+"""Commands that create and drop tables, read them and write into them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHOWN_ROWS = 20
 
 
 class FileKind(StrEnum):
-    """How rows are written down outside of tables."""
+    """Formats of rows outside of tables."""
 
     TABLE = "table"
     JSON = "json"
@@ -216,7 +216,7 @@ def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[dict[str, object]]:
 
 
 def _write_out(kind: FileKind, batches: Iterator[pa.RecordBatch], schema: pa.Schema, sink: object) -> int:
-    """Batch after batch, so that a table larger than memory can be written; the number of rows."""
+    """Write batch by batch, so that a table may be larger than memory; return the number of rows."""
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet
@@ -245,13 +245,13 @@ def _write_out(kind: FileKind, batches: Iterator[pa.RecordBatch], schema: pa.Sch
 
 
 def _read_in(kind: FileKind | None, file: Path, schema: pa.Schema) -> pa.Table:
-    """The file's rows; columns that the table has too get its types, where the file has none of its own."""
+    """Read the file's rows; CSV and JSON columns that the table also has get the table's types."""
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.json
     import pyarrow.parquet
 
-    # Standard input can not be sought in, which Parquet needs.
+    # Parquet needs to seek, which standard input can't.
     source = pa.BufferReader(sys.stdin.buffer.read()) if str(file) == "-" else pa.OSFile(str(file))
     try:
         if kind is FileKind.CSV:

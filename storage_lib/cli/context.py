@@ -1,7 +1,7 @@
-"""What every command has in common: the catalog, how to answer, and what an error's exit code is.
+"""Parts common to all commands: the catalog, the output format, and the exit codes of errors.
 
-0: done. 1: refused, or something is wrong with the table. 2: the command line itself. 75 (EX_TEMPFAIL): worth another
-try, as `sysexits.h` has it.
+Exit codes: 0: success. 1: refused, or a problem with the table. 2: invalid command line. 75 (EX_TEMPFAIL of
+`sysexits.h`): a transient failure; try again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(slots=True)
 class Settings:
-    """The options before the command."""
+    """Options common to all commands."""
 
     warehouse: str = ""
     options: dict[str, str] = field(default_factory=dict)
@@ -41,12 +41,12 @@ class Settings:
 
     @property
     def warehouse_exists(self) -> bool:
-        """Whether the warehouse's directory exists; true where the warehouse is not a local directory."""
+        """Whether the warehouse's directory exists; true if the warehouse is not a local directory."""
         is_directory = self.options.get("metastore", "filesystem") == "filesystem" and "://" not in self.warehouse
         return not is_directory or Path(self.warehouse).is_dir()
 
     def catalog(self, *, may_be_new: bool = False) -> Catalog:
-        """Open the catalog. Raises ``NotFoundError`` for a directory that doesn't exist, unless it ``may_be_new``."""
+        """Open the catalog; raises ``NotFoundError`` for a missing directory unless ``may_be_new``."""
         from storage_lib import open_catalog
 
         if not self.warehouse:
@@ -58,31 +58,31 @@ class Settings:
         return open_catalog(self.warehouse, self.options)
 
     def table(self, name: str) -> DynamicTable:
-        """Open one table."""
+        """Open one table; raises ``NotFoundError`` if it does not exist."""
         return self.catalog().load_table(name)
 
 
 def settings_of(context: typer.Context) -> Settings:
-    """The options given before the command."""
+    """Return the settings of the command line; defaults if there are none."""
     found: Settings = context.find_object(Settings) or Settings()
     return found
 
 
 def with_brokers(options: dict[str, str]) -> dict[str, str]:
-    """The options and, unless they say otherwise, the environment's brokers."""
+    """Return the options, with the brokers of the environment unless the options set them."""
     servers = os.environ.get(BROKERS_VARIABLE)
     return {"log.kafka.bootstrap.servers": servers, **options} if servers else options
 
 
 def reporting(command: Callable[_Parameters, _Answer]) -> Callable[_Parameters, _Answer]:
-    """Make an error one line on standard error and an exit code."""
+    """Wrap a command: print its errors to standard error and end with an exit code."""
 
     @functools.wraps(command)
     def run(*arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Answer:
         try:
             return command(*arguments, **named)
         except BrokenPipeError:
-            # The reader of the pipe has closed it, as `| head` does.
+            # The reader closed the pipe, as `| head` does.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
         except StorageError as error:
@@ -113,7 +113,7 @@ def _report(error: StorageError | OSError, context: object) -> None:
 
 
 def _shown(text: str) -> str:
-    """An error without the password of an address that it may hold."""
+    """Return an error's text without passwords in addresses."""
     from storage_lib.schema.options.secret_text import without_password
 
     return without_password(text)

@@ -1,4 +1,4 @@
-"""The checks of ``doctor``: the machine, Kafka, the warehouse, and whether each table has all of its files."""
+"""Checks of the command ``doctor``: Java, Kafka, the warehouse, and whether each table has all of its files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FIRST_PROBLEMS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One check: what was looked at, whether it is well, and what was seen or is to be done."""
+    """Result of one check: the object, whether it is well, and what was found or how to fix it."""
 
     what: str
     is_well: bool
@@ -29,7 +29,7 @@ class Finding:
 
 
 def examine(settings: Settings, table: str | None, *, deep: bool = False) -> list[Finding]:
-    """Every check that applies, in the order in which things depend on each other; ``deep`` reads all bytes."""
+    """Run every check that applies, dependencies first; ``deep`` also reads every byte of the data files."""
     findings = [_java(), *_kafka(settings)]
     try:
         catalog = settings.catalog()
@@ -86,7 +86,7 @@ def _table(settings: Settings, name: str, *, deep: bool) -> Finding:
 
 
 def _damage(table: DynamicTable) -> list[str | None]:
-    """What can't be read, or is not what was written; None for each file of which the latter is not known."""
+    """Return the problems with the files' content, and None for each file whose checksum is unknown."""
     from storage_lib.progress.operation import operation
 
     damage: list[str | None] = []
@@ -124,7 +124,7 @@ def _wrong_bytes(table: DynamicTable, entry: ManifestEntry) -> list[str | None]:
 
 
 def _problems(table: DynamicTable) -> Iterator[str]:
-    """Files that are missing or of another size than their manifest says; one directory is listed once."""
+    """Yield files that are missing or differ in size from their manifest, and expired tags."""
     file_io = table.environment.file_io
     sizes: dict[str, dict[str, int]] = {}
     for entry in table.new_read().plan().entries:

@@ -1,4 +1,4 @@
-"""Commands that only look."""
+"""Commands that inspect tables and files without changing them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Partition = Annotated[
     list[str] | None, typer.Option("--partition", "-p", help="Partition, column=value; once per column.")
 ]
 
-# Of more than forty columns these fit a terminal.
+# The system table has more than forty columns; these fit a terminal.
 _SNAPSHOTS_SHOWN = [
     "snapshot_id",
     "commit_kind",

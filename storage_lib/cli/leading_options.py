@@ -1,4 +1,4 @@
-"""Options of all commands, which may stand before or after the command: ``dynamic-table tables -w /tables``."""
+"""Common options, which may be given before or after the command: ``dynamic-table tables -w /tables``."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _FLAGS = ("--json",)
 
 
 class GroupOfCommands(TyperGroup):
-    """The group of all commands; it reads its own options from the whole command line."""
+    """Group of all commands, which accepts its own options anywhere on the command line."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]  # click's context
-        """As click does, of the arguments with the group's options in front."""
+        """Parse the arguments as click does, after moving the group's options to the front."""
         return super().parse_args(ctx, with_leading_options(args))
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # click's context
-        """As click does, but with ``--json`` report an error of the command line as JSON, like every other error."""
+        """Invoke as click does, but with ``--json`` report an invalid command line as JSON, like every other error."""
         try:
             return super().invoke(ctx)
         except Exception as error:
-            # Errors of the command line share no public class in typer; this method is what tells them.
+            # Errors of the command line share no public class in typer, so recognise them by this method.
             message = getattr(error, "format_message", None)
             if message is None or not ctx.params.get("as_json"):
                 raise
@@ -43,7 +43,7 @@ class GroupOfCommands(TyperGroup):
 
 
 def with_leading_options(arguments: Sequence[str]) -> list[str]:
-    """``arguments`` with the options of all commands moved to the front, in their order; nothing moves after ``--``."""
+    """Return ``arguments`` with the common options moved to the front, in order; none move from after ``--``."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     leading: list[str] = []
     others: list[str] = []

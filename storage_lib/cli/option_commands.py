@@ -1,4 +1,4 @@
-"""``dynamic-table options``: the reference of options, for users without the documentation at hand."""
+"""The command ``dynamic-table options``: the reference of table options, for use without the documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output of commands: a table for people, one JSON document with ``--json``; notes go to standard error."""
+"""Output of commands: a text table, or one JSON document with ``--json``; notes go to standard error."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ def print_rows(
     null: str = "",
     may_page: bool = False,
 ) -> None:
-    """Rows with the same columns. In a table ``null`` stands for a missing value; one that ``may_page`` and is longer
-    than the terminal goes through a pager.
+    """Print rows that have the same columns.
+
+    In a text table ``null`` stands for a missing value. With ``may_page``, a table longer than the terminal goes
+    through a pager.
     """
     if as_json:
         print_json(list(rows))
@@ -52,7 +54,7 @@ def print_rows(
 
 
 def python_rows(rows: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
-    """Rows as Python values; dates, times and timestamps that Python can't represent as the stored numbers."""
+    """Return rows as Python values. Dates and times that Python can't represent become their stored numbers."""
     try:
         return rows.to_pylist()
     except (OverflowError, ValueError):
@@ -61,7 +63,7 @@ def python_rows(rows: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
 
 
 def _python_value(value: Any) -> Any:
-    """``value``, an Arrow scalar, as its ``as_py`` makes it, except for what Python can't represent."""
+    """Convert an Arrow scalar as ``as_py`` does; values that Python can't represent become stored numbers."""
     import pyarrow as pa
 
     try:
@@ -78,7 +80,7 @@ def _python_value(value: Any) -> Any:
 
 
 def print_fields(fields: Mapping[str, Any], *, as_json: bool) -> None:
-    """Names with values; those without a value only in JSON."""
+    """Print names with their values; the text table omits names without a value."""
     if as_json:
         print_json(fields)
         return
@@ -92,12 +94,12 @@ def print_fields(fields: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def print_json(value: object) -> None:
-    """One document, values that JSON lacks as text."""
+    """Print one JSON document; values of types that JSON lacks become text."""
     sys.stdout.write(json.dumps(value, indent=2, default=json_value, ensure_ascii=False) + "\n")
 
 
 def note(text: str) -> None:
-    """A line for the person, not part of the answer."""
+    """Print a line to standard error, for the user; it is not part of the result."""
     Console(stderr=True, highlight=False, soft_wrap=True).print(escape(text))
 
 
@@ -110,7 +112,7 @@ def waiting(text: str, file: TextIO | None = None) -> Iterator[None]:
 
 
 def shown(value: object) -> str:
-    """A value as people read it."""
+    """Return a value as text for a table; None is empty."""
     if value is None:
         return ""
     if isinstance(value, datetime):
@@ -121,7 +123,7 @@ def shown(value: object) -> str:
 
 
 def json_value(value: object) -> object:
-    """What JSON has for a value that it lacks."""
+    """Return the JSON text of a value whose type JSON lacks."""
     if isinstance(value, date | datetime | time):
         return value.isoformat()
     if isinstance(value, Decimal):
@@ -132,5 +134,5 @@ def json_value(value: object) -> object:
 
 
 def _console() -> Console:
-    # A pipe has no width: nothing is cut there.
+    # Output to a pipe is wide enough that no line is wrapped.
     return Console(highlight=False, width=None if sys.stdout.isatty() else 10_000)

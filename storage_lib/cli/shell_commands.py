@@ -1,4 +1,4 @@
-"""Commands of the shell that are not SQL: ``help``, and words that begin with a dot."""
+"""Shell commands that are not SQL: ``help``, ``exit``, ``quit``, and words that begin with a dot."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ class Timing:
 
 
 def is_command(text: str) -> bool:
-    """Whether a line is one of these commands, which needs no semicolon."""
+    """Return whether a line is a shell command, which needs no semicolon."""
     line = _line(text)
     return line.startswith(".") or line.lower() in (*_LEAVE, "help")
 
 
 def command_of(text: str) -> Leave | Run | Show | Timing | None:
-    """What ``text`` asks for; None for SQL. Raises ``InvalidInputError`` for an unknown command."""
+    """Parse a shell command; None for SQL. Raises ``InvalidInputError`` for an unknown command."""
     line = _line(text)
     if not is_command(line):
         return None
@@ -99,4 +99,4 @@ _COMMANDS: dict[tuple[str, int], Callable[..., Run | Show | Timing]] = {
     (".read", 1): lambda file: Run(statements_in(Path(file))),
     (".timing", 1): _timing,
 }
-"""By the command's name and its number of arguments."""
+"""Constructors by the command's name and number of arguments."""

@@ -1,4 +1,4 @@
-"""Where the log of a Spark that a command starts goes: to a file, so that standard error has only the command's own."""
+"""Sends the log of a command's Spark to a file, so that standard error has only the command's own output."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _TAIL_BYTES = 20_000
 
 @contextmanager
 def children_log_to(file: Path | None) -> Iterator[TextIO]:
-    """Processes that start inside write their standard error to ``file``, or to a temporary file.
+    """Send the standard error of processes that start in the block to ``file``, or to a temporary file.
 
-    The context is this process's standard error, which is redirected as well. If the block raises, the last 20 kB of
-    the file are copied to it.
+    This process's standard error is redirected as well; yields a stream to the original one. If the block raises, the
+    last 20 kB of the file are copied to standard error.
     """
     with file.open("w+b") if file is not None else tempfile.TemporaryFile() as log:
         sys.stderr.flush()

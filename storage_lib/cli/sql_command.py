@@ -1,4 +1,4 @@
-"""``dynamic-table sql``: statements from the command line, a file, a pipe or a person."""
+"""The command ``dynamic-table sql``: statements from the command line, a file, a pipe or the interactive shell."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def sql(
     settings = settings_of(context)
     catalog = settings.catalog(may_be_new=True)
     if not settings.warehouse_exists:
-        # Not an error: a script may begin with CREATE. A mistyped path would show no tables and no reason.
+        # Not an error, since a script may begin with CREATE; but a mistyped path would look like an empty warehouse.
         note(f"warehouse {settings.warehouse} does not exist; the first CREATE TABLE or CREATE DATABASE makes it")
     conf = {**_QUIET, **parsed_options(spark or (), "--spark")}
     script = _script([*(statements or ()), *(execute or ())], file)
@@ -75,14 +75,14 @@ def sql(
     from storage_lib.sql import parse, statements_of
 
     for each in statements_of(script):
-        # Before Spark is started, which takes a while.
+        # Check before Spark starts, which takes seconds.
         parse(each.text, first_line=each.first_line)
     with _session(settings, database, master, conf, spark_log) as session:
         _run(session, script, ResultPrinter(as_json=settings.as_json))
 
 
 def _require_spark() -> None:
-    """Raises ``InvalidInputError`` if Spark or the parser of statements is not installed."""
+    """Raise ``InvalidInputError`` if Spark or the SQL parser is not installed."""
     missing = [name for name in ("pyspark", "lark", "sqlglot") if find_spec(name) is None]
     if missing:
         message = f"SQL needs {', '.join(missing)}: {install_command('spark', 'sql')}"
@@ -90,7 +90,7 @@ def _require_spark() -> None:
 
 
 def _script(execute: list[str], file: Path | None) -> str | None:
-    """All statements that were given; None if a person is to type them."""
+    """Return all given statements; None to start the interactive shell."""
     if execute and file is not None:
         message = "give statements, or a file of them with -f, not both"
         raise InvalidInputError(message)
@@ -105,7 +105,7 @@ def _script(execute: list[str], file: Path | None) -> str | None:
 def _session(
     settings: Settings, database: str, master: str, conf: dict[str, str], spark_log: Path | None
 ) -> Iterator[Session]:
-    """A session over a Spark of its own, which ends with it."""
+    """Yield a session over its own Spark, which stops at the end."""
     from storage_lib.spark import session as spark_session
     from storage_lib.sql import Session
 

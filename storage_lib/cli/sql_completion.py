@@ -1,6 +1,6 @@
-"""What could come next in a statement that is being typed: keywords, tables, columns, options.
+"""Completion of a statement that is being typed: keywords, tables, columns and options.
 
-By the words before the cursor alone: nothing is parsed, as what is typed is not yet a statement.
+Uses only the words before the cursor: an incomplete statement can't be parsed.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _BEFORE_TABLES = frozenset(
 
 
 class StatementCompleter(Completer):
-    """Knows a catalog's tables and their columns, as they were when ``refresh`` was called last."""
+    """Completes from a catalog's tables and columns, cached since the last call of ``refresh``."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
@@ -99,13 +99,13 @@ class StatementCompleter(Completer):
         self._columns: dict[str, list[str]] = {}
 
     def refresh(self, database: str) -> None:
-        """Forget what is known: a statement may have changed it."""
+        """Clear the cache, because a statement may have changed the catalog; set the current database."""
         self._database = database
         self._tables = None
         self._columns = {}
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002
-        """The possible continuations at the cursor."""
+        """Yield the possible continuations at the cursor."""
         before = document.text_before_cursor
         option = _OPTION.search(before)
         if option is not None and before.count("'") % 2 == 1:
@@ -137,7 +137,7 @@ class StatementCompleter(Completer):
             try:
                 self._tables = self._catalog.list_tables()
             except StorageError:
-                # The statement itself will say so.
+                # The statement itself will report the error.
                 self._tables = []
         for name in self._tables:
             database, _, table = name.partition(".")
@@ -161,7 +161,7 @@ class StatementCompleter(Completer):
 
 
 def _starting(typed: str, candidates: Iterable[str]) -> Iterator[Completion]:
-    """The words that begin as typed, each once; keywords in the case that is being typed."""
+    """Yield the candidates that start with ``typed``, each once; keywords in the letter case of ``typed``."""
     for candidate in dict.fromkeys(candidates):
         if candidate.lower().startswith(typed.lower()) and candidate != typed:
             text = candidate.lower() if candidate.isupper() and typed.islower() else candidate

@@ -1,4 +1,4 @@
-"""What statements answer, for people and for programs."""
+"""Output of statements' results, as text or as JSON."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class ResultPrinter:
-    """Prints results as they come; with ``as_json`` one document at the end: of one statement its rows, or a list.
+    """Prints results as they arrive, or with ``as_json`` one document at the end.
 
-    ``rows_max`` bounds what is computed and shown of a query (None: all of it), for a person at a terminal. JSON is
-    for programs and always holds all rows.
+    The document holds the result of a single statement, or a list of results. ``rows_max`` limits the rows of a query
+    that are computed and shown in a terminal (None: no limit); JSON always contains all rows.
     """
 
     def __init__(self, *, as_json: bool, rows_max: int | None = None, shows_time: bool = False) -> None:
@@ -31,11 +31,11 @@ class ResultPrinter:
         self._documents: list[Any] = []
 
     def show_time(self, *, is_on: bool) -> None:
-        """Show from now on how long each query took, or no longer."""
+        """Set whether to show how long each query took."""
         self._shows_time = is_on
 
     def add(self, result: Result) -> None:
-        """Show one result; a query is computed now."""
+        """Print one result, or collect it for JSON; this runs a query."""
         started = self._clock.monotonic()
         with waiting("running"):
             rows = self._rows(result) if result.has_rows else None
@@ -60,7 +60,7 @@ class ResultPrinter:
         return replace(result, dataframe=result.dataframe.limit(self._rows_max + 1)).to_arrow()
 
     def finish(self) -> None:
-        """Print what is left to be printed."""
+        """Print the JSON document of the results collected so far."""
         if self._as_json and self._documents:
             print_json(self._documents[0] if len(self._documents) == 1 else self._documents)
         self._documents = []

@@ -1,4 +1,4 @@
-"""The shell of ``dynamic-table sql``: history, completion, and statements over several lines."""
+"""Interactive shell of ``dynamic-table sql``, with history, completion and multi-line statements."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _GREETING = "type a statement and a semicolon, .help for help, or .quit"
 
 
 class Statements(Protocol):
-    """What runs statements, as ``storage_lib.sql.Session`` does."""
+    """Interface to run statements; ``storage_lib.sql.Session`` implements it."""
 
     @property
     def database(self) -> str:
-        """What names without a database mean now."""
+        """The current database, used for names without one."""
 
     def execute_script(self, text: str) -> Iterable[Result]:
-        """Run statements, one after the other."""
+        """Run statements in order and yield their results."""
 
 
 def run_shell(
@@ -48,7 +48,7 @@ def run_shell(
     given: Input | None = None,
     shown: Output | None = None,
 ) -> None:
-    """Ask for statements and run them until the person leaves. ``given`` and ``shown`` are for tests."""
+    """Prompt for statements and run them until the user leaves; tests pass ``given`` and ``shown``."""
     completer = StatementCompleter(catalog)
     completer.refresh(session.database)
     prompt: PromptSession[str] = PromptSession(
@@ -93,7 +93,7 @@ def run_shell(
 
 
 def _run(session: Statements, text: str, printer: ResultPrinter) -> list[Result]:
-    """Run what was typed; an error is printed, and the shell continues. Returns the streams that were started."""
+    """Run the typed statements and return the streams that they started; errors are printed, not raised."""
     streams: list[Result] = []
     try:
         for result in session.execute_script(text):
@@ -103,7 +103,7 @@ def _run(session: Statements, text: str, printer: ResultPrinter) -> list[Result]
         note(f"{type(error).__name__}: {error}")
     except KeyboardInterrupt:
         note("interrupted")
-    except Exception as error:  # noqa: BLE001  a shell outlives what nobody foresaw, with the session's views and settings
+    except Exception as error:  # noqa: BLE001  an unexpected error must not lose the session's views and settings
         note(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
     finally:
         printer.finish()
@@ -111,7 +111,7 @@ def _run(session: Statements, text: str, printer: ResultPrinter) -> list[Result]
 
 
 def _tell_failures(streams: list[Result]) -> None:
-    """Say, once, which of the streams behind the shell have failed since it last asked."""
+    """Report each failed background stream once, and remove it from ``streams``."""
     for each in list(streams):
         error = None if each.stream is None else each.stream.error()
         if error is not None:
@@ -120,13 +120,13 @@ def _tell_failures(streams: list[Result]) -> None:
 
 
 def is_finished(text: str) -> bool:
-    """Whether Enter runs what was typed, rather than beginning another line."""
+    """Return whether Enter runs the typed text instead of starting another line."""
     if not text.strip().rstrip(";") or is_command(text):
         return True
     try:
         return is_complete(text)
     except SqlSyntaxError:
-        # A text, a quoted name or a comment that has not ended yet.
+        # An unterminated string, quoted name or comment.
         return False
 
 
@@ -148,7 +148,7 @@ def _keys() -> KeyBindings:
 
 
 def _history() -> History:
-    """Of this person, among the files of the person's state; without statements that name a secret."""
+    """Open the user's history file in the XDG state directory; it omits statements with secrets."""
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     place = state / "dynamic-table" / "sql-history"
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -157,9 +157,9 @@ def _history() -> History:
 
 
 class _DiscreetHistory(FileHistory):
-    """Keeps no statement that says a password or the like."""
+    """History file that omits statements with a password or another secret."""
 
     def store_string(self, string: str) -> None:
-        """Keep it, unless a secret is in it."""
+        """Store the statement unless it contains a secret."""
         if not names_a_secret(string):
             super().store_string(string)
