@@ -1,6 +1,6 @@
-"""A small client of Airflow's public REST API for the demo and the tests.
+"""Small client of Airflow's public REST API, for the demo and the tests.
 
-Standard library only. It logs in by name and password and keeps the token; without a name it sends no token.
+Standard library only. It logs in with name and password and caches the token; without a name it sends no token.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class AirflowError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AirflowRest:
-    """Airflow's REST API at ``base_url`` (``http://127.0.0.1:<port>``), asked as ``user``."""
+    """Airflow's REST API at ``base_url`` (``http://127.0.0.1:<port>``), called as ``user``."""
 
     base_url: str
     user: str = ""
@@ -111,7 +111,7 @@ class AirflowRest:
     ) -> int:
         """Create one run per partition (or date) from ``first`` to ``last`` (``2013-01-01``, both included).
 
-        ``reprocess`` says what happens to partitions that have a run already: ``none``, ``failed`` or ``completed``.
+        ``reprocess`` selects which existing runs are repeated: ``none``, ``failed`` or ``completed``.
         """
         body = {
             "dag_id": dag_id,
@@ -205,7 +205,7 @@ class AirflowRest:
         self.patch(path, {"chosen_options": [option], "params_input": {}})
 
     def result(self, dag_id: str, run_id: str, task_id: str, *, map_index: int = -1) -> Any:
-        """Return what a task's ``execute`` returned (its XCom)."""
+        """Return the result of a task's ``execute`` (its XCom)."""
         path = f"/dags/{dag_id}/dagRuns/{_quoted(run_id)}/taskInstances/{task_id}/xcomEntries/return_value"
         return self.get(f"{path}?map_index={map_index}&deserialize=true")["value"]
 
@@ -227,7 +227,7 @@ class AirflowRest:
         try:
             health = self._send("GET", f"{self.base_url}/api/v2/monitor/health", None, None)
         except (AirflowError, OSError, ValueError, http.client.HTTPException):
-            return False  # nobody there, or somebody else
+            return False  # no server, or not Airflow
         parts = ("metadatabase", "scheduler", "dag_processor", "triggerer")
         return all((health.get(part) or {}).get("status") == "healthy" for part in parts)
 
@@ -245,7 +245,7 @@ class AirflowRest:
         return self._request("GET", path)
 
     def pages(self, path: str, key: str) -> list[dict[str, Any]]:
-        """GET all entries of a listing: Airflow hands out a hundred at a time (``[api] maximum_page_limit``)."""
+        """GET all entries of a listing, in pages of a hundred, Airflow's limit (``[api] maximum_page_limit``)."""
         found: list[dict[str, Any]] = []
         while True:
             answer = self.get(f"{path}{'&' if '?' in path else '?'}limit=100&offset={len(found)}")
@@ -268,7 +268,7 @@ class AirflowRest:
             except urllib.error.HTTPError as refused:
                 if refused.code != UNAUTHORIZED or not self.user:
                     raise
-                self._tokens.clear()  # expired, or of a server before this one
+                self._tokens.clear()  # expired, or issued by an earlier server
                 return self._send(method, f"{self.base_url}/api/v2{path}", body, self._token())
         except urllib.error.HTTPError as refused:
             message = f"{method} {path} answered {refused.code}: {refused.read().decode(errors='replace')}"

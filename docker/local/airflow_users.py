@@ -1,10 +1,10 @@
 """Users of the local Airflow and their passwords, generated once and kept in a file that only its owner can read.
 
-    admin   role ADMIN, for the user at the browser
+    admin   role ADMIN, for users of the UI
     tasks   role OP, for tasks that call Airflow's API, by the connection ``airflow_api``
 
-The file is the one that Airflow's SimpleAuthManager reads; it stores passwords as text, which is why it and the folder
-around it are closed to other users. Standard library only.
+Airflow's SimpleAuthManager reads the file. It stores passwords as plain text, so the file and its folder are closed to
+other users. Standard library only.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ ROLES = {ADMIN: "ADMIN", TASKS: "OP"}
 
 
 def closed_folder(path: Path) -> None:
-    """Make a folder that nobody else can enter: Airflow's own settings in it hold the key that signs logins."""
+    """Create a folder with mode 0700: Airflow's settings in it contain the key that signs login tokens."""
     path.mkdir(parents=True, exist_ok=True)
     path.chmod(0o700)
 
 
 def passwords(path: Path) -> dict[str, str]:
-    """Return the password of each user in ``path``; write those that are missing first."""
+    """Return the password of each user in ``path``, after generating missing ones."""
     known: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
     missing = [user for user in ROLES if user not in known]
     if missing:

@@ -67,7 +67,7 @@ class Demo:
     progress_shown: float = field(default_factory=time.monotonic)
 
     def run(self) -> int:
-        """Run every step; 0 if all answers agree."""
+        """Run every step; return 0 if all answers agree, else 1."""
         kafka, airflow = _stack(self.settings)
         rest = self._start(kafka, airflow)
         table = self._provision(rest, kafka.bootstrap_servers)
@@ -111,7 +111,7 @@ class Demo:
     def _provision(self, rest: AirflowRest, bootstrap_servers: str) -> DynamicTable:
         self._say(f"DAG provision: create {TABLE}, its directory and its Kafka topic")
         rest.run("provision")
-        # Its schedule makes a run as soon as it may, which needs the table.
+        # Once unpaused, its schedule creates a run at once, which needs the table.
         rest.wait_for_dag("reprocess")
         catalog = open_catalog(str(HOME / "warehouse"), {"log.kafka.bootstrap.servers": bootstrap_servers})
         table = catalog.load_table(TABLE)
@@ -209,7 +209,7 @@ class Demo:
         print(f"\r[{time.monotonic() - self.started:4.0f} s] {text}", flush=True)
 
     def _progress(self, text: str) -> None:
-        """On a terminal in place, elsewhere a line every few seconds."""
+        """Show progress: in place on a terminal, else as a line every few seconds."""
         now = time.monotonic()
         if sys.stdout.isatty():
             print(f"\r[{now - self.started:4.0f} s] {text}", end="", flush=True)
@@ -243,7 +243,7 @@ def _stack(settings: Settings) -> tuple[LocalKafka, LocalAirflow]:
 
 
 def _truth(last_day: date) -> pl.DataFrame:
-    """The expected final content of the table, from the CSV files alone."""
+    """Return the table's expected final content, computed from the CSV files alone."""
     first, last = REPROCESSED
     reprocessed = [first + timedelta(days=n) for n in range((last - first).days + 1)]
     recomputed = pl.concat([pl.DataFrame(flights_of_day({"flight_date": day.isoformat()})) for day in reprocessed])
@@ -252,7 +252,7 @@ def _truth(last_day: date) -> pl.DataFrame:
 
 
 def _ages(sent: pl.DataFrame, sent_at: list[float], received: pl.DataFrame) -> pl.Series:
-    """Seconds from sending a change to the source topic until it is readable in the table's log."""
+    """Return the seconds from sending each change to the source topic until it is readable in the table's log."""
     key = ["flight_date", "time_hour", "carrier", "flight"]
     nth = pl.int_range(pl.len()).over(key).alias("nth")
     left = sent.with_columns(pl.Series("sent_at", sent_at), nth).select(*key, "nth", "sent_at")
@@ -265,7 +265,7 @@ def _ages(sent: pl.DataFrame, sent_at: list[float], received: pl.DataFrame) -> p
 
 
 def _levels(table: DynamicTable) -> dict[int, tuple[int, int]]:
-    """Files and rows by level."""
+    """Return the numbers of files and rows by level."""
     files = table.inspect.files()
     grouped = files.group_by("level").aggregate([("file_path", "count"), ("record_count", "sum")]).sort_by("level")
     return {row["level"]: (row["file_path_count"], row["record_count_sum"]) for row in grouped.to_pylist()}
@@ -274,7 +274,7 @@ def _levels(table: DynamicTable) -> dict[int, tuple[int, int]]:
 def _down(settings: Settings) -> None:
     kafka, airflow = _stack(settings)
     airflow.stop()
-    # Sinks are processes of their own, which outlive Airflow on purpose.
+    # Sinks are separate processes, which outlive Airflow on purpose.
     for directory in sorted((HOME / "jobs").glob("*/job-*")):
         job = SinkJob(directory)
         job.request_stop("make down")
@@ -286,7 +286,7 @@ def _down(settings: Settings) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the demo, or take it down."""
+    """Run the demo, or stop what it started (``down``)."""
     try:
         settings = Settings.from_environment()
         if arguments == ["down"]:
@@ -303,7 +303,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _demo(settings: Settings) -> int:
-    """Stop the processes of an earlier demo first; leave processes running only after success."""
+    """Stop an earlier demo, then run; leave processes running only after success."""
     _down(settings)
     settings.refuse_taken_ports()
     try:

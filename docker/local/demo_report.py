@@ -28,7 +28,7 @@ class DemoReport:
         return self.differing_rows == (0, 0) and all(answer == answers[0] for answer in answers)
 
     def text(self) -> str:
-        """The report, for a terminal."""
+        """Return the report as text for a terminal."""
         parts = ["", "Table"]
         parts += [f"  {name:<14}{value}" for name, value in self.lines]
         parts += ["", "Files by level (files, rows)"]

@@ -16,7 +16,7 @@ __all__ = ["FIRST_DAY", "DemoError", "Settings", "only_demo"]
 
 FIRST_DAY = date(2013, 1, 1)
 DAYS = range(10, 366)
-# Below lie the ports that only root may open.
+# Only root may open lower ports.
 PORTS = range(1024, 65_536)
 
 
@@ -49,7 +49,7 @@ class Settings:
 
     @property
     def last_day(self) -> date:
-        """The last day to replay."""
+        """Last day to replay."""
         return FIRST_DAY + timedelta(days=self.days - 1)
 
     def refuse_taken_ports(self) -> None:

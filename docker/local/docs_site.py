@@ -22,7 +22,7 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "docker/README.md": "docker.md",
 }
-"""Pages outside docs/, and where they are on the site."""
+"""Pages outside docs/, and their paths on the site."""
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!https?:|#|mailto:)([^)#\s]+)(#[^)\s]*)?\)")
 CODE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
@@ -43,20 +43,20 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def notebook_page(notebook: Path) -> str:
-    """A notebook's cells and their printed output as a page, with a link to the notebook."""
+    """Return a notebook's cells and their printed output as a page, with a link to the notebook."""
     parts = []
     for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
         text = "".join(cell["source"])
         parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
         outputs = ("".join(output["text"]).rstrip() for output in cell.get("outputs", ()))
         parts.extend(f"```text\n{output}\n```" for output in outputs)
-    # HTML, because MkDocs would lead a link to the file's page.
+    # HTML, because MkDocs would rewrite a Markdown link to the notebook's page.
     parts.append(f'<a href="../{notebook.name}" download>Download this page as a notebook</a>')
     return "\n\n".join(parts) + "\n"
 
 
 def decisions_index() -> str:
-    """List the decisions by title."""
+    """Return a page that lists the decisions by title."""
     found = []
     for page in sorted((DOCS / "decisions").glob("*.md")):
         title = page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
@@ -65,13 +65,13 @@ def decisions_index() -> str:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Lead links to files outside docs/ to their places on the site."""
+    """Rewrite links to files outside docs/ to their paths on the site."""
     place = page.file.src_uri
     return markdown if page.file.generated_by else rewritten(markdown, DOCS / place, place)
 
 
 def linked_files(files: Files) -> set[str]:
-    """Files outside docs/ that pages link to, as paths in the checkout."""
+    """Return the files outside docs/ that pages link to, as paths in the checkout."""
     origins = [CHECKOUT / each for each in PAGES]
     origins += [DOCS / each.src_uri for each in files.documentation_pages() if (DOCS / each.src_uri).exists()]
     found = set()
@@ -84,7 +84,7 @@ def linked_files(files: Files) -> set[str]:
 
 
 def rewritten(text: str, origin: Path, place: str) -> str:
-    """A page's text with links as they have to be at ``place`` on the site; code blocks stay."""
+    """Return a page's text with its links rewritten for ``place`` on the site; leaves code blocks unchanged."""
 
     def link(found: re.Match[str]) -> str:
         mark, label, target, anchor = found.groups()
@@ -107,5 +107,5 @@ def rewritten(text: str, origin: Path, place: str) -> str:
 
 
 def path_in_checkout(origin: Path, target: str) -> str:
-    """Where a page's relative link leads, as a path in the checkout."""
+    """Return the target of a page's relative link as a path in the checkout."""
     return os.path.relpath(origin.parent / target, CHECKOUT)

@@ -1,9 +1,9 @@
 """Replays flights as the changes an airport's information system would emit, in event order, into a Kafka topic.
 
-    scheduled   insert    hours before departure: what is known then, no times
+    scheduled   insert    hours before departure, without the actual times
     departed    update    with the departure time and delay
     landed      update    the whole row
-    cancelled   delete    if no aircraft had been assigned, otherwise the scheduled row stays as it is
+    cancelled   delete    if no aircraft had been assigned; otherwise the scheduled row is kept
 
 The topic holds debezium-json as Debezium's own connectors write it; one record key per flight, so that the changes of a
 flight stay in order within their Kafka partition.
@@ -37,7 +37,7 @@ _TAXI_MINUTES = 20
 
 
 def changes(flights: pa.Table, first: date, last: date, schema: TableSchema) -> pl.DataFrame:
-    """Every change of the flights that left from ``first`` to ``last`` (local days), in event order.
+    """Return every change of the flights of the days ``first`` to ``last`` (local), in event order.
 
     Columns: those of the table, ``event_minute`` (minutes since the epoch, local) and ``_row_kind`` (int8 code).
     """
@@ -66,7 +66,7 @@ def changes(flights: pa.Table, first: date, last: date, schema: TableSchema) -> 
 
 
 def final_rows(flights: pa.Table, first: date, last: date) -> pl.DataFrame:
-    """The rows that remain when every change has been applied."""
+    """Return the rows that remain after all changes have been applied."""
     days = _of_days(flights, first, last)
     return days.filter(pl.col("dep_time").is_not_null() | pl.col("tailnum").is_not_null())
 
@@ -85,7 +85,7 @@ def _events(flights: pl.DataFrame, stage: int, minute: pl.Expr, *, kind: int) ->
 
 
 class Replay:
-    """Writes changes into one topic, which it makes."""
+    """Writes changes into one topic, which it creates."""
 
     def __init__(self, bootstrap_servers: str, topic: str, schema: TableSchema, *, partitions: int = 2) -> None:
         self._topic = topic

@@ -14,7 +14,7 @@ from pathlib import Path
 
 __all__ = ["JavaMissingError", "find_java"]
 
-SUPPORTED = (17, 21)  # what pyspark 4.3 and Kafka 4.3 both run on
+SUPPORTED = (17, 21)  # versions that pyspark 4.3 and Kafka 4.3 both support
 HOW_TO_GET_IT = """  Debian, Ubuntu:  sudo apt install openjdk-17-jre-headless
   macOS:           brew install openjdk@17
                    export JAVA_HOME="$(brew --prefix openjdk@17)/libexec/openjdk.jdk/Contents/Home"
@@ -32,7 +32,7 @@ class JavaMissingError(RuntimeError):
 
 
 def find_java() -> Path:
-    """Return the ``java`` that Spark would start, so that the check is of the one that runs later."""
+    """Return the ``java`` that Spark would start; raises JavaMissingError if it is missing or unsupported."""
     home = os.environ.get("JAVA_HOME")
     if home:
         return _checked(Path(home) / "bin" / "java", f"JAVA_HOME is {home}, but")
@@ -56,7 +56,7 @@ def _checked(java: Path, found: str) -> Path:
 
 
 def _version(java: Path) -> int | None:
-    """Return the feature release (17 for "17.0.15", 8 for "1.8.0"); None for macOS's placeholder and the like."""
+    """Return the feature release (17 for "17.0.15", 8 for "1.8.0"); None if it does not run (macOS's stub)."""
     try:
         answer = subprocess.run([str(java), "-version"], capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError):
@@ -66,7 +66,7 @@ def _version(java: Path) -> int | None:
 
 
 def _remedy() -> str:
-    """Name a suitable Java from one of the usual places, or else say how to install one."""
+    """Return the advice to use a Java found in one of the usual places, or else how to install one."""
     for pattern in USUAL_PLACES:
         for java in sorted(Path("/").glob(pattern[1:])):
             if _version(java) in SUPPORTED:

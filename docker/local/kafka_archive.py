@@ -1,6 +1,6 @@
-"""One small broker that does what ours do, once each: of the classes it loads `make servers` makes an archive.
+"""Runs a small broker through typical operations, to archive the Java classes that it loads: `make servers`.
 
-See `local_kafka.py`: a broker that finds the archive starts in half the time. The first argument says where it goes.
+A broker that finds the archive starts in half the time; see `local_kafka.py`. The first argument is the archive's path.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SECONDS_TO_WRITE_IT = 300
 
 
 def main(archive: str) -> None:
-    """Write a table with a log, and read it, on a broker that ends in order: then it writes the archive."""
+    """Write and read a table with a log, then stop the broker cleanly, upon which its JVM writes the archive."""
     columns = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
     with tempfile.TemporaryDirectory() as scratch:
         broker = LocalKafka(Path(scratch, "kafka"), jvm_options=(f"-XX:ArchiveClassesAtExit={archive}",))

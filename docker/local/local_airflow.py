@@ -45,12 +45,12 @@ COMPONENTS = {
 }
 
 DEAD = "ZX"
-"""States of a process that has ended, though its parent has not asked how."""
+"""States of processes that have ended, including zombies."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalAirflow:
-    """One Airflow in ``home``: `start`, talk to its `rest`, `stop`.
+    """An Airflow whose files are in ``home``; `start` returns its REST client.
 
     ``connection_extra`` is the extra of the connection ``dynamic_table_default`` (warehouse, bootstrap_servers,
     options). ``port`` 0 takes a free one. ``environment`` adds variables to Airflow's.
@@ -64,10 +64,10 @@ class LocalAirflow:
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def start(self, *, timeout: float = 180) -> AirflowRest:
-        """Start what does not run yet, wait until it is healthy, and return its REST client."""
+        """Start Airflow unless it runs, wait until it is healthy, and return its REST client."""
         if self.is_running():
             return self.rest
-        self.stop()  # the rest of one that has partly crashed
+        self.stop()  # remaining processes of an Airflow that has partly crashed
         closed_folder(self.home)
         port = self.port or _free_port()
         _refuse_taken(port)
@@ -80,7 +80,7 @@ class LocalAirflow:
         return self.rest
 
     def stop(self, *, timeout: float = 60) -> None:
-        """Stop what `start` started, and wait until every process of it is gone."""
+        """Stop all processes that `start` started, and wait until they have ended."""
         if not self._state_path.exists():
             return
         sessions = self._sessions()
@@ -89,7 +89,7 @@ class LocalAirflow:
             _send(pid, signal.SIGTERM)
         deadline = time.monotonic() + timeout
         while _members(sessions) and time.monotonic() < deadline:
-            # A process that has lost its parent waits for it forever.
+            # A process whose parent has crashed would wait for it forever.
             for pid in _members({pid for pid in sessions if not _start_ticks(pid)}):
                 _send(pid, signal.SIGKILL)
             time.sleep(0.1)
@@ -113,7 +113,7 @@ class LocalAirflow:
 
     @property
     def rest(self) -> AirflowRest:
-        """The REST client of the Airflow that runs in ``home``, logged in as its administrator."""
+        """REST client of the Airflow that runs in ``home``, logged in as its administrator."""
         return _administrator(f"http://127.0.0.1:{self._state()['port']}", self.password)
 
     @property
@@ -245,7 +245,7 @@ class LocalAirflow:
 
 @cache
 def _administrator(base_url: str, password: str) -> AirflowRest:
-    """Return one client per server: each logs in once."""
+    """Return a cached client per server, so that each logs in once."""
     return AirflowRest(base_url, ADMIN, password)
 
 

@@ -1,4 +1,4 @@
-"""One real HDFS on this machine, without Docker: a NameNode and a DataNode in one JVM, loopback only.
+"""HDFS on this machine without Docker: a NameNode and a DataNode in one JVM, loopback only.
 
     with LocalHdfs(folder) as hdfs:
         open_catalog(f"{hdfs.url}/warehouse")
@@ -51,7 +51,7 @@ class HdfsNotSetUpError(LocalHdfsError):
 
 
 class LocalHdfs(LocalServer):
-    """A cluster in ``home``, formatted at its start; ends with the process that started it."""
+    """HDFS cluster in ``home``, formatted at each start; ends with the process that started it."""
 
     def __init__(self, home: str | os.PathLike[str], *, jars: Path = JARS) -> None:
         self.home = Path(home).resolve()
@@ -62,7 +62,7 @@ class LocalHdfs(LocalServer):
 
     @property
     def port(self) -> int:
-        """The NameNode's."""
+        """Port of the NameNode."""
         if self._port is None:
             msg = f"The HDFS in {self.home} has not been started and has no address."
             raise LocalHdfsError(msg)
@@ -70,7 +70,7 @@ class LocalHdfs(LocalServer):
 
     @property
     def url(self) -> str:
-        """The root of its files."""
+        """URL of the file system's root."""
         return f"hdfs://{LOOPBACK}:{self.port}"
 
     def start(self, *, timeout: float = 120) -> Self:
@@ -97,10 +97,10 @@ class LocalHdfs(LocalServer):
             *(word for name, value in settings.items() for word in ("-D", f"{name}={value}")),
         )
         deadline = time.monotonic() + timeout
-        # Written once the DataNode has joined.
+        # The cluster writes this file once the DataNode has joined.
         self._process.wait_until(details.exists, deadline=deadline, what="HDFS", error=LocalHdfsError)
         return self
 
     def stop(self) -> None:
-        """Kill it: nobody will read its data. Does nothing if it is down."""
+        """Kill the cluster, since its data is not needed any more. Does nothing if it is down."""
         self._process.end(signal.SIGKILL, 20)

@@ -1,10 +1,10 @@
-"""One real Kafka broker on this machine, without Docker: KRaft, broker and controller in one JVM, loopback only.
+"""Kafka broker on this machine without Docker: KRaft, broker and controller in one JVM, loopback only.
 
     with LocalKafka(folder) as kafka:
         KafkaProducer(bootstrap_servers=kafka.bootstrap_servers)
 
-All that the broker writes is below ``home``; starting it there again finds its data and its port again. The jars come
-from `make setup`. Standard library only.
+All files of the broker are below ``home``; a restart there finds its data and uses the same port. The jars come from
+`make setup`. Standard library only.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ JVM = (
     "-Xlog:cds=off",
     "-Xlog:cds+dynamic=off",
 )
-# Kafka's classes, parsed and verified, of which `make servers` made an archive (`kafka_archive.py`; JEP 350). A JVM
-# that it does not fit runs without it.
+# Archive of Kafka's parsed and verified classes, created by `make servers` (`kafka_archive.py`; JEP 350). A JVM that
+# can't use it runs without it.
 ARCHIVE = JARS.parents[1] / "kafka_classes" / "classes.jsa"
 # One node: every internal topic has one replica and, so that the broker starts quickly, one partition.
 SETTINGS = {
@@ -57,31 +57,31 @@ SETTINGS = {
     "transaction.state.log.min.isr": "1",
     "transaction.state.log.num.partitions": "1",
     "transaction.state.log.replication.factor": "1",
-    # A commit interval of hours is allowed; a transaction whose time is over is aborted within a second, not ten.
+    # Allow commit intervals of hours, and abort a transaction within one second after its timeout instead of ten.
     "transaction.max.timeout.ms": "86400000",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
 }
 
 
 class LocalKafkaError(RuntimeError):
-    """The broker could not be started or did not come up; the message ends with what it said."""
+    """The broker did not start; the message ends with its output."""
 
 
 class PortInUseError(LocalKafkaError):
-    """Somebody else listens on the port that was asked for."""
+    """Another process listens on the port."""
 
 
 class KafkaNotSetUpError(LocalKafkaError):
-    """The broker's jars are not there; `make setup` fetches them."""
+    """The broker's jars are missing; `make setup` fetches them."""
 
 
 class LocalKafka(LocalServer):
-    """A broker in ``home``, on ``port`` (by default a free one, kept over restarts). Not for use by several threads.
+    """Broker in ``home``, on ``port`` (default: a free one, which restarts keep). Not thread-safe.
 
-    ``settings`` go over the broker's own; with another ``protocol`` than PLAINTEXT they say where its certificates and
-    users are. With ``joins`` it is one more broker of that one's cluster, which must be running, under a ``node_id`` of
-    its own. A broker ends with the process that started it, however that ends, unless ``outlives_us``; then
-    ``LocalKafka(home).stop()`` ends it from any process. ``jvm_options`` are by default those of a quick start.
+    ``settings`` override the default ones; for a ``protocol`` other than PLAINTEXT they name certificates and users.
+    With ``joins`` the broker joins that broker's cluster, which must be running, under its own ``node_id``. A broker
+    ends when the process that started it ends or crashes, unless ``outlives_us``; then ``LocalKafka(home).stop()``
+    stops it from any process. ``jvm_options`` default to those of a quick start.
     """
 
     def __init__(
@@ -119,11 +119,11 @@ class LocalKafka(LocalServer):
 
     @property
     def controller_port(self) -> int:
-        """Where other brokers of its cluster find its controller."""
+        """Port of the controller, for other brokers of the cluster."""
         return self._known_ports()[1]
 
     def start(self, *, timeout: float = 120) -> Self:
-        """Start the broker and return once it answers requests; with one already running in ``home``, at once."""
+        """Start the broker unless it already runs in ``home``, and return once it answers requests."""
         if self.pid is not None:
             return self
         java = find_java()
@@ -139,7 +139,7 @@ class LocalKafka(LocalServer):
             try:
                 self._wait_until_ready(port, deadline)
             except PortInUseError:
-                # Taken between our look and the broker's: only a port that we chose may be chosen again.
+                # Taken between our check and the broker's start. Retry with another port unless the caller chose it.
                 self._properties.unlink()
                 if self._wanted_port is not None or time.monotonic() > deadline:
                     raise
@@ -147,16 +147,16 @@ class LocalKafka(LocalServer):
                 return self
 
     def stop(self, *, timeout: float = 30) -> None:
-        """Shut the broker down in order; past the time limit, kill it. Does nothing when it is down."""
+        """Shut the broker down cleanly, or kill it after ``timeout`` seconds. Does nothing if it is down."""
         self._process.end(signal.SIGTERM, timeout)
 
     def kill(self) -> None:
-        """End the broker as a power cut would, for its process: SIGKILL, nothing flushed, nobody told."""
+        """Kill the broker (SIGKILL), as a crash would: it flushes nothing and notifies no client."""
         self._process.end(signal.SIGKILL, 30)
 
     @property
     def log_file(self) -> Path:
-        """What the broker says."""
+        """File of the broker's output."""
         return self._process.log_file
 
     @property
@@ -173,7 +173,7 @@ class LocalKafka(LocalServer):
         return ports[0], ports[1] if len(ports) > 1 else 0
 
     def _choose_ports(self) -> tuple[int, int]:
-        """Take the wanted port, else last time's, else a free one; refuse one that somebody listens on."""
+        """Return the ports: the wanted one, else the last start's, else a free one; raises PortInUseError if taken."""
         port, controller_port = self._known_ports() if self._properties.exists() else (0, 0)
         port = self._wanted_port or port
         if port and not is_free(port):
@@ -208,7 +208,7 @@ class LocalKafka(LocalServer):
         self._properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
 
     def _format_once(self, java: Path) -> None:
-        """Give the data folder a cluster id, as KRaft demands before the first start."""
+        """Format the data folder with a cluster id, which KRaft requires before the first start."""
         if (self.home / "data" / "meta.properties").exists():
             return
         cluster_id = _new_cluster_id() if self._joins is None else self._joins.cluster_id
@@ -220,7 +220,7 @@ class LocalKafka(LocalServer):
 
     @property
     def cluster_id(self) -> str:
-        """What the broker was formatted with; known once it has been started in ``home``."""
+        """Cluster id of the data folder; known once the broker has been started in ``home``."""
         lines = (self.home / "data" / "meta.properties").read_text().splitlines()
         return next(line.partition("=")[2] for line in lines if line.startswith("cluster.id="))
 
@@ -248,7 +248,7 @@ def _new_cluster_id() -> str:
 
 
 def _answers(port: int, *, is_encrypted: bool = False) -> bool:
-    """Ask for the versions the broker speaks, as every client does first: it listens before it can answer."""
+    """Return whether the broker answers an ApiVersions request: it listens before it can answer."""
     client = b"local_kafka"
     request = struct.pack(f">hhih{len(client)}s", 18, 0, 1, len(client), client)
     try:
@@ -262,7 +262,7 @@ def _answers(port: int, *, is_encrypted: bool = False) -> bool:
 
 
 def _encrypted(plain: socket.socket) -> socket.socket:
-    """Encrypt without verifying the server: nothing confidential is sent."""
+    """Encrypt the connection without verifying the server, since nothing confidential is sent."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -1,4 +1,4 @@
-"""One real Hive metastore on this machine, without Docker or Hadoop, loopback only.
+"""Hive metastore on this machine without Docker or Hadoop, loopback only.
 
     with LocalMetastore(folder) as metastore:
         open_catalog(folder, {"metastore": "hive", "uri": metastore.uri})
@@ -43,7 +43,7 @@ class MetastoreNotSetUpError(LocalMetastoreError):
 
 
 class LocalMetastore(LocalServer):
-    """A metastore that keeps its tables in its folder. Not thread-safe."""
+    """Metastore that stores its tables in ``home``. Not thread-safe."""
 
     def __init__(self, home: str | os.PathLike[str], *, jars: Path | None = None) -> None:
         self.home = Path(home).resolve()
@@ -60,7 +60,7 @@ class LocalMetastore(LocalServer):
         return f"thrift://{LOOPBACK}:{self._port}"
 
     def start(self, *, timeout: float = 120) -> Self:
-        """Start it, on its previous port if it had one, and return once it answers."""
+        """Start the metastore, on its previous port if any, and return once it answers."""
         java = find_java()
         jars = self._jars or find_jars()
         if jars is None or not list(jars.glob("hive-metastore-*.jar")):
@@ -88,7 +88,7 @@ class LocalMetastore(LocalServer):
         return self
 
     def stop(self) -> None:
-        """Stop it; its tables stay in the folder. Does nothing if it is down."""
+        """Stop the metastore; its tables remain in the folder. Does nothing if it is down."""
         self._process.end(signal.SIGTERM, 10)
 
     def _answers(self) -> bool:
@@ -100,5 +100,5 @@ class LocalMetastore(LocalServer):
 
 
 def find_jars() -> Path | None:
-    """Pyspark's jars; None before `make setup`."""
+    """Return the folder of pyspark's jars; None before `make setup`."""
     return next(VENV.glob("lib/python*/site-packages/pyspark/jars"), None)

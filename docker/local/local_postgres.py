@@ -1,9 +1,9 @@
-"""One real PostgreSQL on this machine, without Docker, loopback only, without protection against power cuts.
+"""PostgreSQL on this machine without Docker, loopback only, with fsync off.
 
     with LocalPostgres(folder) as postgres:
         open_catalog(folder, {"metastore": "sql", "uri": postgres.uri})
 
-The programs are the system's; `make servers` says how to get them. Standard library only.
+The programs are the system's; `make servers` reports how to install them. Standard library only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["LocalPostgres", "LocalPostgresError", "PostgresNotSetUpError", "find
 DEBIANS = Path("/usr/lib/postgresql")
 NEEDED = ("initdb", "postgres", "pg_isready")
 USER = "dynamic"
-# PostgreSQL refuses to run as root. As root, we run it as user nobody, who can't enter root's folders.
+# PostgreSQL refuses to run as root. In that case run it as user nobody, who can't enter root's folders.
 AS_NOBODY = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
 NOBODY = 65534
 
@@ -41,7 +41,7 @@ class PostgresNotSetUpError(LocalPostgresError):
 
 
 class LocalPostgres(LocalServer):
-    """A temporary database server. Not thread-safe."""
+    """Temporary database server. Not thread-safe."""
 
     def __init__(self, home: str | os.PathLike[str], *, programs: Path | None = None) -> None:
         self.home = Path(home).resolve()
@@ -52,14 +52,14 @@ class LocalPostgres(LocalServer):
 
     @property
     def uri(self) -> str:
-        """Address of its database for ``open_catalog``."""
+        """URI of the database, for ``open_catalog``."""
         if self._port is None:
             msg = f"PostgreSQL in {self.home} has not been started, so it has no address."
             raise LocalPostgresError(msg)
         return f"postgresql://{USER}@{LOOPBACK}:{self._port}/postgres"
 
     def start(self, *, timeout: float = 60) -> Self:
-        """Start it, with its previous port and data if any, and return once it answers."""
+        """Start the server, with its previous port and data if any, and return once it answers."""
         programs = self._programs or find_programs()
         if programs is None or not all((programs / name).exists() for name in NEEDED):
             msg = "There is no PostgreSQL on this machine. Run `make servers`, which says how to get it."
@@ -98,11 +98,11 @@ class LocalPostgres(LocalServer):
         return self
 
     def stop(self) -> None:
-        """Stop it; its data stays for the next start. Does nothing if it is down."""
+        """Stop the server; its data remains for the next start. Does nothing if it is down."""
         self._process.end(signal.SIGINT, 10)
 
     def __exit__(self, *error: object) -> None:
-        """Stop it and delete its data."""
+        """Stop the server and delete its data."""
         super().__exit__(*error)
         if self._data is not None:
             shutil.rmtree(self._data)
@@ -110,7 +110,7 @@ class LocalPostgres(LocalServer):
 
 
 def find_programs() -> Path | None:
-    """The folder of the system's PostgreSQL programs, on Debian the newest; None if not installed."""
+    """Return the folder of the system's PostgreSQL programs, on Debian the newest; None if not installed."""
     for place in (*sorted(DEBIANS.glob("*/bin"), key=_release, reverse=True), *_on_path()):
         if all((place / name).exists() for name in NEEDED):
             return place

@@ -1,7 +1,7 @@
-"""A server process on this machine, started detached, identified and stopped by its pid.
+"""Server process on this machine, started detached, identified and stopped by its pid.
 
-``identity`` distinguishes the process from another one with the same pid: a unique word of its command line, such as
-the path of its folder. Standard library only.
+``identity``, a unique word of the command line such as the path of the server's folder, distinguishes the process from
+a later one with the same pid. Standard library only.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PROC = Path("/proc")
 PF_EXITING, PF_KTHREAD = 0x4, 0x200000  # of linux/sched.h
 EXEC_SECONDS_MAX = 10
 # Starts the command that follows two arguments, the log file and the identity, and prints its process id. The server
-# is not our child, so that we wait for its end in the same way as any other process may.
+# is not our child, so that waiting for its end works in the same way from every process.
 LAUNCH = """
 identity=$1; shift
 exec 3<&0
@@ -36,15 +36,15 @@ exec 3<&0
 server=$!
 echo "$server"
 """
-# The guard reads from a pipe whose other end only we hold. When our process ends for any reason, the guard reads the
-# end of the pipe and kills the server, if that process still has this identity.
+# The guard reads from a pipe whose other end only this process holds. When this process ends for any reason, the guard
+# reads the end of the pipe and kills the server, if that process still has this identity.
 GUARD = """
 { read -r _ <&3; ps -ww -o command= -p "$server" | grep -qF "$identity" && kill -9 "$server"; } >/dev/null 2>&1 &
 """
 
 
 class LocalProcess:
-    """One server; ``home`` has its pid file and log. Ends when our process ends, unless ``outlives_us``."""
+    """A server whose pid file and log are in ``home``. Ends when this process ends, unless ``outlives_us``."""
 
     def __init__(self, home: Path, identity: str, *, name: str, outlives_us: bool = False) -> None:
         self.log_file = home / f"{name}.log"
@@ -55,7 +55,7 @@ class LocalProcess:
 
     @property
     def pid(self) -> int | None:
-        """The server's process id, None while it is down; also if another process started it here."""
+        """The server's process id, even if another process started it in ``home``; None while it is down."""
         if not self._pid_file.exists():
             return None
         pid = int(self._pid_file.read_text())
@@ -66,7 +66,7 @@ class LocalProcess:
         script = LAUNCH if self._outlives_us else LAUNCH + GUARD
         reading, writing = os.pipe()
         with os.fdopen(reading) as pipe:
-            # Its own session: Ctrl-C in the terminal reaches only us, and we then stop the server cleanly.
+            # Its own session: Ctrl-C in the terminal reaches only this process, which then stops the server cleanly.
             launched = subprocess.run(
                 ["sh", "-c", script, str(self.log_file), self._identity, *(str(word) for word in command)],
                 stdin=pipe,
@@ -82,9 +82,9 @@ class LocalProcess:
     def wait_until(
         self, answers: Callable[[], bool], *, deadline: float, what: str, error: Callable[[str], Exception]
     ) -> None:
-        """Return once ``answers()``; if the server has ended, or it is past the ``deadline`` (monotonic), raise.
+        """Return once ``answers()`` is true; raise if the server ends or the ``deadline`` (monotonic) passes.
 
-        The ``error`` says what happened to ``what`` and ends with the server's last output; the server is killed.
+        The ``error`` names ``what`` and the failure, and ends with the server's last output; the server is killed.
         """
         while not answers():
             ended = self.pid is None
@@ -96,7 +96,7 @@ class LocalProcess:
             raise error(f"{what} {happened}. The end of {self.log_file}:\n{self.last_words()}")
 
     def end(self, how: signal.Signals, timeout: float) -> None:
-        """Send the signal; past the time limit (seconds), SIGKILL. Does nothing when the server is down."""
+        """Send the signal, and SIGKILL after ``timeout`` seconds. Does nothing if the server is down."""
         for sent in (how, signal.SIGKILL):
             pid = self.pid
             if pid is None:
@@ -112,12 +112,12 @@ class LocalProcess:
         self._pid_file.unlink(missing_ok=True)
 
     def last_words(self, lines: int = 15) -> str:
-        """The end of the log."""
+        """Return the last lines of the log."""
         return "\n".join(self.log_file.read_text(errors="replace").splitlines()[-lines:])
 
 
 class LocalServer(ABC):
-    """A server run as one ``LocalProcess``; as a context manager it runs inside the block."""
+    """A server that is one ``LocalProcess``; as a context manager it runs during the block."""
 
     _process: LocalProcess
 
@@ -129,25 +129,25 @@ class LocalServer(ABC):
 
     @property
     def pid(self) -> int | None:
-        """The server's process id, None while it is down; also of one that another process started in its folder."""
+        """The server's process id, even if another process started it in its folder; None while it is down."""
         return self._process.pid
 
     @abstractmethod
     def start(self) -> Self:
-        """Start it and return once it answers."""
+        """Start the server and return once it answers."""
 
     @abstractmethod
     def stop(self) -> None:
-        """Stop it. Does nothing if it is down."""
+        """Stop the server. Does nothing if it is down."""
 
 
 def _command_of(pid: int) -> str:
-    """The process's command line, empty if there is none. Asked twenty times a second: Linux needs no ``ps``."""
+    """Return the process's command line; empty if there is none. Polled often, so it avoids ``ps`` on Linux."""
     if (PROC / "self" / "stat").exists():
         try:
             deadline = time.monotonic() + EXEC_SECONDS_MAX
             while not (command := (PROC / str(pid) / "cmdline").read_bytes()) and _becomes_another_program(pid):
-                if time.monotonic() > deadline:  # a stranger with the same number may have erased its own
+                if time.monotonic() > deadline:  # an unrelated process with this pid may have erased its command line
                     break
                 time.sleep(0.001)
         except OSError:
@@ -158,24 +158,24 @@ def _command_of(pid: int) -> str:
 
 
 def _becomes_another_program(pid: int) -> bool:
-    """Whether a process without a command line is in the middle of its exec: it neither ends nor is the kernel's."""
+    """Return whether a process without a command line is in its exec: neither exiting nor a kernel thread."""
     flags = int((PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[6])
     return not flags & (PF_EXITING | PF_KTHREAD)
 
 
 def _is_there(pid: int) -> bool:
-    """Whether any thread of the process is left: one that is ending has lost its command line, but not yet its ports.
+    """Return whether a thread of the process remains: an exiting process has no command line, but still holds ports.
 
-    A zombie has neither; one whose threads still end bears an ``l``.
+    A zombie holds none, unless ``ps`` marks it with ``l``: then other threads of it are still exiting.
     """
     state = subprocess.run(("ps", "-o", "stat=", "-p", str(pid)), capture_output=True, text=True, check=False).stdout
     return bool(state.strip()) and not (state.startswith("Z") and "l" not in state)
 
 
 def is_free(port: int) -> bool:
-    """Whether nobody listens on a port of the loopback address."""
+    """Return whether no process listens on a port of the loopback address."""
     with socket.socket() as probe:
-        # As servers do: a port whose last connections are still fading counts as free.
+        # As servers do: a port with connections in TIME_WAIT counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))
@@ -185,10 +185,10 @@ def is_free(port: int) -> bool:
 
 
 def free_port(*but: int) -> int:
-    """A free port other than ``but``, below those that the system gives to clients.
+    """Return a free port other than ``but``, below the ephemeral range that the system assigns to clients.
 
-    A client that keeps reconnecting to a stopped server on a port of the ephemeral range may be given that very port,
-    connect to itself, and so occupy the port when the server restarts.
+    A client that keeps reconnecting to a stopped server on an ephemeral port may be assigned that very port, connect to
+    itself, and so occupy the port when the server restarts.
     """
     start = uuid.uuid4().int
     return next(

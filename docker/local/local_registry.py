@@ -1,9 +1,9 @@
-"""One real schema registry on this machine, without Docker: Apicurio, in memory, loopback only.
+"""Schema registry on this machine without Docker: Apicurio, in memory, loopback only.
 
     with LocalRegistry(folder) as registry:
         open_catalog(folder, {"log.kafka.bootstrap.servers": ..., "log.schema-registry.url": registry.url})
 
-It speaks Confluent's API. The archive comes from `make servers`. Standard library only.
+It serves Confluent's API. The program comes from `make servers`. Standard library only.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RegistryNotSetUpError(LocalRegistryError):
 
 
 class LocalRegistry(LocalServer):
-    """An in-memory registry that ends with the process that started it. Not thread-safe."""
+    """In-memory registry that ends with the process that started it. Not thread-safe."""
 
     def __init__(self, home: str | os.PathLike[str], *, app: Path = APP) -> None:
         self.home = Path(home).resolve()
@@ -47,7 +47,7 @@ class LocalRegistry(LocalServer):
 
     @property
     def url(self) -> str:
-        """The root of Confluent's API."""
+        """Root URL of Confluent's API."""
         if self._port is None:
             msg = f"The schema registry in {self.home} has not been started, so it has no address."
             raise LocalRegistryError(msg)
@@ -78,7 +78,7 @@ class LocalRegistry(LocalServer):
         return self
 
     def stop(self) -> None:
-        """Stop it; its schemas are lost. Does nothing if it is down."""
+        """Stop the registry; its schemas are lost. Does nothing if it is down."""
         self._process.end(signal.SIGTERM, 10)
 
     def _answers(self) -> bool:

@@ -1,4 +1,4 @@
-"""One real S3 server on this machine, without Docker: versitygw over a folder, loopback only.
+"""S3 server on this machine without Docker: versitygw over a folder, loopback only.
 
     with LocalS3(folder) as s3:
         s3.create_bucket("lake")
@@ -37,7 +37,7 @@ class S3NotSetUpError(LocalS3Error):
 
 
 class LocalS3(LocalServer):
-    """A server in ``home`` on a free port; ends with the process that started it. Not thread-safe."""
+    """S3 server in ``home`` on a free port; ends with the process that started it. Not thread-safe."""
 
     def __init__(self, home: str | os.PathLike[str], *, program: Path = PROGRAM) -> None:
         self.home = Path(home).resolve()
@@ -45,12 +45,12 @@ class LocalS3(LocalServer):
         self._data = self.home / "data"
         self._process = LocalProcess(self.home, str(self._data), name="s3")
         self._port: int | None = None
-        # Valid for this server only; users that may inspect our processes may read them.
+        # Valid for this server only; users who may inspect its process can read them.
         self.access_key, self.secret_key = "local", "local-secret"
 
     @property
     def endpoint(self) -> str:
-        """Its URL."""
+        """URL of the server."""
         if self._port is None:
             msg = f"The S3 server in {self.home} has not been started, so it has no address."
             raise LocalS3Error(msg)
@@ -81,7 +81,7 @@ class LocalS3(LocalServer):
         return self
 
     def stop(self) -> None:
-        """Stop it; its data stays. Does nothing if it is down."""
+        """Stop the server; its data remains. Does nothing if it is down."""
         self._process.end(signal.SIGTERM, 10)
 
     def create_bucket(self, name: str) -> None:
@@ -93,6 +93,6 @@ class LocalS3(LocalServer):
             with urlopen(self.endpoint, timeout=1):  # noqa: S310 - our own address
                 return True
         except HTTPError:
-            return True  # it wants a signature, so it is there
+            return True  # it asks for a signature, so it runs
         except (URLError, OSError):
             return False

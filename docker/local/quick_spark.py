@@ -1,14 +1,14 @@
-"""Spark that starts in half its time and burns half its processor time, for sessions that live for minutes.
+"""Settings with which Spark starts in half the time and uses half the CPU time, for sessions of a few minutes.
 
     environment = {**os.environ, **quick_spark()}
 
-The JVM gets three settings. Only C1 compiles: a short session does not regain the cost of the second compiler. There
-is room for compiled code: with C1 alone the JVM reserves 48 MB, which the classes that Spark generates for each query
-fill within minutes, and then it compiles nothing any more. And Spark's classes are loaded, parsed and verified, from an archive that `make servers` made of a session like ours
-(`spark_archive.py`; Java's application class-data sharing, JEP 350). A JVM that the archive does not fit runs without
-it.
+The JVM gets three settings. Only the C1 compiler runs: a short session does not regain the cost of C2. There is room for
+compiled code: with C1 alone the JVM reserves 48 MB, which the classes that Spark generates for each query fill within
+minutes; after that it compiles nothing. And Spark's classes are loaded, already parsed and verified, from an archive
+that `make servers` creates (`spark_archive.py`; Java's application class-data sharing, JEP 350). A JVM that can't use
+the archive runs without it.
 
-Not for production, where the second compiler pays. Standard library only.
+Not for production, where C2 pays off. Standard library only.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 
 
 def quick_spark() -> dict[str, str]:
-    """Return the variables under which Spark's drivers start quickly here; options that the user set win."""
+    """Return the environment variables with which Spark's drivers start quickly; the user's own options win."""
     archive = f"-XX:SharedArchiveFile={ARCHIVE} {SILENT}" if ARCHIVE.exists() else ""
     return _variables(archive)
 
 
 def archiving_spark(archive: Path) -> dict[str, str]:
-    """Return the variables under which a driver writes, when it ends, the classes it has loaded into ``archive``."""
+    """Return the environment variables with which a driver archives its loaded classes into ``archive`` at its end."""
     return _variables(f"-XX:ArchiveClassesAtExit={archive} {SILENT}")
 
 

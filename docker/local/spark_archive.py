@@ -1,4 +1,4 @@
-"""One small session that does what ours do, once each: of the classes it loads `make servers` makes an archive.
+"""Runs a small Spark session through typical operations, to archive the Java classes that it loads: `make servers`.
 
 See `quick_spark.py`. The caller sets the path of the archive in SPARK_SUBMIT_OPTS.
 """
@@ -33,7 +33,7 @@ def main() -> None:
             changes, second, checkpoint_location=f"{scratch}/checkpoint", available_now=True
         ).awaitTermination()
         read(spark, second).groupBy("name").count().collect()
-        # The JVM ends, and writes the archive, when its standard input does: later than we would.
+        # The JVM writes the archive when its standard input ends; wait for that.
         java = spark.sparkContext._gateway.proc  # type: ignore[union-attr]  # noqa: SLF001  pyspark has no other handle
         spark.stop()
         java.stdin.close()

@@ -1,4 +1,4 @@
-"""Makes everything that the project needs on this machine, below ``.local``: `make setup`, and its locks: `make lock`.
+"""Installs everything that the project needs below ``.local`` (`make setup`), and rewrites its locks (`make lock`).
 
     .local/venv     the locked environment, with the project itself installed editable
     .local/paimon   pypaimon, an independent reader of our files, which needs an older pyarrow
@@ -14,20 +14,20 @@ and servers for tests of stores: `make servers`
     .local/hdfs     Hadoop's jars
     .local/registry a schema registry, Apicurio
 
-and, with them, another reader and writer of our files, and what the tests' many Sparks start from:
+and, with them, other readers and writers of our files, and archives of classes for quick starts:
 
     .local/paimon_core   Paimon's Java core, which runs on Hadoop's client
     .local/flink_1_20    Flink 1.20 with Paimon's connector, and
-    .local/flink_2_0     Flink 2.0, which run on it too
+    .local/flink_2_0     Flink 2.0, both on Hadoop's client as well
     .local/spark         Spark's classes as a JVM maps them into its memory, so that sessions start in half the time
-    .local/kafka_classes Kafka's, so that brokers do
+    .local/kafka_classes Kafka's classes, likewise
 
-Each part is completed by writing its stamp, a fingerprint of its inputs. A part whose stamp matches is left alone; a
+A part is complete once its stamp is written, a fingerprint of its inputs. A part whose stamp matches is left alone; a
 part without a stamp is incomplete and is recreated; a part with another stamp is updated. Concurrent setups wait for
 each other.
 
-Standard library only and plain syntax: this runs before anything is installed, and an older Python must be able to
-read it far enough to say that it is too old.
+Standard library only and plain syntax: this runs before anything is installed, and an older Python has to be able to
+run it up to the message that it is too old.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ DOCS_LOCK = CHECKOUT / "requirements-docs.lock"
 HERE = Path(__file__).resolve().parent
 UV = "uv==0.13.8"
 FORMER_NAME = "dynamic-tables"  # environments from before version 0.2 have the project under this name
-S3_SERVER = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"  # Go checks its sum, and those of all it is made of
+S3_SERVER = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"  # Go verifies all checksums
 OLDEST, NEWEST = (3, 11), (3, 13)
 
 HOW_TO_GET_PYTHON = """  Debian, Ubuntu:  sudo apt install python3.11 python3.11-venv  (or 3.12, 3.13)
@@ -84,7 +84,7 @@ class SetupError(RuntimeError):
 
 
 def main(arguments: list[str]) -> None:
-    """Set up missing parts; ``servers``, ``docs``: those as well; ``lock``: rewrite the locks. Silent if all exist."""
+    """Set up missing parts; ``servers`` and ``docs`` add theirs, ``lock`` rewrites the locks. Silent if complete."""
     use_a_fitting_python()
     try:
         java = find_java()
@@ -104,7 +104,7 @@ def main(arguments: list[str]) -> None:
 
 
 def set_up(java: Path) -> None:
-    """Bring all parts up to date, in the order in which they need each other."""
+    """Bring all parts up to date, in the order of their dependencies."""
     started = time.monotonic()
     project_seen = project_fingerprint()
     changed = (
@@ -118,7 +118,7 @@ def set_up(java: Path) -> None:
 
 
 def set_up_servers(java: Path) -> None:
-    """Bring the servers up to date that only some tests need."""
+    """Bring the servers up to date, which only some tests need."""
     if find_programs() is None:
         msg = f"PostgreSQL is needed for the tests of catalogs in a database; there is none.\n{HOW_TO_GET_POSTGRES}"
         raise SetupError(msg)
@@ -128,7 +128,7 @@ def set_up_servers(java: Path) -> None:
     make_jars(FLINK_2_0, "Flink 2.0 with Paimon's connector (162 MB)", java)
     make_jars(REGISTRY, "a schema registry (109 MB)", java)
     unpack_registry()
-    # A minute's work, which the many Sparks of the tests save again, and one demo does not.
+    # Takes a minute, which pays off for the many Spark sessions of the tests, but not for one demo.
     make(SPARK, "Spark's classes, for quick starts (160 MB)", java_fingerprint(java, LOCK), archive_spark)
     kafka_seen = java_fingerprint(java, HERE / "kafka_jars.sha256")
     make(KAFKA_ARCHIVE.parent, "Kafka's classes, likewise (50 MB)", kafka_seen, archive_kafka)
@@ -138,7 +138,7 @@ def set_up_servers(java: Path) -> None:
 def make(place: Path, what: str, wanted: str, act: Callable[[], None], *, stamp: str = ".stamp") -> bool:
     """Run ``act`` unless the stamp in ``place`` is the wanted one; return whether it ran.
 
-    The stamp is deleted before it runs.
+    The stamp is deleted before ``act`` runs and written after it.
     """
     stamp_path = place / stamp
     found = stamp_path.read_text() if stamp_path.exists() else ""
@@ -156,7 +156,7 @@ def make(place: Path, what: str, wanted: str, act: Callable[[], None], *, stamp:
 
 
 def fingerprint(*files: Path) -> str:
-    """Name what a part is made from, and where: an environment knows its own path and cannot be moved."""
+    """Return a digest of a part's inputs with the checkout's path: an environment can't be moved."""
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.read_bytes())
@@ -164,8 +164,8 @@ def fingerprint(*files: Path) -> str:
 
 
 def project_fingerprint() -> str:
-    """As `fingerprint`, of the part of pyproject.toml that an installation depends on; tool settings do not count."""
-    import tomllib  # noqa: PLC0415 - not there in a Python that is too old, which must get as far as the message
+    """Return a fingerprint of the parts of pyproject.toml that affect the installation, without tool settings."""
+    import tomllib  # noqa: PLC0415 - missing in a Python that is too old, which has to reach the message
 
     settings = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
     installed = repr((settings["project"], settings["build-system"], settings["tool"]["hatch"], fingerprint(LOCK)))
@@ -173,7 +173,7 @@ def project_fingerprint() -> str:
 
 
 def java_fingerprint(java: Path, lock: Path) -> str:
-    """As `fingerprint`, of what only this very Java can use."""
+    """Return a fingerprint of files that only this Java executable can use."""
     program = java.resolve()
     return f"{fingerprint(lock)} {program} {program.stat().st_mtime_ns}"
 
@@ -183,12 +183,12 @@ def was_made_here(stamp: str) -> bool:
 
 
 def is_usable(place: Path) -> bool:
-    """Tell whether an environment still has its interpreter; an upgrade of the system's Python may have taken it."""
+    """Return whether an environment still has its interpreter, which a system upgrade may have removed."""
     return place not in {VENV, PAIMON, DOCS} or (place / "bin" / "python").exists()
 
 
 def install_locked(environment: Path, lock: Path) -> None:
-    """Make the environment hold exactly what the lock says, compiled: Airflow and Spark start many processes."""
+    """Install exactly the locked packages; compiles them, because Airflow and Spark start many processes."""
     uv = find_uv()
     if not environment.exists():
         run(uv, "venv", "--quiet", "--python", sys.executable, environment)
@@ -205,7 +205,7 @@ def install_docs() -> None:
 
 
 def install_project() -> None:
-    """Put the checkout's packages on the environment's path; hatchling is in the lock, so nothing is downloaded."""
+    """Install the project editable; hatchling is in the lock, so nothing is downloaded."""
     uv, python = find_uv(), VENV / "bin" / "python"
     run(uv, "pip", "uninstall", "--quiet", "--python", python, FORMER_NAME)
     editable = ("--no-deps", "--no-build-isolation", "--editable", CHECKOUT)
@@ -213,7 +213,7 @@ def install_project() -> None:
 
 
 def archive_spark() -> None:
-    """Let a small Spark session write the classes it loads where later ones find them; the demo's and the tests'."""
+    """Run a small Spark session that archives its classes, for sessions of the demo and the tests."""
     ARCHIVE.parent.mkdir(exist_ok=True)
     ARCHIVE.unlink(missing_ok=True)
     words = [f"{name}={value}" for name, value in archiving_spark(ARCHIVE).items()]
@@ -221,14 +221,14 @@ def archive_spark() -> None:
 
 
 def archive_kafka() -> None:
-    """Let a small broker write the classes it loads where later ones find them."""
+    """Run a small broker that archives its classes, for later brokers."""
     KAFKA_ARCHIVE.parent.mkdir(exist_ok=True)
     KAFKA_ARCHIVE.unlink(missing_ok=True)
     run(VENV / "bin" / "python", HERE / "kafka_archive.py", KAFKA_ARCHIVE)
 
 
 def make_jars(place: Path, what: str, java: Path) -> bool:
-    """As `make`, of the jars that ``<name>_ivy.xml`` asks for and ``<name>_jars.sha256`` pins."""
+    """Run `make` for the jars that ``<name>_ivy.xml`` lists and ``<name>_jars.sha256`` pins."""
     parts, sums = HERE / f"{place.name}_ivy.xml", HERE / f"{place.name}_jars.sha256"
     return make(place, what, fingerprint(parts, sums), lambda: fetch_jars(java, place, parts, sums))
 
@@ -248,7 +248,7 @@ def fetch_jars(java: Path, place: Path, parts: Path, sums: Path) -> None:
 
 
 def resolve_jars(java: Path, place: Path, parts: Path) -> Path:
-    """Let Ivy put what is asked for, and all it needs, into a ``lib``; IVY_SETTINGS may name a file with a mirror."""
+    """Let Ivy fetch the jars and their dependencies into ``lib``; IVY_SETTINGS may name a file with a mirror."""
     aside = place.with_name(f"{place.name}.part")
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir()
@@ -263,7 +263,7 @@ def resolve_jars(java: Path, place: Path, parts: Path) -> Path:
 
 
 def unpack_registry() -> None:
-    """Take the registry's program out of its archive."""
+    """Unpack the registry's program from its archive."""
     app = REGISTRY / "app"
     if app.exists():
         return
@@ -275,7 +275,7 @@ def unpack_registry() -> None:
 
 
 def build_s3_server() -> None:
-    """Let Go build the pinned release; of what it fetched and compiled only the program stays."""
+    """Build the pinned release with Go; keep only the program, not Go's downloads and caches."""
     go = shutil.which("go")
     if go is None:
         msg = f"Go is needed to build the S3 server of the tests; no go on PATH.\n{HOW_TO_GET_GO}"
@@ -303,7 +303,7 @@ def jar_sums(folder: Path) -> dict[str, str]:
 
 
 def write_locks(arguments: list[str], java: Path) -> None:
-    """Resolve again for all supported Pythons, naming no index; ``--upgrade`` also updates locked versions."""
+    """Resolve the locks for all supported Pythons, without index URLs; ``--upgrade`` also updates locked versions."""
     uv = find_uv()
     oldest = ".".join(str(part) for part in OLDEST)
     shape = ("--universal", "--python-version", oldest, "--generate-hashes", "--no-header", "--no-annotate")
@@ -321,7 +321,7 @@ def write_locks(arguments: list[str], java: Path) -> None:
 
 
 def find_uv() -> Path:
-    """Return the user's uv, or one of our own in .local/tools, fetched by pip."""
+    """Return the user's uv, or else one in .local/tools, which pip installs."""
     on_path = shutil.which("uv")
     if on_path:
         return Path(on_path)
@@ -339,7 +339,7 @@ def find_uv() -> Path:
 
 
 def environment_for_uv() -> dict[str, str]:
-    """Tell uv what the machine told pip: uv reads none of pip's settings."""
+    """Return the environment with pip's settings translated for uv, which does not read them."""
     env = {name: value for name, value in os.environ.items() if name not in {"PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV"}}
     for theirs, ours in (
         ("PIP_INDEX_URL", "UV_DEFAULT_INDEX"),
@@ -357,9 +357,9 @@ def environment_for_uv() -> dict[str, str]:
 
 
 def run(*command: object, output: Path | None = None) -> None:
-    """Run a command, saying every few seconds that it still does; on failure, show what it said and raise.
+    """Run a command and print the elapsed time every 5 seconds; raises SetupError with the end of its output.
 
-    It inherits our lock: if we are killed, the next setup waits until this command has ended.
+    The command inherits the lock: if this process is killed, the next setup waits until the command has ended.
     """
     words = [str(word) for word in command]
     log = output or LOCAL / "setup.log"
@@ -386,7 +386,7 @@ def run(*command: object, output: Path | None = None) -> None:
 
 @contextlib.contextmanager
 def one_at_a_time() -> Iterator[None]:
-    """Hold the lock that a second setup waits for; commands that we start hold it too, as long as they run."""
+    """Hold the lock that a second setup waits for; the commands that run in the block hold it as well."""
     with (LOCAL / "setup.lock").open("w") as turn:
         os.set_inheritable(turn.fileno(), True)
         try:
@@ -398,14 +398,14 @@ def one_at_a_time() -> Iterator[None]:
 
 
 def use_a_fitting_python() -> None:
-    """Restart in a suitable Python from PATH if this one is not; if there is none, say how to install one."""
+    """Restart with a suitable Python from PATH if this one is unsuitable; exit with instructions if none is found."""
     if OLDEST <= sys.version_info[:2] <= NEWEST:
         return
     for minor in range(NEWEST[1], OLDEST[1] - 1, -1):
         other = shutil.which(f"python3.{minor}")
-        # A version manager's stand-in lies on PATH also for a version that it will not start here.
+        # A version manager may have a shim on PATH for a version that it refuses to start here.
         if other and subprocess.run([other, "-c", ""], capture_output=True, check=False).returncode == 0:
-            os.execv(other, [other, *sys.argv])  # noqa: S606 - no shell wanted
+            os.execv(other, [other, *sys.argv])  # noqa: S606 - needs no shell
     running = ".".join(str(part) for part in sys.version_info[:2])
     sys.exit(
         f"setup: Python 3.11, 3.12 or 3.13 is needed; this is {running} and PATH has no other.\n{HOW_TO_GET_PYTHON}"

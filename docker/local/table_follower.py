@@ -1,4 +1,4 @@
-"""Reads a table's stream in a thread and records when each change became readable."""
+"""Reads a table's stream in a thread and records when each change becomes readable."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _POLL_SECONDS = 0.005
 
 
 class TableFollower:
-    """Reads every change from now on; ``changes`` are in order of arrival."""
+    """Reads a table's content and all later changes; ``changes`` are in order of arrival."""
 
     def __init__(self, table: DynamicTable) -> None:
         self._table = table
@@ -27,7 +27,7 @@ class TableFollower:
         self._thread = threading.Thread(target=self._follow, name="table-follower", daemon=True)
 
     def start(self) -> TableFollower:
-        """Start after the table's current content."""
+        """Start reading, from the table's current content on."""
         self._thread.start()
         return self
 
@@ -44,7 +44,7 @@ class TableFollower:
         return self._count
 
     def wait_for(self, count: int, *, timeout_seconds: float, progress: object = None) -> None:
-        """Wait until ``count`` changes have been read; a ``TimeoutError`` has the number read."""
+        """Wait until ``count`` changes have been read; raises TimeoutError with the number read."""
         deadline = time.monotonic() + timeout_seconds
         while self.count < count:
             if time.monotonic() > deadline:
@@ -55,7 +55,7 @@ class TableFollower:
             time.sleep(0.1)
 
     def changes(self, *, since: int = 0) -> pl.DataFrame:
-        """All changes but the first ``since``: the table's columns, ``_row_kind`` and ``readable_at`` (seconds)."""
+        """Return the changes after the first ``since``: table columns, ``_row_kind`` and ``readable_at`` (seconds)."""
         frames = [pl.DataFrame(rows).with_columns(pl.lit(at).alias("readable_at")) for at, rows in list(self._received)]
         return pl.concat(frames).slice(since)
 

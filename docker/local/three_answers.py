@@ -1,4 +1,4 @@
-"""One query on the same table, answered by three readers that share no code, and by the CSV files."""
+"""The same query answered by three readers of the table, and from the CSV files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["answer_of_duckdb", "answer_of_paimon", "answer_of_spark", "answer_of
 
 QUESTION = "average arrival delay by origin"
 Answer = dict[str, tuple[int, float]]
-"""By origin: flights that arrived, and their average delay in minutes, rounded to six digits."""
+"""Number of flights that arrived and their average delay in minutes, rounded to six digits, by origin."""
 
 _SQL = """
     SELECT origin, count(arr_delay) AS arrived, round(avg(arr_delay), 6) AS delay
@@ -24,13 +24,13 @@ _SQL = """
 
 
 def answer_of_duckdb(table: DynamicTable) -> Answer:
-    """Our Arrow batches, streamed into DuckDB."""
+    """Return DuckDB's answer from the library's Arrow batches."""
     return _asked_of_duckdb(table.read(columns=["origin", "arr_delay"]))
 
 
 def answer_of_spark(table: DynamicTable) -> Answer:
-    """Spark SQL over the data source."""
-    from storage_lib.spark import read, session  # noqa: PLC0415  starts nothing before it is needed
+    """Return Spark SQL's answer from the data source."""
+    from storage_lib.spark import read, session  # noqa: PLC0415  only this answer needs Spark
 
     spark = session("three answers", master="local[2]", conf={"spark.ui.showConsoleProgress": "false"})
     try:
@@ -41,7 +41,7 @@ def answer_of_spark(table: DynamicTable) -> Answer:
 
 
 def answer_of_paimon(table: DynamicTable) -> Answer:
-    """The files alone, read by pypaimon-rust, an independent implementation."""
+    """Return DuckDB's answer from the files, read by pypaimon-rust, an independent implementation."""
     from pypaimon_rust.datafusion import PaimonCatalog  # noqa: PLC0415  only this answer needs it
 
     warehouse = table.location.removesuffix(f"/{table.name.replace('.', '.db/', 1)}")
@@ -51,7 +51,7 @@ def answer_of_paimon(table: DynamicTable) -> Answer:
 
 
 def answer_of_truth(rows: pl.DataFrame) -> Answer:
-    """Straight from the CSV's rows."""
+    """Return the answer computed from the CSV's rows."""
     grouped = rows.group_by("origin").agg(
         pl.col("arr_delay").count().alias("arrived"), pl.col("arr_delay").mean().round(6).alias("delay")
     )
@@ -59,7 +59,7 @@ def answer_of_truth(rows: pl.DataFrame) -> Answer:
 
 
 def differences(table: DynamicTable, truth: pl.DataFrame) -> tuple[int, int]:
-    """Numbers of missing rows and of surplus rows in the table; all columns are compared."""
+    """Return the numbers of missing and of surplus rows in the table, compared in all columns."""
     names = [field.name for field in table.schema.fields]
     rows = pl.DataFrame(table.to_arrow())
     expected = truth.select(names).cast(rows.schema)
