@@ -2,14 +2,14 @@
 
     python -m benchmarks.amplification [--rows 400000] [--commits 120] [--commit-rows 8000] [--seed 7]
 
-A table is loaded, then updated commit by commit, by ids that are equally likely (uniform) or of which a few are very
-likely (skewed: Zipf's law). Compaction runs after a commit where it is due. Everything is scaled down so that it takes
-about two minutes; the ratios, not the seconds, are what counts, and with one seed they are the same on every machine.
+A table is loaded, then updated commit by commit. The ids of the updates are uniform or skewed (Zipf's law). Compaction
+runs after a commit if it is due. Sizes are scaled down so that a run takes about two minutes; the ratios matter, not
+the seconds, and with the same seed they are the same on every machine.
 
     written    bytes of all data files ever written / bytes that the commits themselves wrote
-    kept       bytes of the live data files / bytes that they have when fully compacted, the mean over time
-    scanned    bytes that a full scan reads, in the same measure, the mean over time
-    look-up    bytes that the look-up of one id reads, and files that it opens, the mean over time and ids
+    kept       bytes of the live data files / bytes when fully compacted, mean over time
+    scanned    bytes that a full scan reads / bytes when fully compacted, mean over time
+    look-up    bytes that the look-up of one id reads, and files that it opens, mean over time and ids
 
 Prints a table, and writes ``benchmarks/results/amplification.json`` and ``amplification.svg``.
 """
@@ -54,7 +54,7 @@ SAMPLED_EVERY = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amplification:
-    """One strategy under one stream; bytes are those of data files."""
+    """Results of one strategy under one stream; bytes are those of data files."""
 
     stream: str
     strategy: str
@@ -78,7 +78,7 @@ class Amplification:
 
 
 def main() -> None:
-    """Run and report."""
+    """Run the benchmark, print the results and write the files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=400_000)
     parser.add_argument("--commits", type=int, default=120)
@@ -101,7 +101,7 @@ def main() -> None:
 
 
 def measure(arguments: argparse.Namespace, stream: str, strategy: str) -> Amplification:
-    """Load, update, and look at the table now and then."""
+    """Load and update the table, and sample it every few commits."""
     random = np.random.default_rng(arguments.seed)
     files = CountingFileIO()
     catalog = WarehouseCatalog(str(arguments.directory), environment=system_environment(files))
@@ -151,7 +151,7 @@ def measure(arguments: argparse.Namespace, stream: str, strategy: str) -> Amplif
 
 
 def rows_of(ids: npt.NDArray[np.int64], random: np.random.Generator) -> pa.Table:
-    """About 28 bytes a row that do not compress much."""
+    """Return rows of about 28 bytes each that hardly compress."""
     letters = random.integers(97, 123, 12 * len(ids), dtype=np.uint8)
     offsets = np.arange(0, 12 * len(ids) + 1, 12, dtype=np.int32)
     names = pa.Array.from_buffers(pa.string(), len(ids), [None, pa.py_buffer(offsets), pa.py_buffer(letters)])
@@ -159,7 +159,7 @@ def rows_of(ids: npt.NDArray[np.int64], random: np.random.Generator) -> pa.Table
 
 
 def drawn(arguments: argparse.Namespace, stream: str, random: np.random.Generator) -> Iterator[npt.NDArray[np.int64]]:
-    """The ids of each commit. Popular ones lie anywhere among the ids."""
+    """Yield the ids of each commit; popular ids are spread over the whole range."""
     if stream == "uniform":
         for _ in range(arguments.commits):
             yield random.integers(0, arguments.rows, arguments.commit_rows)
@@ -172,35 +172,35 @@ def drawn(arguments: argparse.Namespace, stream: str, random: np.random.Generato
 
 
 def of(snapshots: list[Snapshot], kind: CommitKind) -> list[Snapshot]:
-    """Those of one kind."""
+    """Return the snapshots of one commit kind."""
     return [snapshot for snapshot in snapshots if snapshot.commit_kind is kind]
 
 
 def bytes_of(table: DynamicTable, snapshot: Snapshot, kind: FileKind) -> int:
-    """Bytes of the files that a snapshot added, or deleted; files that were only moved count as neither."""
+    """Return the bytes of files that a snapshot added or deleted (``kind``); files that it only moved don't count."""
     delta = table.context.file_store.scan.delta(snapshot)
     names = [entry.file.file_name for entry in delta]
     return sum(e.file.file_size for e in delta if e.kind is kind and names.count(e.file.file_name) == 1)
 
 
 def live_bytes(table: DynamicTable) -> int:
-    """Of the newest snapshot."""
+    """Return the bytes of the newest snapshot's data files."""
     return table.new_read().plan().size_bytes
 
 
 def run_count(table: DynamicTable) -> int:
-    """Sorted runs: files of level 0, and levels."""
+    """Return the number of sorted runs: files of level 0, and further levels."""
     levels = [entry.file.level for entry in table.new_read().plan().entries]
     return levels.count(0) + len(set(levels) - {0})
 
 
 def latest_id(table: DynamicTable) -> int:
-    """Of the newest snapshot."""
+    """Return the newest snapshot's id; 0 for an empty table."""
     return table.context.file_store.snapshots.latest_id() or 0
 
 
 def bytes_read(files: CountingFileIO, table: DynamicTable, wanted: int | None) -> int:
-    """By the look-up of an id, or by a full scan."""
+    """Return the bytes that the look-up of an id reads, or a full scan if ``wanted`` is None."""
     files.bytes_read = 0
     for _ in table.read(filter=None if wanted is None else col("id") == wanted):
         pass
@@ -208,19 +208,19 @@ def bytes_read(files: CountingFileIO, table: DynamicTable, wanted: int | None) -
 
 
 def mean(values: list[float] | list[int]) -> float:
-    """The arithmetic one."""
+    """Return the arithmetic mean."""
     return float(np.mean(values))
 
 
 class CountingFileIO(LocalFileIO):
-    """Counts the bytes that are read of data files."""
+    """File IO that counts the bytes read from files."""
 
     def __init__(self) -> None:
         super().__init__()
         self.bytes_read = 0
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Each read goes through Python, to be counted."""
+        """Open a file whose reads go through Python, to be counted."""
         return pa.PythonFile(_CountedFile(super().open_input(path), self), mode="r")
 
 
@@ -256,7 +256,7 @@ class _CountedFile:
 
 
 def told(each: Amplification) -> str:
-    """One line."""
+    """Return the result as one line of text."""
     return (
         f"{each.stream:8} {each.strategy:10} written {each.written:6.2f}   kept {each.kept:5.2f} "
         f"(at most {each.kept_at_most:.2f})   scanned {each.scanned:5.2f}   look-up {each.lookup_bytes / 1024:7.0f} "
@@ -276,7 +276,7 @@ PANEL_WIDTH, BAR_WIDTH, HEIGHT, TOP = 210, 34, 170, 70
 
 
 def picture_of(measured: list[Amplification]) -> str:
-    """An SVG: a panel for each measure, a pair of bars for each stream; lower is better."""
+    """Return an SVG with a panel for each measure and a pair of bars for each stream."""
     parts = []
     for index, strategy in enumerate(STRATEGIES):
         x = 10 + 110 * index

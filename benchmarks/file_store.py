@@ -2,8 +2,9 @@
 
     python -m benchmarks.file_store [--rows 3000000] [--rounds 3] [--systems ours,pypaimon-rust]
 
-Every system does the same work in processes of its own, taking turns round by round, and every answer is compared
-with the right one. Prints a table, and writes ``benchmarks/results/file_store.json`` and ``file_store.svg``.
+Every system does the same work in its own processes, one system after another in each round, and every answer is
+compared with the expected one. Prints a table, and writes ``benchmarks/results/file_store.json`` and
+``file_store.svg``.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ OFFERED = {
     "plain parquet": ("bulk",),
     "duckdb": ("bulk", "small"),
 }
-"""Parts that a system can take part in, where that is not all."""
+"""Parts of the workload that a system supports, if not all."""
 
 
 def main() -> None:
-    """Run and report."""
+    """Run the benchmark, print the results and write the files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=3_000_000)
     parser.add_argument("--rounds", type=int, default=3)
@@ -65,7 +66,7 @@ def main() -> None:
 
 
 def measured(arguments: argparse.Namespace, orders: dict[str, Any]) -> list[dict[str, Any]]:
-    """A record for each work and system: seconds (min and median over the rounds), bytes and files it left."""
+    """Return a record per work and system: seconds (minimum and median of the rounds), bytes and files written."""
     seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
     left: dict[tuple[str, str], dict[str, int]] = {}
     lost: Counter[str] = Counter()
@@ -108,7 +109,7 @@ def one_round(order: dict[str, Any]) -> dict[str, Any]:
 
 
 def table_of(records: list[dict[str, Any]]) -> str:
-    """Markdown: works down, systems across, best seconds of all rounds."""
+    """Return a Markdown table of the best seconds of all rounds: a row per work, a column per system."""
     systems = [name for name in NAMES if any(record["system"] == name for record in records)]
     best = {(record["work"], record["system"]): record["seconds_min"] for record in records}
     lost = {record["system"]: record["rows_lost"] for record in records if record.get("rows_lost")}
@@ -121,7 +122,7 @@ def table_of(records: list[dict[str, Any]]) -> str:
 
 
 def aims_of(records: list[dict[str, Any]]) -> str:
-    """Each aim, what was reached, and whether that is enough; a ratio of the same run."""
+    """Return a Markdown table of the aims: the limit of each ratio, the measured ratio, and whether it is met."""
     best = {(record["work"], record["system"]): record["seconds_min"] for record in records}
     lines = ["", "| aim | at most | reached | |", "|---|---|---|---|"]
     for aim in AIMS:
@@ -134,7 +135,7 @@ def aims_of(records: list[dict[str, Any]]) -> str:
 
 
 def say(words: str) -> None:
-    """Progress, to where it does not mix with the table."""
+    """Print progress to standard error, apart from the table."""
     print(words, file=sys.stderr, flush=True)
 
 

@@ -1,10 +1,10 @@
-"""How many files of the library one operation goes through: what a reader who follows it has to open.
+"""Number of the library's files that one operation passes through, which a reader who follows it has to open.
 
     python -m benchmarks.files_entered [--sql]
 
-*files*: how many files of ``storage_lib`` have a function that is called. *changes*: how often the function called next
-is in another file than the one called before it. Neither depends on the machine; the table is small and in memory, with
-a key, a log and the row before each change. ``--sql`` adds an INSERT by Spark SQL, as its driver goes through it.
+*files*: number of files of ``storage_lib`` with a function that is called. *changes*: number of calls into another file
+than the call before. Neither depends on the machine; the table is small and in memory, with a key, a log and
+pre-images. ``--sql`` adds an INSERT by Spark SQL, as seen from the driver.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ LIBRARY = str(Path(__file__).parent.parent / "storage_lib")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesEntered:
-    """Files in the order in which functions of theirs were called."""
+    """Files in the order in which their functions were called."""
 
     entered: tuple[str, ...]
 
     @property
     def files(self) -> int:
-        """How many different ones there are."""
+        """Number of distinct files."""
         return len(set(self.entered))
 
     @property
     def changes(self) -> int:
-        """How often the next one is a different file."""
+        """Number of calls into another file than the call before."""
         return sum(one != other for one, other in zip(self.entered, self.entered[1:], strict=False))
 
 
 def path_of(operation: Callable[[], object]) -> FilesEntered:
-    """The files that ``operation`` goes through in this thread."""
+    """Run ``operation`` and return the files that it passes through in this thread."""
     entered: list[str] = []
 
     def note(frame: FrameType, event: str, _argument: object) -> None:
@@ -61,18 +61,18 @@ def path_of(operation: Callable[[], object]) -> FilesEntered:
 
 
 def orders() -> DynamicTable:
-    """A table with a key, partitions and a log that holds the row before each change."""
+    """Create a table with a key, partitions and a log with pre-images."""
     columns = pa.schema([("dt", pa.string()), ("id", pa.int64()), ("price", pa.int64())])
     return MemoryCatalog().create_table("shop.orders", columns, primary_key=["dt", "id"], partition_by=["dt"])
 
 
 def rows(price: int) -> pa.Table:
-    """Two rows of one partition."""
+    """Return two rows of one partition."""
     return pa.table({"dt": ["a", "a"], "id": [1, 2], "price": [price, price]})
 
 
 def of_the_table() -> dict[str, FilesEntered]:
-    """Each operation the second time, when everything is loaded and composed."""
+    """Measure each operation at its second run, when all modules are loaded and objects built."""
     table = orders()
     paths = {}
     for price in range(2):
@@ -87,7 +87,7 @@ def of_the_table() -> dict[str, FilesEntered]:
 
 
 def of_sql() -> dict[str, FilesEntered]:
-    """An INSERT, the second time."""
+    """Measure the second INSERT by Spark SQL."""
     from storage_lib import spark, sql  # noqa: PLC0415  Spark is started only if it is asked for
 
     with (
@@ -101,7 +101,7 @@ def of_sql() -> dict[str, FilesEntered]:
 
 
 def main() -> None:
-    """Print one JSON record an operation."""
+    """Print one JSON record per operation."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sql", action="store_true", help="also an INSERT; starts Spark")
     arguments = parser.parse_args()

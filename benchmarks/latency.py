@@ -3,9 +3,10 @@
     python -m benchmarks.latency [--seconds 40] [--sustained-seconds 300]
         [--parts spark sustained direct leases s3-leases]
 
-Everything on this machine: broker, Spark with two cores, and the reader, librdkafka. A row is born where Spark's source
-makes it; ages are taken once a stream is warm. Spark's own sink writes the same rows to a topic at least once, without
-files; ours writes files, manifests and snapshots too, exactly once. ``s3-leases`` wants ``make servers``.
+Broker, Spark with two cores and the reader (librdkafka) all run on this machine. A row's age counts from its creation
+in Spark's source; ages are measured once a stream is warm. Spark's own sink writes the same rows to a topic at least
+once, without files; ours writes files, manifests and snapshots as well, exactly once.
+``s3-leases`` needs ``make servers``.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ PEER = "Spark's Kafka sink"
 
 
 def main() -> None:
-    """Run, print, and keep the figures of the parts that ran."""
+    """Run the benchmark, print the figures, and store those of the parts that ran."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=40)
     parser.add_argument("--warm-up-seconds", type=float, default=20)
@@ -135,7 +136,7 @@ def _record(name: str, value: float, unit: str, ratio_to: str | None = None, oth
 
 
 def _keep(records: list[dict[str, object]]) -> None:
-    """Figures of parts that did not run this time stay."""
+    """Store the figures, keeping the stored ones of parts that did not run."""
     path = RESULTS / "latency.json"
     before = json.loads(path.read_text()) if path.exists() else []
     kept = {str(record["name"]): record for record in [*before, *records]}

@@ -2,10 +2,10 @@
 
     python -m benchmarks.log [--rows 1000000] [--rounds 3] [--transactions 200]
 
-Ours begins with Arrow and ends with Arrow: debezium-json is spelled and understood within the time. The peer's producer
-is timed twice: with rows encoded by json.dumps, as a caller with rows must, and with keys and values that are already
-encoded. Its consumer returns bytes that are not decoded.
-Both write in transactions of the same size and wait for every acknowledgement; rounds alternate.
+Our times include encoding Arrow to debezium-json and decoding it. The peer's producer is timed twice: with rows encoded
+by json.dumps, as a caller with rows has to do, and with keys and values that are already encoded. Its consumer returns
+bytes without decoding them. Both write in transactions of the same size and wait for every acknowledgement; rounds
+alternate.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ TIMEOUT_SECONDS = 60.0
 
 
 def main() -> None:
-    """Run, print, and keep the figures."""
+    """Run the benchmark, print the figures and store them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
@@ -163,7 +163,7 @@ def _read(log: KafkaLogStore, row_count: int) -> None:
 
 
 def _spelled(rows: pa.RecordBatch) -> Iterator[tuple[bytes, bytes]]:
-    """Keys and values as a program spells them that has rows and the standard library."""
+    """Yield keys and values as a program encodes rows with the standard library."""
     for start in range(0, rows.num_rows, TRANSACTION_ROWS):
         for row in rows.slice(start, TRANSACTION_ROWS).to_pylist():
             row["amount"], row["ts"] = str(row["amount"]), int(row["ts"].timestamp() * 1_000_000)

@@ -1,9 +1,9 @@
-"""A table ten times larger than the memory it is given: written, upserted, compacted, read, and checked.
+"""Memory of writing, upserting, compacting and reading a table that is ten times larger than the memory limit.
 
     python -m benchmarks.memory [--limit-mb 400] [--times 10]
 
-Each size runs in a process of its own, below a memory limit of the kernel's (a cgroup) where one may be set, and the
-peak of its anonymous memory is sampled. Prints a table and writes ``benchmarks/results/memory.json``.
+Each size runs in its own process, with a memory limit by a cgroup if the user may create one, and the peak of its
+anonymous memory is sampled. Prints a table and writes ``benchmarks/results/memory.json``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SAMPLE_SECONDS = 0.02
 
 
 def main() -> None:
-    """Run all sizes, or, with ``--work``, be one of their processes."""
+    """Run all sizes, or with ``--work`` one size in this process."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--limit-mb", type=int, default=400)
     parser.add_argument("--times", type=float, default=10, help="size of the largest table in limits, as Arrow rows")
@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def limited(rows: int, directory: Path, limit_mb: int) -> dict[str, Any]:
-    """One process's answer; ``limit_bytes`` is None where the kernel let us set no limit."""
+    """Run one size in a process; in the result, ``limit_bytes`` is None if no limit could be set."""
     command = [sys.executable, "-m", "benchmarks.memory", "--work", str(rows), "--directory", str(directory)]
     with memory_group(limit_mb * MEGABYTE) as group:
         enter = None if group is None else lambda: (group / "cgroup.procs").write_text(str(os.getpid()))
@@ -86,7 +86,7 @@ def limited(rows: int, directory: Path, limit_mb: int) -> dict[str, Any]:
 
 @contextmanager
 def memory_group(limit_bytes: int) -> Iterator[Path | None]:
-    """A cgroup (version 1 or 2) with that limit; None where this user may not make one."""
+    """Yield a cgroup (version 1 or 2) with that limit; None if this user may not create one."""
     root = next((path for path in (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")) if path.is_dir()), None)
     group = None if root is None else root / f"dynamic-tables-{os.getpid()}"
     try:
@@ -106,7 +106,7 @@ def memory_group(limit_bytes: int) -> Iterator[Path | None]:
 
 
 def work(rows: int, directory: Path) -> dict[str, Any]:
-    """Write, upsert, compact and read; the content is checked by count and sums."""
+    """Write, upsert, compact and read a table; checks its content by row count and sum of ids."""
     shutil.rmtree(directory, ignore_errors=True)
     table = open_catalog(str(directory)).create_table(
         "db.t",
@@ -148,7 +148,7 @@ def work(rows: int, directory: Path) -> dict[str, Any]:
 
 
 def generated(count: int, id_count: int, *, seed: int) -> pa.RecordBatchReader:
-    """Rows with ids spread over all, each id at most once, made chunk by chunk."""
+    """Return rows with ids spread over the range, each id at most once, generated chunk by chunk."""
     random = np.random.default_rng(seed)
     step = next(step for step in range(id_count * 3 // 5, id_count * 2) if np.gcd(step, id_count) == 1)
 
@@ -162,7 +162,7 @@ def generated(count: int, id_count: int, *, seed: int) -> pa.RecordBatchReader:
 
 @contextmanager
 def sampled() -> Iterator[list[int]]:
-    """Peak of this process's anonymous memory in bytes, once the block has ended."""
+    """Yield a list whose element is the peak of this process's anonymous memory in bytes when the block has ended."""
     peak = [0]
     ended = threading.Event()
     page = os.sysconf("SC_PAGE_SIZE")

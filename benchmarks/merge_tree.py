@@ -1,4 +1,4 @@
-"""W1 to W4 of the peers' workload at the merge tree: load, upserts, merge read, compaction; no metadata, no commit.
+"""W1 to W4 of the peers' workload on the merge tree alone: load, upserts, merge read, compaction; without commits.
 
     python -m benchmarks.merge_tree --rows 3000000 --upserts 10 --upsert-rows 200000 [--key int|string|composite]
 
@@ -34,7 +34,7 @@ Answer = TypeVar("Answer")
 
 
 def main() -> None:
-    """Run and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=3_000_000)
     parser.add_argument("--upserts", type=int, default=10)
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def rows_of(ids: npt.NDArray[np.int64], key: str, random: np.random.Generator) -> pa.RecordBatch:
-    """The peers' columns; ``name`` has 12 high-cardinality characters."""
+    """Return rows with the peers' columns; ``name`` is 12 random letters."""
     count = len(ids)
     letters = random.integers(97, 123, 12 * count, dtype=np.uint8)
     offsets = np.arange(0, 12 * count + 1, 12, dtype=np.int32)
@@ -96,7 +96,7 @@ def rows_of(ids: npt.NDArray[np.int64], key: str, random: np.random.Generator) -
 def run(
     directory: Path, load: pa.RecordBatch, upserts: list[pa.RecordBatch], key: str, threads: int
 ) -> dict[str, float]:
-    """One round; seconds by name."""
+    """Run one round and return the seconds by name."""
     shutil.rmtree(directory, ignore_errors=True)
     schema = new_table_schema(
         load.schema,

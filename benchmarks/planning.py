@@ -1,9 +1,9 @@
-"""Planning and committing with many files: the cost has to depend on the request, not on the size of the table.
+"""Planning and committing with many files; the cost has to depend on the request, not on the table's size.
 
     python -m benchmarks.planning [--files 100000] [--partitions 1000] [--commits 1000]
 
-*plan*: a fresh process plans a scan of one partition of a table with many files. Its manifests are made by the
-library's own commits and folds, over data files that do not exist. *commit*: as many one-row commits in a row.
+*plan*: a fresh process plans a scan of one partition of a table with many files. Its manifests come from the
+library's own commits and manifest merges, over data files that do not exist. *commit*: consecutive one-row commits.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROUNDS = 7
 
 
 def main() -> None:
-    """Run and print; one JSON record a figure."""
+    """Run the benchmark and print one JSON record per figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=100_000)
     parser.add_argument("--partitions", type=int, default=1_000)
@@ -76,7 +76,7 @@ def _plan(scratch: Path, files: int, partitions: int) -> list[dict[str, object]]
 
 
 def _measured(table: DynamicTable, day: str) -> tuple[list[float], list[float], int, int]:
-    """Seconds, by the clock and of the processor, of a table reopened each time; manifests opened; files planned."""
+    """Return wall and CPU seconds for a table reopened each time, manifests opened, and files planned."""
     seconds, cpu_seconds = [], []
     opened = planned = 0
     for _ in range(ROUNDS):
@@ -85,7 +85,7 @@ def _measured(table: DynamicTable, day: str) -> tuple[list[float], list[float], 
         planned = len(fresh.new_read(filter=col("dt") == day).plan().entries)
         seconds.append(time.perf_counter() - started)
         cpu_seconds.append(time.process_time() - cpu_started)
-        opened = len(fresh.context.file_store._manifests._manifests._values)  # noqa: SLF001  what was parsed is remembered
+        opened = len(fresh.context.file_store._manifests._manifests._values)  # noqa: SLF001  the cache of parsed manifests
     return seconds, cpu_seconds, opened, planned
 
 

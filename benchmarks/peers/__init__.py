@@ -1,1 +1,1 @@
-"""The systems that the FileStore is measured against, each behind the same verbs (``system.py``)."""
+"""Systems that the file store is compared with, each behind the interface in ``system.py``."""

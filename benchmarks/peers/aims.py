@@ -1,4 +1,4 @@
-"""What this project wants to reach, each as a ratio of two figures of the same run."""
+"""Performance aims, each as a limit on the ratio of two figures of the same run."""
 
 from __future__ import annotations
 

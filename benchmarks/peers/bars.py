@@ -1,4 +1,4 @@
-"""A handful of figures as a picture: one bar each, on a linear scale."""
+"""Bar chart of a few figures, on a linear scale."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from html import escape
 
 _ROW, _BAR, _WIDTH = 22, 15, 420
-# Of one character of a name, at most, in the picture's font.
+# Maximum width of a character in the chart's font.
 _CHARACTER = 6.2
 
 
 def bars(title: str, figures: Mapping[str, float]) -> str:
-    """An SVG with a bar for each name and figure."""
+    """Return an SVG with a bar for each name and figure."""
     largest = max(figures.values(), default=1.0)
     left = round(20 + _CHARACTER * max(map(len, figures), default=0))
     parts = []

@@ -1,4 +1,4 @@
-"""The systems by name."""
+"""Measured systems by name."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from benchmarks.peers.plain_parquet import PlainParquet
 from benchmarks.peers.system import System
 
 NAMES = ("ours", "ours without fsync", "pypaimon-rust", "deltalake", "duckdb", "plain parquet")
-"""In the order of a round."""
+"""Names in the order of a round."""
 
 
 def system_called(name: str, directory: Path) -> System:
-    """The system of that name, on an empty or an earlier directory of its own."""
+    """Return the system of that name; ``directory`` is empty or has the system's earlier table."""
     match name:
         case "ours":
             return Ours(directory, durable=True)

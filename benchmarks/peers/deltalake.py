@@ -1,4 +1,4 @@
-"""deltalake (delta-rs): copy on write in Rust. It has no key: an upsert is a merge on it."""
+"""deltalake (delta-rs): copy on write in Rust. It has no primary key, so an upsert is a MERGE on the key columns."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ _TRIES = 100
 
 
 class DeltaLake:
-    """Upserts before the first row are plain appends, which is how one loads such a table."""
+    """A Delta table. The first upsert is a plain append, the usual way to load such a table."""
 
     def __init__(self, directory: Path) -> None:
         self._path = str(directory / "delta")
         self._opened: Any = None
 
     def create(self, *, partitioned: bool = False) -> None:
-        """Without a key; an empty table is loaded by append."""
+        """Create the table, without a key."""
         from deltalake import DeltaTable  # noqa: PLC0415  optional
 
         DeltaTable.create(self._path, SCHEMA, partition_by=["dt"] if partitioned else None)
 
     def open(self) -> None:
-        """Load the table again."""
+        """Reload the table at the next operation."""
         self._opened = None
 
     def upsert(self, rows: pa.Table) -> None:
-        """Newest per key first, as its merge demands, then one merge; or an append where there is nothing yet."""
+        """Merge the newest row of each key, as MERGE requires unique keys; append if the table is empty."""
         from deltalake import write_deltalake  # noqa: PLC0415
         from deltalake.exceptions import CommitFailedError  # noqa: PLC0415
 
@@ -48,7 +48,7 @@ class DeltaLake:
             try:
                 merge.when_matched_update_all().when_not_matched_insert_all().execute()
             except CommitFailedError:
-                # Another writer was faster; the merge has to be computed again.
+                # Another writer committed first, so the merge has to be computed again.
                 if attempt == _TRIES - 1:
                     raise
                 self.open()
@@ -56,28 +56,28 @@ class DeltaLake:
                 return
 
     def scan(self) -> Totals:
-        """By pyarrow's dataset reader."""
+        """Scan with pyarrow's dataset reader."""
         return totals_of(self._dataset().to_table(columns=list(SCANNED)))
 
     def filter(self) -> int:
-        """With the filter passed on."""
+        """Filter with pyarrow's dataset reader, which pushes the filter down."""
         import pyarrow.dataset as ds  # noqa: PLC0415
 
         return int(self._dataset().to_table(columns=["name"], filter=ds.field("score") > FILTER_ABOVE).num_rows)
 
     def look_up(self, ids: Sequence[int]) -> list[str]:
-        """With the filter passed on."""
+        """Look the ids up with pyarrow's dataset reader, which pushes the filter down."""
         import pyarrow.dataset as ds  # noqa: PLC0415
 
         rows = self._dataset().to_table(columns=["id", "name"], filter=ds.field("id").isin(list(ids)))
         return list(rows.sort_by("id")["name"].to_pylist())
 
     def compact(self) -> None:
-        """Joins small files; there is nothing to merge."""
+        """Rewrite small files into larger ones; there is nothing to merge."""
         self._table.optimize.compact()
 
     def count_day(self, day: str) -> int:
-        """Of one partition."""
+        """Count the rows of one partition."""
         import pyarrow.dataset as ds  # noqa: PLC0415
 
         return int(self._dataset().count_rows(filter=ds.field("dt") == day))

@@ -13,7 +13,7 @@ from benchmarks.peers.workload import FILTER_ABOVE, Totals, newest_of_each_key
 
 
 class DuckDb:
-    """Every upsert is a transaction of its own, synced as DuckDB does it."""
+    """A DuckDB table; every upsert is its own transaction, synced as DuckDB does by default."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -21,7 +21,7 @@ class DuckDb:
         self._opened: Any = None
 
     def create(self, *, partitioned: bool = False) -> None:
-        """It has no partitions; the key is the same."""
+        """Create the table with the same key; DuckDB has no partitions."""
         key = "dt, id" if partitioned else "id"
         self._connection.execute(
             "CREATE TABLE t (id BIGINT, dt VARCHAR, name VARCHAR, amount DECIMAL(12, 2), score DOUBLE, ts TIMESTAMP, "
@@ -29,13 +29,13 @@ class DuckDb:
         )
 
     def open(self) -> None:
-        """Close the file and open it again."""
+        """Close the file; the next operation opens it again."""
         if self._opened is not None:
             self._opened.close()
         self._opened = None
 
     def upsert(self, rows: pa.Table) -> None:
-        """INSERT OR REPLACE of the newest row of each key, since it takes a key once a statement."""
+        """INSERT OR REPLACE the newest row of each key, because a statement may contain a key only once."""
         newest = newest_of_each_key([rows])
         connection = self._connection
         connection.register("newest", newest)
@@ -43,28 +43,28 @@ class DuckDb:
         connection.unregister("newest")
 
     def scan(self) -> Totals:
-        """By SQL."""
+        """Scan with SQL."""
         count, amount, score, letters, newest = self._connection.execute(
             "SELECT count(*), sum(amount), sum(score), sum(length(name)), max(ts) FROM t"
         ).fetchone()
         return Totals(count=count, amount=amount, score=score, letters=int(letters), newest=newest)
 
     def filter(self) -> int:
-        """By SQL."""
-        query = f"SELECT name FROM t WHERE score > {FILTER_ABOVE}"  # noqa: S608  a constant of ours
+        """Filter with SQL."""
+        query = f"SELECT name FROM t WHERE score > {FILTER_ABOVE}"  # noqa: S608  our constant
         return int(self._connection.execute(query).to_arrow_table().num_rows)
 
     def look_up(self, ids: Sequence[int]) -> list[str]:
-        """By SQL."""
+        """Look the ids up with SQL."""
         query = f"SELECT name FROM t WHERE id IN ({', '.join(str(each) for each in ids)}) ORDER BY id"  # noqa: S608
         return [name for (name,) in self._connection.execute(query).fetchall()]
 
     def compact(self) -> None:
-        """Nothing to merge."""
+        """Raise ``NotOffered``: there is nothing to merge."""
         raise NotOffered
 
     def count_day(self, day: str) -> int:
-        """By SQL."""
+        """Count the rows of a day with SQL."""
         return int(self._connection.execute("SELECT count(*) FROM t WHERE dt = ?", [day]).fetchone()[0])
 
     @property

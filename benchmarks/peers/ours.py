@@ -17,7 +17,7 @@ _TRIES = 100
 
 
 class Ours:
-    """``durable=False`` leaves out every fsync, as the peers do."""
+    """A table of this library; ``durable=False`` omits every fsync, as the peers do."""
 
     def __init__(self, directory: Path, *, durable: bool) -> None:
         environment = system_environment(LocalFileIO(durable=durable))
@@ -32,7 +32,7 @@ class Ours:
         return self._table
 
     def create(self, *, partitioned: bool = False) -> None:
-        """Four buckets, or one in each partition."""
+        """Create the table with four buckets, or with one bucket in each partition."""
         self._table = self._catalog.create_table(
             NAME,
             SCHEMA,
@@ -42,11 +42,11 @@ class Ours:
         )
 
     def open(self) -> None:
-        """Load the table again."""
+        """Reload the table at the next operation."""
         self._table = None
 
     def upsert(self, rows: pa.Table) -> None:
-        """An append; with a key that is an upsert. Tried again where others are faster, as a DAG does."""
+        """Append the rows, which upserts them in a table with a key. Retries after conflicts, as a DAG does."""
         for attempt in range(_TRIES):
             try:
                 self.table.append(rows)
@@ -57,22 +57,22 @@ class Ours:
                 return
 
     def scan(self) -> Totals:
-        """Every split."""
+        """Read all rows."""
         return totals_of(self.table.to_arrow(columns=list(SCANNED)))
 
     def filter(self) -> int:
-        """By predicate."""
+        """Filter with a predicate."""
         return int(self.table.to_arrow(columns=["name"], filter=col("score") > FILTER_ABOVE).num_rows)
 
     def look_up(self, ids: Sequence[int]) -> list[str]:
-        """By key."""
+        """Look the ids up by primary key."""
         rows = self.table.lookup([{"id": each} for each in sorted(ids)], columns=["id", "name"])
         return list(rows.sort_by("id")["name"].to_pylist())
 
     def compact(self) -> None:
-        """Full."""
+        """Run a full compaction."""
         self.table.compact()
 
     def count_day(self, day: str) -> int:
-        """Of one partition."""
+        """Count the rows of one partition."""
         return int(self.table.to_arrow(columns=["id"], filter=col("dt") == day).num_rows)

@@ -1,4 +1,4 @@
-"""The figures as a picture: for each piece of work a bar for each system, on a logarithmic scale."""
+"""Bar chart of the figures, per work and system, on a logarithmic scale."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ROW, _BAR, _LEFT, _WIDTH = 14, 11, 170, 560
 
 
 def picture_of(records: list[dict[str, Any]]) -> str:
-    """An SVG; shorter is better."""
+    """Return the chart as an SVG; shorter bars are better."""
     systems = [name for name in NAMES if any(record["system"] == name for record in records)]
     best = {(record["work"], record["system"]): max(1e-4, record["seconds_min"]) for record in records}
     low = log10(min(best.values())) - 0.2

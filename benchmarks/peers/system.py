@@ -1,4 +1,4 @@
-"""Interface of a measured system. Each operation is complete: a new process can read what it has written."""
+"""Interface of a measured system. When an operation returns, a new process can read its result."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ import pyarrow as pa
 from benchmarks.peers.workload import Totals
 
 
-class NotOffered(Exception):  # noqa: N818  not an error: a gap in a table of figures
-    """The system has no such verb."""
+class NotOffered(Exception):  # noqa: N818  not an error: an empty cell in the table of figures
+    """The system does not have this operation."""
 
 
 class System(Protocol):
-    """One table in one directory. Verbs that a system lacks raise ``NotOffered``."""
+    """One table in one directory. Operations that a system lacks raise ``NotOffered``."""
 
     def create(self, *, partitioned: bool = False) -> None:
-        """Make the table: key ``id``, or partitioned by ``dt`` with key (``dt``, ``id``)."""
+        """Create the table with key ``id``, or partitioned by ``dt`` with key (``dt``, ``id``)."""
 
     def open(self) -> None:
-        """Forget everything and open the table that is there."""
+        """Discard all caches and open the existing table."""
 
     def upsert(self, rows: pa.Table) -> None:
-        """One commit."""
+        """Upsert the rows in one commit."""
 
     def scan(self) -> Totals:
         """Read every row."""
 
     def filter(self) -> int:
-        """How many rows have a score above ``FILTER_ABOVE``, their names read."""
+        """Read the names of rows with a score above ``FILTER_ABOVE``, and return their number."""
 
     def look_up(self, ids: Sequence[int]) -> list[str]:
-        """The names of those ids, in order of id."""
+        """Return the names of those ids, in order of id."""
 
     def compact(self) -> None:
-        """Merge everything into as few files as it may be."""
+        """Merge all files into as few as possible."""
 
     def count_day(self, day: str) -> int:
-        """How many rows a partition has."""
+        """Return the number of rows of a partition."""

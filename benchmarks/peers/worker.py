@@ -1,6 +1,6 @@
-"""One round of one system, in a process of its own: python -m benchmarks.peers.worker '<json>'. Prints JSON.
+"""One round of one system, in its own process: python -m benchmarks.peers.worker '<json>'. Prints JSON.
 
-Between the pieces of work the caches of the operating system stay warm, as they are for every system alike.
+The operating system's caches stay warm between the works, for every system alike.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from benchmarks.peers.workload import DAYS, Answers, Size, Workload, answers_fro
 Result = TypeVar("Result")
 
 _ENDS = 20
-"""W5 is timed over the first and the last so many commits."""
+"""Number of first and of last commits over which W5 is timed."""
 
 
 def main(order: dict[str, Any]) -> None:
-    """Do what the order says and print what it took."""
+    """Carry out the order and print the measurements."""
     workload = Workload(Path(order["data"]), Size(**order["size"]))
     directory = Path(order["directory"])
     if order["part"] == "writer":
@@ -48,7 +48,7 @@ def main(order: dict[str, Any]) -> None:
 
 
 def bulk(order: dict[str, Any], workload: Workload, directory: Path) -> dict[str, float]:
-    """W1 to W4."""
+    """Measure W1 to W4: seconds by work."""
     answers = answers_from_json(order["answers"])
     loaded = answers_from_json(order["loaded"])
     system = system_called(order["system"], directory)
@@ -74,7 +74,7 @@ def bulk(order: dict[str, Any], workload: Workload, directory: Path) -> dict[str
 
 
 def reads(system: System, answers: Answers, work: str, name: str) -> dict[str, float]:
-    """Scan, filter and look-ups, the best of several each, answers compared; for a cold look-up the table is opened."""
+    """Measure scan, filter and look-ups, the best of several runs each; a cold look-up reopens the table."""
 
     def opened_and_looked_up() -> list[str]:
         system.open()
@@ -101,7 +101,7 @@ def reads(system: System, answers: Answers, work: str, name: str) -> dict[str, f
 
 
 def small(order: dict[str, Any], workload: Workload, directory: Path) -> dict[str, float]:
-    """W5."""
+    """Measure W5: seconds by work."""
     system = system_called(order["system"], directory)
     system.create(partitioned=True)
     rows = [workload.small(index) for index in range(workload.size.small_commits)]
@@ -124,7 +124,7 @@ def small(order: dict[str, Any], workload: Workload, directory: Path) -> dict[st
 
 
 def racing(order: dict[str, Any], workload: Workload, directory: Path) -> dict[str, float]:
-    """W6: as many processes as writers, at once; their start is part of it for every system alike."""
+    """Measure W6: one process per writer, concurrently; the time includes their start, for every system alike."""
     system = system_called(order["system"], directory)
     system.create(partitioned=True)
     orders = [json.dumps({**order, "part": "writer", "writer": writer}) for writer in range(workload.size.writers)]
@@ -146,7 +146,7 @@ def racing(order: dict[str, Any], workload: Workload, directory: Path) -> dict[s
 
 
 def timed(work: Callable[[], Result]) -> tuple[float, Result]:
-    """Wall seconds and the answer."""
+    """Return the wall seconds and the result."""
     begin = time.perf_counter()
     answer = work()
     return time.perf_counter() - begin, answer

@@ -1,4 +1,4 @@
-"""The data of the peers' workload and what every system must answer about it; the same for the same numbers."""
+"""Data of the peers' workload and the expected answers about it; deterministic for a given ``Size``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How much work: rows of W1, number and rows of W2's upserts, commits of W5 and W6."""
+    """Amount of work: rows of W1, number and rows of W2's upserts, commits of W5 and W6."""
 
     rows: int = 3_000_000
     upserts: int = 10
@@ -47,7 +47,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """The answer to W3's scan. ``score`` is a float sum, so it is compared with a tolerance."""
+    """Answer to W3's scan. ``score`` is a float sum, so it is compared with a tolerance."""
 
     count: int
     amount: Decimal
@@ -56,7 +56,7 @@ class Totals:
     newest: datetime
 
     def agrees_with(self, other: Totals) -> bool:
-        """Whether two systems read the same rows, order of summation aside."""
+        """Return whether both are totals of the same rows, apart from the order of summation."""
         same = all(
             getattr(self, field.name) == getattr(other, field.name) for field in fields(self) if field.name != "score"
         )
@@ -75,31 +75,31 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Files of Arrow IPC in one directory, made once and mapped by every system."""
+    """Arrow IPC files in one directory, written once and memory-mapped by every system."""
 
     directory: Path
     size: Size
 
     @property
     def load(self) -> pa.Table:
-        """W1."""
+        """Rows of W1."""
         return _read(self.directory / "load.arrow")
 
     def upsert(self, index: int) -> pa.Table:
-        """The ``index``-th commit of W2."""
+        """Return the rows of the ``index``-th commit of W2."""
         return _read(self.directory / f"upsert-{index}.arrow")
 
     def small(self, index: int) -> pa.Table:
-        """The ``index``-th commit of W5: new keys, all of one day."""
+        """Return the rows of the ``index``-th commit of W5: new keys, all of one day."""
         return _small_rows(index * self.size.small_rows, self.size.small_rows, index % DAYS)
 
     def of_writer(self, writer: int, index: int) -> pa.Table:
-        """The ``index``-th commit of one of W6's processes: keys that no other has."""
+        """Return the rows of the ``index``-th commit of one of W6's writers, with keys that no other writer has."""
         first = (writer * self.size.writer_commits + index) * self.size.writer_rows
         return _small_rows(first, self.size.writer_rows, writer % DAYS)
 
     def make(self) -> Answers:
-        """Write the files and work out the answers."""
+        """Write the files and compute the expected answers."""
         self.directory.mkdir(parents=True, exist_ok=True)
         random = np.random.default_rng(7)
         parts = [rows_of(random.permutation(self.size.rows), random)]
@@ -115,7 +115,7 @@ class Workload:
 
 
 def rows_of(ids: npt.NDArray[np.int64], random: np.random.Generator) -> pa.Table:
-    """Rows with those keys; ``name`` has 12 letters and hardly repeats."""
+    """Return rows with those keys; ``name`` is 12 random letters."""
     count = len(ids)
     letters = random.integers(97, 123, 12 * count, dtype=np.uint8)
     offsets = np.arange(0, 12 * count + 1, 12, dtype=np.int32)
@@ -132,13 +132,13 @@ def rows_of(ids: npt.NDArray[np.int64], random: np.random.Generator) -> pa.Table
 
 
 def newest_of_each_key(parts: list[pa.Table]) -> pa.Table:
-    """What the table holds after all parts, by Polars, which shares no code with any system measured."""
+    """Return the newest row of each key, computed by Polars, which shares no code with any measured system."""
     frame = pl.concat([pl.DataFrame(part) for part in parts])
     return frame.unique("id", keep="last").to_arrow()
 
 
 def answers_of(rows: pa.Table) -> Answers:
-    """The right answers for a table with those rows."""
+    """Return the expected answers for a table with those rows."""
     ordered = rows.sort_by("id")
     step = max(1, ordered.num_rows // LOOKED_UP)
     wanted = ordered.take(pa.array(range(0, step * LOOKED_UP, step)))
@@ -151,7 +151,7 @@ def answers_of(rows: pa.Table) -> Answers:
 
 
 def totals_of(rows: pa.Table) -> Totals:
-    """The sums of W3 by pyarrow's kernels."""
+    """Return the totals of W3, computed by pyarrow."""
     return Totals(
         count=rows.num_rows,
         amount=pc.sum(rows["amount"]).as_py(),
@@ -162,7 +162,7 @@ def totals_of(rows: pa.Table) -> Totals:
 
 
 def answers_to_json(answers: Answers) -> dict[str, object]:
-    """For a worker process."""
+    """Return the answers as JSON values, for a worker process."""
     values = asdict(answers)
     totals = answers.totals
     values["totals"] = {
@@ -174,7 +174,7 @@ def answers_to_json(answers: Answers) -> dict[str, object]:
 
 
 def answers_from_json(values: dict[str, object]) -> Answers:
-    """Back again."""
+    """Parse the result of ``answers_to_json``."""
     totals: dict[str, object] = dict(values["totals"])  # type: ignore[call-overload]
     return Answers(
         totals=Totals(

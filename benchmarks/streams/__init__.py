@@ -1,1 +1,1 @@
-"""What the benchmark of streams is made of."""
+"""Parts of the benchmark of streams."""

@@ -1,4 +1,4 @@
-"""A consumer of another make that notes how old rows are when it has them."""
+"""Consumer (librdkafka) that records the age of rows at the time when it reads them."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _MILLION = 1e6
 
 
 class Ages:
-    """Seconds from a row's birth to its reader, of the rows read in a stretch of time."""
+    """Ages in seconds of the rows read in a period, from a row's creation to its reader."""
 
     def __init__(self, seconds: list[float], rows: int) -> None:
         self.seconds = seconds
         self.rows = rows
 
     def percentile(self, percent: float) -> float:
-        """In seconds; NaN when nothing came."""
+        """Return a percentile in seconds; NaN if no row was read."""
         return float(np.percentile(self.seconds, percent)) if self.seconds else float("nan")
 
 
 class AgeObserver:
-    """Reads a topic of debezium-json to its end and on, committed records only; looks into every ``every``-th."""
+    """Reads and follows a debezium-json topic, committed records only; decodes every ``every``-th record."""
 
     def __init__(self, servers: str, topic: str, partitions: int, *, every: int = 1) -> None:
         self._consumer = Consumer(
@@ -53,32 +53,32 @@ class AgeObserver:
         self._thread = threading.Thread(target=self._observe, name="age-observer", daemon=True)
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Start reading."""
         self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End."""
+        """Stop reading and close the consumer."""
         self._ends.set()
         self._thread.join()
         self._consumer.close()
 
     @property
     def row_count(self) -> int:
-        """Rows read so far."""
+        """Number of rows read so far."""
         return sum(count for _, count in list(self._rows))
 
     def ages(self, since: float, until: float | None = None) -> Ages:
-        """Of the rows read from ``since`` to ``until``, seconds since 1970."""
+        """Return the ages of the rows read from ``since`` to ``until`` (default: now), in epoch seconds."""
         last = time.time() if until is None else until
         rows = sum(count for at, count in list(self._rows) if since <= at <= last)
         return Ages([age for at, age in list(self._seen) if since <= at <= last], rows)
 
     def _observe(self) -> None:
         while not self._ends.is_set():
-            # A batch alone is handed out when it is full or its time is up, however long its first row has been there.
+            # `consume` alone returns only when the batch is full or its timeout has passed; `poll` returns at once.
             first = self._consumer.poll(_WAIT_SECONDS)
             messages = [] if first is None else [first, *self._consumer.consume(_AT_ONCE, 0)]
             now = time.time()

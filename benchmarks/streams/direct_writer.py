@@ -1,4 +1,4 @@
-"""Small batches by plain Python, no Spark: how old a row is when a reader of the log has it, what a lease costs."""
+"""Latency of small batches written by plain Python without Spark, and the cost of a lease."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["ages_of_direct_writes", "seconds_of_a_lease", "seconds_until_a_succe
 
 BATCH_ROWS = 100
 _CHECKOUT = Path(__file__).resolve().parents[2]
-# Holds its lease, with rows written and its log transaction open, until it is killed.
+# Holds its lease, with written rows and an open log transaction, until it is killed.
 _HOLDER = """
 import sys, time
 import numpy as np
@@ -45,7 +45,7 @@ time.sleep(600)
 def ages_of_direct_writes(
     servers: str, warehouse: str, *, batches: int, options: dict[str, str], pause_seconds: float = 0.05
 ) -> tuple[Ages, list[float]]:
-    """Ages at a reader of the log of rows in batches of a hundred, and the seconds that each call of append took."""
+    """Return the ages of rows at a reader of the log, and the seconds of each append of a hundred rows."""
     table = new_table(servers, warehouse, options)
     took = []
     with AgeObserver(servers, table.options.log_kafka_topic or table.name, 1) as observer:
@@ -64,7 +64,7 @@ def ages_of_direct_writes(
 
 
 def seconds_of_a_lease(table: DynamicTable, count: int) -> list[float]:
-    """Seconds to take the table's lease and give it back, uncontended; nothing is written."""
+    """Return the seconds of each acquisition and release of the table's uncontended lease, without a write."""
     took = []
     for _ in range(count):
         started = time.perf_counter()
@@ -75,7 +75,7 @@ def seconds_of_a_lease(table: DynamicTable, count: int) -> list[float]:
 
 
 def seconds_until_a_successor_commits(servers: str, warehouse: str, *, lease_timeout: str) -> float:
-    """Seconds from the SIGKILL of a writer in the middle of its commit to the next writer's commit."""
+    """Return the seconds from the SIGKILL of a writer in the middle of its commit to the next writer's commit."""
     table = new_table(servers, warehouse, {"lease.timeout": lease_timeout})
     table.append(rows_born(np.arange(BATCH_ROWS)))
     with subprocess.Popen(
@@ -98,7 +98,7 @@ def seconds_until_a_successor_commits(servers: str, warehouse: str, *, lease_tim
 def new_table(
     servers: str | None, warehouse: str, options: dict[str, str], store: Mapping[str, str] | None = None
 ) -> DynamicTable:
-    """A table of one bucket with a name of its own; without ``servers`` it has no log."""
+    """Create a table with one bucket and a unique name; without ``servers`` it has no log."""
     log = {"log.system": "none"} if servers is None else {}
     kafka = {} if servers is None else {"log.kafka.bootstrap.servers": servers}
     catalog = open_catalog(warehouse, {**kafka, **(store or {})})

@@ -1,4 +1,4 @@
-"""A Spark source of rows that know when they were born, a steady number a second, in two partitions."""
+"""Spark source of rows with their creation time, at a constant rate, in two partitions."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ COLUMNS = pa.schema(
 )
 PARTITIONS = 2
 KEYS = 1_000_000
-# A batch after a long pause must not be larger than what the machine then needs another pause for.
+# Limits a batch after a long pause, which would otherwise be so large that it causes the next long pause.
 LONGEST_SECONDS = 10.0
 
 
 def rows_born(micros: np.ndarray[Any, np.dtype[np.int64]], keys: int = KEYS) -> pa.RecordBatch:
-    """Rows born at these microseconds since 1970; ids spread over ``keys`` keys, the same for the same moments."""
+    """Return rows created at these epoch microseconds; their ids, a function of the time, spread over ``keys`` keys."""
     ids = (micros * np.int64(2_654_435_761)) % keys
     payload = pa.array(np.char.add("payload-", (ids % 9973).astype(str)), pa.string())
     return pa.RecordBatch.from_arrays([pa.array(ids), pa.array(micros, pa.timestamp("us")), payload], schema=COLUMNS)
@@ -37,7 +37,7 @@ def rows_born(micros: np.ndarray[Any, np.dtype[np.int64]], keys: int = KEYS) -> 
 
 @dataclass
 class Span(InputPartition):
-    """Every PARTITIONS-th row born in [start, end), seconds since 1970."""
+    """Every PARTITIONS-th row created in [start, end), epoch seconds."""
 
     start: float
     end: float
@@ -45,26 +45,26 @@ class Span(InputPartition):
 
 
 class GeneratorReader(DataSourceStreamReader):
-    """Offsets are moments."""
+    """Stream reader whose offsets are epoch seconds."""
 
     def __init__(self, rows_per_second: int) -> None:
         self._rows_per_second = rows_per_second
 
     def initialOffset(self) -> dict[str, float]:  # noqa: N802  Spark's name
-        """Now."""
+        """Return the current time."""
         return {"at": time.time()}
 
     def latestOffset(self, start: dict[str, float], limit: ReadLimit) -> dict[str, float]:  # noqa: ARG002, N802
-        """Now."""
+        """Return the current time."""
         return {"at": time.time()}
 
     def partitions(self, start: dict[str, float], end: dict[str, float]) -> list[Span]:
-        """The time between, told twice."""
+        """Return the time between the offsets, at most `LONGEST_SECONDS`, for each partition."""
         first = max(start["at"], end["at"] - LONGEST_SECONDS)
         return [Span(first, end["at"], number) for number in range(PARTITIONS)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Rows evenly spread over the span."""
+        """Yield rows evenly spread over the span."""
         if not isinstance(partition, Span):
             raise TypeError(partition)
         count = int((partition.end - partition.start) * self._rows_per_second / PARTITIONS)
@@ -75,17 +75,17 @@ class GeneratorReader(DataSourceStreamReader):
 
 
 class GeneratorSource(DataSource):
-    """``format("born_rows")`` with the option ``rowspersecond``."""
+    """Spark data source ``born_rows``, with the option ``rowspersecond``."""
 
     @classmethod
     def name(cls) -> str:
-        """The format."""
+        """Return the name for ``format``."""
         return "born_rows"
 
     def schema(self) -> str:
-        """Births are instants, as Spark's clock tells them."""
+        """Return the schema; creation times are instants (TIMESTAMP), like Spark's clock."""
         return f"id BIGINT, {BIRTH} TIMESTAMP, payload STRING"
 
     def streamReader(self, schema: object) -> GeneratorReader:  # noqa: ARG002, N802
-        """The reader."""
+        """Return the stream reader."""
         return GeneratorReader(int(self.options["rowspersecond"]))

@@ -1,4 +1,4 @@
-"""The same rows through Spark into three sinks: our table in both modes of its log, and Spark's own Kafka sink."""
+"""Measures the same rows through Spark into our table, in both modes of its log, and into Spark's own Kafka sink."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": str(BUCKETS),
     "spark.ui.showConsoleProgress": "false",
-    # Its sink runs on Spark 4.3 as it is.
+    # The Kafka sink of Spark 4.0 runs unchanged on Spark 4.3.
     "spark.jars.packages": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What the reader saw once the stream was warm, and what one micro-batch took of the stream's time."""
+    """Ages at the reader once the stream is warm, and the median duration of a micro-batch."""
 
     name: str
     ages: Ages
@@ -70,7 +70,7 @@ def spark_with_its_kafka_sink(scratch: Path) -> Iterator[SparkSession]:
 
 @dataclass(frozen=True, kw_only=True)
 class SinkBench:
-    """Runs one stream after another on a broker, each into a table or topic of its own."""
+    """Runs streams one after another on a broker, each into its own table or topic."""
 
     spark: SparkSession
     servers: str
@@ -81,7 +81,7 @@ class SinkBench:
     def into_table(
         self, name: str, rows_per_second: int, options: dict[str, str], *, compaction: bool = False
     ) -> Measured:
-        """Ours: files, manifests and leases included."""
+        """Measure a stream into our table, including files, manifests and leases."""
         table = self._table(name, options)
         written = self._rows(rows_per_second).withColumn(BIRTH, sql.col(BIRTH).cast("timestamp_ntz"))
         before = table.inspect.snapshots().num_rows
@@ -102,7 +102,7 @@ class SinkBench:
         )
 
     def into_spark_kafka(self, name: str, rows_per_second: int) -> Measured:
-        """Spark's: at least once, no files."""
+        """Measure Spark's Kafka sink: at least once, without files."""
         topic = f"latency-{name}"
         admin = KafkaAdminClient(bootstrap_servers=self.servers)
         admin.create_topics([NewTopic(topic, BUCKETS, 1)])
