@@ -27,7 +27,7 @@ with DAG(
             title="Needs approval",
             description="Wait for approval of the list of partitions before dropping them.",
         ),
-        # Without a type, Airflow takes its items for lines of text.
+        # Without an item type, Airflow's form treats the items as lines of text.
         "partitions": Param(
             None,
             type=["null", "array"],

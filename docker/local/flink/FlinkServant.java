@@ -1,10 +1,10 @@
 import java.io.PrintStream;
 
 /**
- * Flink with Paimon's connector as a servant of the tests: a cluster inside this JVM runs their SQL. Commands and
- * answers are as LineServant says; what Flink itself says goes to standard error.
+ * Runs the tests' SQL on Flink with Paimon's connector, in a cluster inside this JVM. LineServant defines commands and
+ * answers; Flink's own output goes to standard error.
  *
- * <p>The verbs are in FlinkVerbs, how a value is spelled in RowJson.
+ * <p>FlinkVerbs has the commands, RowJson the encoding of values.
  */
 public final class FlinkServant {
     public static void main(String[] arguments) throws Exception {
@@ -12,7 +12,7 @@ public final class FlinkServant {
         System.setOut(System.err);
         LocalCluster cluster = new LocalCluster();
         LineServant.serve((command, answer) -> new FlinkVerbs(cluster, command).carryOut(answer), System.in, answers);
-        // Closing the cluster takes seconds, and nothing of it outlives the JVM.
+        // Closing the cluster would take seconds; all of it ends with the JVM.
         Runtime.getRuntime().halt(0);
     }
 }

@@ -50,7 +50,7 @@ final class FlinkVerbs {
         boolean isStreaming = command.path("streaming").booleanValue();
         this.jobs = cluster.jobs(isStreaming);
         this.sql = LocalCluster.tables(jobs, isStreaming);
-        // Others write to the tables between two commands.
+        // No cache: others write to the tables between commands.
         sql.executeSql("CREATE CATALOG paimon WITH ('type' = 'paimon', 'cache-enabled' = 'false', 'warehouse' = "
                 + text("file:" + command.get("warehouse").textValue()) + ")");
         sql.useCatalog("paimon");
@@ -75,7 +75,7 @@ final class FlinkVerbs {
         }
     }
 
-    /** Statements in turn; the answer has what the last of them gave, as text. */
+    /** Runs statements in order; the answer contains the result of the last one, as text. */
     private void execute(ObjectNode answer) throws Exception {
         TableResult result = null;
         for (JsonNode statement : command.get("statements")) {
@@ -90,7 +90,7 @@ final class FlinkVerbs {
         }
     }
 
-    /** All rows of a query in batch mode. */
+    /** Runs a query in batch mode; the answer has all rows. */
     private void query(ObjectNode answer) throws Exception {
         Table table = sql.sqlQuery(command.get("statement").textValue());
         try (PassingRows rows = new PassingRows()) {
@@ -102,8 +102,8 @@ final class FlinkVerbs {
     }
 
     /**
-     * The changes of a streaming query, until the table's snapshots up to "through" have been consumed. A checkpoint
-     * notes in a consumer's file which snapshot is next, after all rows before it have passed.
+     * Answers with the changes of a streaming query, until the table's snapshots up to "through" have been consumed. A
+     * checkpoint stores the next snapshot in the consumer's file, after all rows of earlier snapshots have passed.
      */
     private void stream(ObjectNode answer) throws Exception {
         String name = "tests-" + UUID.randomUUID();
@@ -148,7 +148,7 @@ final class FlinkVerbs {
         }
     }
 
-    /** What the consumer's file says; the job overwrites it in place, so a reader may find it empty. */
+    /** Returns the content of the consumer's file; the job overwrites it in place, so a reader may find it empty. */
     private static Optional<Long> nextSnapshot(ConsumerManager consumers, String name, Optional<Long> before) {
         try {
             return consumers.consumer(name).map(Consumer::nextSnapshot);
@@ -160,7 +160,7 @@ final class FlinkVerbs {
         }
     }
 
-    /** INSERT of rows, in streaming mode each with its kind; with "overwrite", INSERT OVERWRITE. */
+    /** Inserts rows, in streaming mode each with its kind; with "overwrite", runs INSERT OVERWRITE. */
     private void write() throws Exception {
         RowType rowType = load().rowType();
         DataType type = typeOf(rowType);

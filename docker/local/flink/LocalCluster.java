@@ -15,7 +15,7 @@ import org.apache.flink.streaming.api.graph.StreamGraph;
 import org.apache.flink.table.api.EnvironmentSettings;
 import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
 
-/** One Flink cluster inside this JVM, on the loopback interface, and environments whose jobs run on it. */
+/** Flink cluster inside this JVM, on the loopback interface, and environments whose jobs run on it. */
 final class LocalCluster implements AutoCloseable, PipelineExecutorServiceLoader, PipelineExecutorFactory {
     private static final String NAME = "in-this-jvm";
     private static final int SLOTS = 2;
@@ -44,13 +44,13 @@ final class LocalCluster implements AutoCloseable, PipelineExecutorServiceLoader
         cluster.start();
     }
 
-    /** What runs jobs, one subtask per operator, so that rows stay in order. */
+    /** Returns an environment for jobs, with one subtask per operator, so that rows stay in order. */
     StreamExecutionEnvironment jobs(boolean isStreaming) {
         Configuration settings = new Configuration();
         settings.setString("execution.target", NAME);
         settings.setString("execution.attached", "true");
         settings.setString("parallelism.default", "1");
-        // A job that fails is an answer, not something to try again.
+        // The failure of a job is the answer, so do not restart it.
         settings.setString("restart-strategy.type", "none");
         if (isStreaming) {
             settings.setString("execution.checkpointing.interval", "50ms");
@@ -61,13 +61,13 @@ final class LocalCluster implements AutoCloseable, PipelineExecutorServiceLoader
         return jobs;
     }
 
-    /** What plans SQL for these jobs. */
+    /** Returns the SQL environment for these jobs. */
     static StreamTableEnvironment tables(StreamExecutionEnvironment jobs, boolean isStreaming) {
         Configuration settings = new Configuration();
-        // Statements, procedures too, return when their job has ended.
+        // Statements and procedures return when their job has ended.
         settings.setString("table.dml-sync", "true");
         settings.setString("table.local-time-zone", "UTC");
-        // The rows of a test come in the order in which it wants them written.
+        // Write the rows of a test in the given order.
         settings.setString("table.exec.sink.upsert-materialize", "NONE");
         EnvironmentSettings.Builder mode = EnvironmentSettings.newInstance();
         mode = isStreaming ? mode.inStreamingMode() : mode.inBatchMode();

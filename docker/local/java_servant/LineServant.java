@@ -38,7 +38,7 @@ final class LineServant {
         try {
             verbs.carryOut(JSON.readTree(line), answer);
         } catch (Throwable problem) {
-            // Also errors: a class that is missing is an answer too.
+            // Catches errors as well: a missing class is reported as an answer.
             problem.printStackTrace();
             answer.removeAll();
             answer.put("error", messages(problem));

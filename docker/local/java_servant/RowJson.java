@@ -28,7 +28,7 @@ import org.apache.paimon.types.RowType;
 import org.apache.paimon.utils.InternalRowUtils;
 
 /**
- * Rows as JSON that loses nothing: FLOAT, DOUBLE and DECIMAL as text, BYTES in base 64, DATE as days, TIME as
+ * Lossless encoding of rows as JSON: FLOAT, DOUBLE and DECIMAL as text, BYTES in base 64, DATE as days, TIME as
  * milliseconds, a TIMESTAMP as [milliseconds, nanoseconds beyond], ARRAY and ROW as lists, MAP as a list of pairs, a
  * VARIANT as [value, metadata] in base 64.
  */

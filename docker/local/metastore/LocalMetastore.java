@@ -9,12 +9,12 @@ import org.apache.thrift.transport.TServerSocket;
 import org.apache.thrift.transport.TTransportFactory;
 
 /**
- * Hive's metastore over a Derby of its own, on one loopback port; Hive's main listens on every interface.
+ * Hive's metastore over its own Derby database, on one loopback port; Hive's main listens on every interface.
  *
  * <p>LocalMetastore directory port
  */
 public class LocalMetastore {
-    /** Derby's: the table is there already. */
+    /** Derby's SQL state for a table that already exists. */
     private static final String TABLE_EXISTS = "X0Y32";
 
     public static void main(String[] arguments) throws Exception {
@@ -28,7 +28,7 @@ public class LocalMetastore {
         settings.set("hive.metastore.schema.verification", "false");
         settings.set("datanucleus.connectionPoolingType", "HikariCP");
         var handler = HiveMetaStore.newRetryingHMSHandler("local", settings, true);
-        // DataNucleus makes its tables when it is first asked; those of locks are made apart.
+        // DataNucleus creates its tables at the first request; the tables of locks are created separately.
         handler.get_all_databases();
         try {
             TxnDbUtil.prepDb(settings);

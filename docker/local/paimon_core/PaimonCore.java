@@ -1,10 +1,10 @@
 import java.io.PrintStream;
 
 /**
- * Paimon's Java core as a servant of the tests; commands and answers are as LineServant says. What Paimon itself says
- * goes to standard error.
+ * Runs the tests' commands on Paimon's Java core. LineServant defines commands and answers; Paimon's own output goes to
+ * standard error.
  *
- * <p>The verbs are in TableVerbs, how a value is spelled in RowJson.
+ * <p>TableVerbs has the commands, RowJson the encoding of values.
  */
 public final class PaimonCore {
     public static void main(String[] arguments) throws Exception {

@@ -34,7 +34,7 @@ import org.apache.paimon.types.RowKind;
 import org.apache.paimon.types.RowType;
 import org.apache.paimon.utils.JsonSerdeUtil;
 
-/** One command: what is done to one table. */
+/** One command, which reads or changes one table. */
 final class TableVerbs implements AutoCloseable {
     private final JsonNode command;
     private final Catalog catalog;
@@ -44,7 +44,7 @@ final class TableVerbs implements AutoCloseable {
         this.command = command;
         Options options = new Options();
         options.set("warehouse", command.get("warehouse").textValue());
-        // Others write to the tables between two commands.
+        // No cache: others write to the tables between commands.
         options.set("cache-enabled", "false");
         this.catalog = CatalogFactory.createCatalog(CatalogContext.create(options));
         this.table = Identifier.fromString(command.get("table").textValue());
@@ -89,7 +89,7 @@ final class TableVerbs implements AutoCloseable {
         }
     }
 
-    /** A table of the fields, keys and options of a schema file's JSON. */
+    /** Creates a table with the fields, keys and options of a schema file's JSON. */
     private void create() throws Exception {
         JsonNode schema = command.get("schema");
         List<DataField> fields = new ArrayList<>();
@@ -101,7 +101,7 @@ final class TableVerbs implements AutoCloseable {
                 table, new Schema(fields, partitionKeys, names(schema.get("primaryKeys")), options, null), false);
     }
 
-    /** One commit of rows, each with its kind; with "overwrite", in place of that partition. */
+    /** Commits rows, each with its kind; with "overwrite", they replace that partition. */
     private void write() throws Exception {
         FileStoreTable target = load();
         BatchWriteBuilder builder = target.newBatchWriteBuilder();
@@ -133,7 +133,7 @@ final class TableVerbs implements AutoCloseable {
         }
     }
 
-    /** All rows of the table as its options say, "options" on top of them (scan.snapshot-id, scan.tag-name, ...). */
+    /** Returns all rows of the table; "options" (scan.snapshot-id, scan.tag-name, ...) override the table's. */
     private ArrayNode read(ArrayNode rows) throws Exception {
         FileStoreTable source = load();
         RowType type = source.rowType();
@@ -154,7 +154,7 @@ final class TableVerbs implements AutoCloseable {
         return rows;
     }
 
-    /** The changes that a stream from the first snapshot on is handed up to the newest one, each with its kind. */
+    /** Answers with the changes that a stream reads from the first snapshot to the newest one, each with its kind. */
     private void stream(ObjectNode answer) throws Exception {
         ArrayNode rows = answer.putArray("rows");
         ArrayNode kinds = answer.putArray("kinds");
@@ -180,9 +180,9 @@ final class TableVerbs implements AutoCloseable {
         }
     }
 
-    /** A full compaction of every bucket. */
+    /** Runs a full compaction of every bucket. */
     private void compact() throws Exception {
-        // Tables that leave compaction to dedicated jobs: this is one.
+        // This command is the dedicated compaction job of tables with write-only.
         FileStoreTable target = load().copy(Map.of("write-only", "false"));
         if (target.bucketMode() == BucketMode.BUCKET_UNAWARE) {
             join(target);
