@@ -2,11 +2,11 @@
 
     environment = {**os.environ, **quick_spark()}
 
-The JVM gets three settings. Only the C1 compiler runs: a short session does not regain the cost of C2. There is room for
-compiled code: with C1 alone the JVM reserves 48 MB, which the classes that Spark generates for each query fill within
-minutes; after that it compiles nothing. And Spark's classes are loaded, already parsed and verified, from an archive
-that `make servers` creates (`spark_archive.py`; Java's application class-data sharing, JEP 350). A JVM that can't use
-the archive runs without it.
+The JVM gets three settings. Only the C1 compiler runs: a short session does not regain the cost of C2. There is room
+for compiled code: with C1 alone the JVM reserves 48 MB, which the classes that Spark generates for each query fill
+within minutes; after that it compiles nothing. And Spark's classes are loaded, already parsed and verified, from an
+archive that `make servers` creates (`spark_archive.py`; Java's application class-data sharing, JEP 350). A JVM that
+can't use the archive runs without it.
 
 Not for production, where C2 pays off. Standard library only.
 """
