@@ -1,4 +1,4 @@
-"""Asks a whole Airflow API server, as it would be deployed, what it answers to somebody who has not logged in.
+"""Print the HTTP statuses that a whole Airflow API server, as deployed, returns to a client that is not logged in.
 
     python -m tests.support.anonymous_requests PATH ...        prints one JSON object: path -> status
 
@@ -16,7 +16,7 @@ from tests.support.asgi_client import AsgiClient
 
 
 def main() -> None:
-    """Print the statuses."""
+    """Print the status of each path."""
     client = AsgiClient(create_app(apps="all"))
     sys.stdout.write(json.dumps({path: client.get(path).status_code for path in sys.argv[1:]}))
 

@@ -1,4 +1,4 @@
-"""Append-only tables: ``(dt STRING, id BIGINT, item STRING)``, partitioned by dt, in no particular bucket."""
+"""Append-only tables in bucket-unaware mode: ``(dt STRING, id BIGINT, item STRING)``, partitioned by dt."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def append_schema(
     columns: str = "dt STRING; id BIGINT; item STRING",
     partition_keys: Sequence[str] = ("dt",),
 ) -> TableSchema:
-    """A schema without primary key; ``bucket`` is -1 unless given."""
+    """Return a schema without a primary key; ``bucket`` is -1 unless given."""
     typed = [column.strip().split(" ", 1) for column in columns.split(";")]
     return new_table_schema(
         [(name, parse_data_type(spelled)) for name, spelled in typed],

@@ -1,4 +1,4 @@
-"""Asks an ASGI application without a server."""
+"""HTTP client that calls an ASGI application directly, without a server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import httpx
 
 
 class AsgiClient:
-    """Requests one after the other, each by itself. What the application raises is raised here."""
+    """Sends requests one at a time, each on its own. Exceptions of the application propagate to the caller."""
 
     def __init__(self, app: Any) -> None:
         self._app = app

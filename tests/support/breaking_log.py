@@ -1,4 +1,4 @@
-"""A log that fails on request: crashes before it ends transactions, or loses them after their snapshot."""
+"""Log that fails on request: crashes before it ends transactions, or loses them after their snapshot."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from tests.support.faulty_file_io import SimulatedCrash
 
 
 class BreakingLog(DelegatingLog):
-    """Passes everything on to ``delegate``, except for the faults that are switched on.
+    """Delegates every call to ``delegate``, except for the faults that are switched on.
 
     ``dies_before_commit``: the process crashes when it is about to commit transactions. ``loses_next_commits``: that
-    many commits find their transactions aborted just before, as by a broker's timeout. ``forgets_next_commits``: that
-    many are acknowledged without a marker in the topic, as by a broker that has just restarted.
+    many commits find their transactions already aborted, as after a broker's timeout. ``forgets_next_commits``: that
+    many commits are acknowledged without a marker in the topic, as by a broker that has just restarted.
     """
 
     def __init__(self, delegate: LogStore) -> None:

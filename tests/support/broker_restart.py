@@ -1,4 +1,4 @@
-"""Kills a broker that a test has to itself, and starts it again."""
+"""Kill and restart the private broker of a test."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.support.waiting import wait_until
 
 
 def kill_and_restart(broker: LocalKafka) -> None:
-    """The kernel takes a moment to close a killed process's port."""
+    """Kill the broker and start it again; retries because the kernel takes a moment to free a killed process's port."""
 
     def is_started() -> bool:
         try:

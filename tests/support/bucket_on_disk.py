@@ -50,7 +50,7 @@ class BucketOnDisk:
     files: tuple[DataFileMeta, ...] = field(default=())
 
     def __post_init__(self) -> None:
-        """Put the parts together."""
+        """Create the paths, schemas and factories."""
         paths = TablePaths(self.root)
         self.key_value = KeyValueSchema(schema=self.schema)
         self.data_files = DataFileWriter(
@@ -76,11 +76,11 @@ class BucketOnDisk:
 
     @property
     def levels(self) -> Levels:
-        """The live files by level."""
+        """Live files by level."""
         return levels_of(self.files, level_count=LEVEL_COUNT, comparable_key=self.key_value.comparable_key)
 
     def writer(self) -> MergeTreeWriter:
-        """A writer on top of the live files."""
+        """Return a writer on top of the live files."""
         return MergeTreeWriter(
             key_value=self.key_value,
             data_files=self.data_files,
@@ -90,7 +90,7 @@ class BucketOnDisk:
         )
 
     def overwriter(self) -> OverwriteWriter:
-        """A writer that overwrites the bucket."""
+        """Return a writer that overwrites the bucket."""
         return OverwriteWriter(
             key_value=self.key_value,
             data_files=self.data_files,
@@ -101,7 +101,7 @@ class BucketOnDisk:
         )
 
     def compactor(self) -> Compactor:
-        """A compactor of this bucket."""
+        """Return a compactor of this bucket."""
         return Compactor(
             key_value=self.key_value,
             reader=self.reader,
@@ -111,7 +111,7 @@ class BucketOnDisk:
         )
 
     def batch(self, rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
-        """Rows given as tuples."""
+        """Convert tuples to a record batch of the schema."""
         fields = list(self.schema.arrow_schema)
         columns = [pa.array([row[index] for row in rows], field.type) for index, field in enumerate(fields)]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema.arrow_schema)
@@ -123,7 +123,7 @@ class BucketOnDisk:
         self.files = self.levels.apply(writer.prepare_commit()).files
 
     def compact(self, strategy: CompactionStrategy) -> bool:
-        """Compact once if that is due."""
+        """Run one compaction if one is due; return whether one ran."""
         unit = strategy.pick(self.levels)
         if unit is None:
             return False
@@ -133,7 +133,7 @@ class BucketOnDisk:
     def rows(
         self, columns: Sequence[str] | None = None, predicate: Predicate | None = None, **options: Any
     ) -> list[Any]:
-        """The merged rows as tuples in the order read."""
+        """Return the merged rows as tuples, in the order in which they are read."""
         return [
             tuple(row.values()) for batch in self.batches(columns, predicate, **options) for row in batch.to_pylist()
         ]
@@ -141,7 +141,7 @@ class BucketOnDisk:
     def batches(
         self, columns: Sequence[str] | None = None, predicate: Predicate | None = None, **options: Any
     ) -> list[pa.RecordBatch]:
-        """The merged rows."""
+        """Return the merged rows as record batches."""
         names = list(columns if columns is not None else self.key_value.value_names)
         return list(
             read_merged(
@@ -157,12 +157,12 @@ class BucketOnDisk:
 
 
 def row_kinds(kinds: Sequence[RowKind]) -> pa.Int8Array:
-    """Codes as the writers take them."""
+    """Return row kinds as the codes that writers accept."""
     return pa.array([int(kind) for kind in kinds], pa.int8())
 
 
 def schema_of(columns: str, keys: Sequence[str]) -> TableSchema:
-    """A schema from text: ``id BIGINT; name STRING``."""
+    """Parse a schema from text: ``id BIGINT; name STRING``."""
     typed = [column.strip().split(" ", 1) for column in columns.split(";")]
     return new_table_schema(
         [(name, parse_type(spelled)) for name, spelled in typed],

@@ -1,4 +1,4 @@
-"""Cases as text: paragraphs of `key: value` lines in tests/cases, `#` starts a comment."""
+"""Parser of text cases: paragraphs of `key: value` lines in tests/cases; `#` starts a comment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ CASES = Path(__file__).parent.parent / "cases"
 
 
 def load_cases(file_name: str) -> list[dict[str, str]]:
-    """The paragraphs of a case file, each as a mapping; every one has a `case`, which is its name."""
+    """Return the paragraphs of a case file as mappings; the `case` key of each is its name."""
     cases: list[dict[str, str]] = []
     for paragraph in (CASES / file_name).read_text().split("\n\n"):
         lines = [line for line in paragraph.splitlines() if line.strip() and not line.startswith("#")]

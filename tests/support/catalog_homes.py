@@ -1,4 +1,4 @@
-"""Every home of a catalog's entries, by name, each with a catalog of its own: for suites that all shall pass."""
+"""Every kind of catalog store by name, for suites that all of them must pass."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ SHARED = (
     pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.integration]),
     pytest.param("hive", marks=[pytest.mark.metastore, pytest.mark.integration]),
 )
-"""Those that several processes can share."""
+"""Kinds that several processes can share."""
 ALL = ("memory", *SHARED)
 APART = SHARED[1:]
-"""Those that keep entries apart from files."""
+"""Kinds that store entries separately from the table files."""
 
 DATABASE = "shop"
 
 
 @dataclass(kw_only=True)
 class CatalogHome:
-    """A place for one catalog, empty at first; ``open`` comes to it as another process would."""
+    """Location of one catalog, initially empty; each ``open`` behaves like a separate process."""
 
     name: str
     warehouse: str
     options: Mapping[str, str] = field(default_factory=dict)
     database: str = DATABASE
-    """The metastore is one for the whole session, and its databases are all tests'."""
+    """Database for the tests; the metastore and its databases are shared by all tests of a session."""
     files: FileIO = field(default_factory=lambda: LocalFileIO(durable=False))
     log_prefix: str = field(default_factory=lambda: f"home-{new_uuid()}")
 
     def open(self, more: Mapping[str, str] | None = None) -> Catalog:
-        """A catalog here, with ``more`` options."""
+        """Open the catalog with the additional options ``more``."""
         environment = system_environment(self.files)
         said = {"log.system": "none", **self.options, **(more or {})}
         if self.name == "memory":
@@ -53,7 +53,7 @@ class CatalogHome:
 
 
 def catalog_home(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> CatalogHome:
-    """An empty place of that kind."""
+    """Return an empty location of that kind."""
     warehouse = str(tmp_path / "warehouse")
     if name == "memory":
         return CatalogHome(name=name, warehouse=warehouse, files=MemoryFileIO())

@@ -1,4 +1,4 @@
-"""A certificate authority of one test: who it signs for 127.0.0.1, its readers trust."""
+"""Certificate authority of one test: clients that trust it accept the certificates that it issues for 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PEM = serialization.Encoding.PEM
 
 
 class Authority:
-    """Writes PEM files below ``directory``: ``ca.pem``, and per name ``<name>.pem``, its key and its certificate."""
+    """Writes PEM files to ``directory``: ``ca.pem``, and ``<name>.pem`` with the key and certificate of each name."""
 
     def __init__(self, directory: Path, name: str = "test authority") -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -27,7 +27,7 @@ class Authority:
         self.trusted.write_bytes(certificate.public_bytes(PEM))
 
     def issue(self, name: str) -> Path:
-        """A key and a certificate for ``name``, who is at 127.0.0.1."""
+        """Write a key and a certificate for ``name``, valid at 127.0.0.1, and return the path."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         certificate = self._certificate(subject, key.public_key(), is_authority=False)

@@ -1,6 +1,6 @@
-"""A real browser without a window, driven through its debugging protocol: open a page, run a script, take a picture.
+"""Headless browser driven through its debugging protocol: opens pages, runs scripts, takes screenshots.
 
-Scripts may be promises. Nothing of the user's is touched: the profile is the test's own folder.
+Scripts may return promises. The profile is a folder of the test; the user's own profile is not touched.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class Chromium:
             self._closing = unless_all_goes_well.pop_all()
 
     def open(self, url: str) -> None:
-        """Go there and wait until the page is loaded."""
+        """Navigate to ``url`` and wait until the page is loaded."""
         self._ask("Page.navigate", url=url)
         self.wait_for(f"document.readyState === 'complete' && location.href === {json.dumps(url)}")
 
     def log_in(self, base_url: str, user: str, password: str) -> None:
-        """Fill in Airflow's login form as a person does."""
+        """Fill in and submit Airflow's login form."""
         self.open(f"{base_url}/auth/login")
         for name, text in (("username", user), ("password", password)):
             self.wait_for(f"document.querySelector('input[name={name}]')")
@@ -60,13 +60,13 @@ class Chromium:
         self.wait_for("!location.pathname.startsWith('/auth')")
 
     def run(self, script: str) -> Any:
-        """Return what an expression comes to, as JSON has it."""
+        """Evaluate a JavaScript expression and return its value, converted through JSON."""
         answer = self._ask("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
     def wait_for(self, condition: str) -> None:
-        """Wait until an expression is true; while a page is left there is nothing to ask."""
+        """Wait until an expression is true; errors during a navigation count as false."""
 
         def is_true() -> bool:
             answer = self._ask("Runtime.evaluate", expression=f"Boolean({condition})", returnByValue=True)
@@ -75,22 +75,22 @@ class Chromium:
         wait_until(is_true)
 
     def press(self, key: str) -> None:
-        """As a person at the keyboard."""
+        """Press and release a key."""
         for kind in ("keyDown", "keyUp"):
             self._ask("Input.dispatchKeyEvent", type=kind, key=key, text=key if kind == "keyDown" else "")
 
     def picture(self, path: Path) -> None:
-        """Write a PNG of what is to be seen."""
+        """Write a screenshot of the viewport as PNG."""
         path.write_bytes(base64.b64decode(self._ask("Page.captureScreenshot", format="png")["data"]))
 
     def resize(self, width: int, height: int) -> None:
-        """Have a window, or a phone, of that many pixels."""
+        """Set the viewport's size in pixels."""
         self._ask(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
 
     def close(self) -> None:
-        """End it."""
+        """Close the browser."""
         self._closing.close()
 
     def __enter__(self) -> Self:

@@ -31,7 +31,7 @@ def cli_page() -> str:
 
 
 def _command(path: str, command: Any) -> list[str]:
-    """Return a command's section, or those of the commands of a group."""
+    """Return the section of a command, or the sections of a group's commands."""
     if hasattr(command, "commands"):
         return [text for name, each in command.commands.items() for text in _command(f"{path} {name}", each)]
     arguments = [each for each in command.params if each.param_type_name == "argument"]
@@ -62,7 +62,7 @@ def _options(command: Any) -> list[tuple[str, str, str]]:
 
 
 def _default(option: Any) -> str:
-    """Return a default as it is written on the command line."""
+    """Format a default as on the command line."""
     return option.opts[0] if option.default is True else str(option.default)
 
 

@@ -1,4 +1,4 @@
-"""What the files and the topic of an ``orders`` table say, the topic as confluent-kafka reads it (read_committed)."""
+"""Compares the files and the topic of an ``orders`` table; confluent-kafka reads the topic (read_committed)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OP_KINDS = {"c": "+I", "u": "+U", "d": "-D"}
 
 
 def committed_log(table: DynamicTable, servers: str) -> list[str]:
-    """Every committed record of every Kafka partition, as ``"+I a 1 10"``."""
+    """Return every committed record of every Kafka partition, as ``"+I a 1 10"``."""
     assert table.log is not None
     topic = table.log.description()["log.kafka.topic"]
     consumer = Consumer(
@@ -38,12 +38,12 @@ def committed_log(table: DynamicTable, servers: str) -> list[str]:
 
 
 def of_key(log: list[str], key: str) -> list[str]:
-    """The changes of one key, ``"a 1"``, in order."""
+    """Return the changes of one key, ``"a 1"``, in order."""
     return [change for change in log if " ".join(change.split()[1:3]) == key]
 
 
 def assert_every_start_leads_to_the_table(table: DynamicTable, untracked: str) -> None:
-    """Each snapshot with the log after it is the table, partition ``untracked`` left out."""
+    """Check that each snapshot plus the log after it equals the table, partition ``untracked`` excluded."""
     tracked = {row for row in content(table) if not row.startswith(untracked)}
     for snapshot_id in table.inspect.snapshots().column("snapshot_id").to_pylist():
         changes = streamed(table, StreamPosition(snapshot_id=snapshot_id, split_index=0))

@@ -1,6 +1,6 @@
-"""One of several processes that commit to the same table at once: ``<root> <options, as JSON> <user> <commits>``.
+"""One of several processes that commit to the same table concurrently: ``<root> <options, as JSON> <user> <commits>``.
 
-Each commit adds one row of its own and raises a counter of its own; every third is compacted afterwards.
+Each commit adds a row of its own and raises a counter of its own; a compaction follows every third commit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def main(root: str, options: Mapping[str, str], user: str, commits: int) -> None
     for identifier in range(commits):
         rows = [("a", int(user) * 1000 + identifier, user), ("counters", int(user), str(identifier))]
         table.append(rows, user=user, identifier=identifier)
-        # The same commit again, as after a lost answer: it must not happen twice.
+        # Repeat the commit, as after a lost response: it must not take effect twice.
         table.append(rows, user=user, identifier=identifier)
         if identifier % 3 == 0:
             compact(table)

@@ -1,4 +1,4 @@
-"""Tables without primary key whose rows are counted."""
+"""Tables without a primary key that count equal rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def counted_schema(
     columns: str = "id BIGINT; item STRING",
     partition_keys: Sequence[str] = (),
 ) -> TableSchema:
-    """One bucket unless ``options`` say otherwise."""
+    """Return a schema with one bucket unless ``options`` say otherwise."""
     typed = [column.strip().split(" ", 1) for column in columns.split(";")]
     return new_table_schema(
         [(name, parse_data_type(spelled)) for name, spelled in typed],

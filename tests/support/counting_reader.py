@@ -1,4 +1,4 @@
-"""A data file reader that remembers what it was asked for and how much it gave."""
+"""Data file reader that records its requests and counts the rows that it returned."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from storage_lib.file_store.data_file.data_file_reader import DataFileReader
 
 @dataclass
 class CountingReader(DataFileReader):
-    """Reads through ``delegate``."""
+    """Delegates reads to ``delegate`` and counts them."""
 
     delegate: DataFileReader
     columns_asked: list[tuple[str, ...]] = field(default_factory=list)

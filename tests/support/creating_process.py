@@ -1,6 +1,6 @@
-"""One of several processes that race to create the same names, over any storage.
+"""One of several processes that race to create the same files, on any storage.
 
-Reads jobs from its input, one JSON object a line, and answers each with whether it made the file:
+Reads jobs from standard input, one JSON object per line, and answers each with whether it created the file:
 {"root": "s3://lake/t", "options": {...}, "name": "snapshot-1", "me": "3"}
 """
 
@@ -22,7 +22,7 @@ def main() -> None:
 
 
 def content(name: str, me: str) -> bytes:
-    """What process ``me`` writes: not so little that it is sent in one piece."""
+    """Return the bytes that process ``me`` writes; large enough not to be sent in one piece."""
     return f"{name} by {me} ".encode() * 2000
 
 

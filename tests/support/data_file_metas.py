@@ -1,4 +1,4 @@
-"""Metadata of data files that do not exist, for deciding without I/O. Keys are single numbers."""
+"""Metadata of data files that do not exist, for logic that needs no I/O. Keys are single numbers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ NO_STATS = SimpleStats(min_values=b"", max_values=b"", null_counts=())
 
 
 def number_key(key: int) -> bytes:
-    """A key, serialized so that `compare_numbers` reads it."""
+    """Serialize a key so that `compare_numbers` can read it."""
     return key.to_bytes(8, "big")
 
 
 def compare_numbers(key: bytes) -> tuple[int]:
-    """The comparable form of `number_key`."""
+    """Return the comparable form of a `number_key`."""
     return (int.from_bytes(key, "big"),)
 
 
@@ -27,7 +27,7 @@ def file_meta(
     sequence: tuple[int, int] = (0, 0),
     deletes: int | None = 0,
 ) -> DataFileMeta:
-    """A file of one key interval and one sequence interval."""
+    """Return the metadata of a file with one key interval and one sequence interval."""
     return DataFileMeta(
         file_name=name,
         file_size=size,

@@ -1,4 +1,4 @@
-"""A log that passes everything on to another; base of those that break somewhere on the way."""
+"""Log that delegates every call to another; base class of logs that inject faults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from storage_lib.schema.table_schema import TableSchema
 
 
 class DelegatingLog:
-    """``end`` goes by ``end_all``, so that one override serves both."""
+    """Delegates to another log. ``end`` calls ``end_all``, so one override covers both."""
 
     def __init__(self, delegate: LogStore) -> None:
         self.delegate = delegate

@@ -1,4 +1,4 @@
-"""Deletion vectors as another engine writes them: an index file, an index manifest, and a snapshot that names it."""
+"""Deletion vectors as other engines write them: an index file, an index manifest, and a snapshot that refers to it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.support.stored_table import StoredTable
 
 
 def encoded_vector(positions: Sequence[int], *, wide: bool = False) -> bytes:
-    """Size, magic, bitmap and checksum; ``wide`` is the format of 64 bits."""
+    """Return size, magic, bitmap and checksum; ``wide`` selects the 64-bit format."""
     body = MAGIC_64 + BitMap64(positions).serialize() if wide else MAGIC_32 + BitMap(positions).serialize()
     return len(body).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
 
 
 def mark_deleted(table: StoredTable, deleted: Mapping[str, Sequence[int]], *, wide: bool = False) -> Snapshot:
-    """A snapshot like the newest one, in which these rows of these data files no longer count."""
+    """Commit a copy of the newest snapshot in which these rows of these data files are deleted."""
     latest = table.store.snapshots.latest()
     assert latest is not None
     name = f"mark-{latest.id}"
@@ -78,7 +78,7 @@ def mark_deleted(table: StoredTable, deleted: Mapping[str, Sequence[int]], *, wi
 
 
 def move_up(table: StoredTable, name: str) -> None:
-    """Level 0 to 4 without a merge, as a compaction with deletion vectors does."""
+    """Move a file from level 0 to level 4 without a merge, as a compaction with deletion vectors does."""
     plan = table.store.scan.plan(table.store.snapshots.latest())
     (entry,) = [entry for entry in plan.entries if entry.file.file_name == name]
     increment = Increment(compact_before=(entry.file,), compact_after=(replace(entry.file, level=4),))

@@ -1,4 +1,4 @@
-"""Random lives of tables with dynamic buckets: writes by this library and by Paimon's Java core, and a plain model."""
+"""Random histories of dynamic-bucket tables, written by this library and Paimon's Java core, with a plain model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLUMNS = {"id": "BIGINT", "p": "STRING", "n": "BIGINT", "s": "STRING"}
 
 @dataclass
 class Model:
-    """What the table shows, by key."""
+    """Expected content of the table, by key."""
 
     engine: str
     crosses: bool
@@ -54,7 +54,7 @@ class Model:
 
 
 class Life:
-    """One table. ``java`` None: this library writes alone."""
+    """History of one table. If ``java`` is None, only this library writes."""
 
     def __init__(self, seed: int, warehouse: Path, java: PaimonCore | None) -> None:
         self.chance = random.Random(seed)  # noqa: S311  seeded
@@ -64,7 +64,7 @@ class Life:
         self.crosses = chance.random() < 0.5
         engines = ["deduplicate", "deduplicate", "partial-update", "aggregation"]
         if java is None:
-            # Other engines do not see appends of such a table before they are compacted.
+            # Other engines do not see appends to such a table until they are compacted.
             engines.append("first-row")
         self.engine = chance.choice(engines)
         options = {
@@ -79,7 +79,7 @@ class Life:
             options["dynamic-bucket.initial-buckets"] = "3"
         if chance.random() < 0.3 and not self.crosses:
             options["dynamic-bucket.max-buckets"] = "4"
-        # Other engines do not see what is not compacted of such a table.
+        # Other engines do not see uncompacted rows of such a table.
         if chance.random() < 0.3 and self.engine == "deduplicate" and java is None:
             options["deletion-vectors.enabled"] = "true"
         self.name = f"db.t{seed}"
@@ -171,7 +171,7 @@ class Life:
         self.model.drop(partition)
 
     def overwrite(self) -> None:
-        """Of the whole table, or of a partition where a key is in one only."""
+        """Overwrite the whole table, or one partition if each key is in a single partition."""
         chance = self.chance
         rows, _ = self.rows(chance.choice([0, 5, 30]))
         distinct = list({self.model.key(row): row for row in rows}.values())
@@ -204,7 +204,7 @@ class Life:
 
 
 def check_index(table: DynamicTable) -> None:
-    """Each hash is in one bucket of its partition, and that of every key in the bucket where the key is."""
+    """Check that each hash is in one bucket of its partition, and each key's hash in the bucket that holds the key."""
     snapshot = table.context.file_store.snapshots.latest()
     if snapshot is None or table.schema.crosses_partitions:
         return

@@ -1,10 +1,10 @@
-"""One of several processes that write to one table with dynamic buckets at once.
+"""One of several processes that write to one table with dynamic buckets concurrently.
 
 python -m tests.support.dynamic_bucket_process WAREHOUSE WRITER WRITERS COMMITS [KILLED_AT]
 
-A writer changes the keys that are its own modulo WRITERS, in an order that follows from its number alone, and repeats a
-commit until it has happened. It resumes where an earlier process of the same number stopped. With KILLED_AT it
-kills itself at that call of its storage.
+Each writer changes only keys equal to its number modulo WRITERS, in an order that its number determines, and retries
+each commit until it succeeds. It resumes where an earlier process with the same number stopped. With KILLED_AT it
+kills itself at that storage call.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Change = tuple[str, int, str, int]
 
 
 def changes_of(writer: int, writers: int, commit: int) -> list[Change]:
-    """(kind, key, partition, number) of one commit: keys come, change, move to other partitions and go."""
+    """Return (kind, key, partition, number) of one commit: inserts, updates, moves between partitions and deletes."""
     rng = Random(1000 * writer + commit)  # noqa: S311  chance, not secrets
     own = range(writer, KEYS, writers)
     return [
@@ -37,7 +37,7 @@ def changes_of(writer: int, writers: int, commit: int) -> list[Change]:
 
 
 def rows_after(writers: int, commits: int, *, crosses_partitions: bool) -> list[tuple[int, str, int]]:
-    """What the table holds when every writer has done all of its commits."""
+    """Return the table's expected rows after all commits of all writers."""
     rows: dict[object, tuple[int, str, int]] = {}
     for writer in range(writers):
         for commit in range(1, commits + 1):
@@ -65,7 +65,7 @@ def main(warehouse: str, writer: int, writers: int, commits: int, killed_at: int
 
 
 def _die_at(call: int) -> None:
-    """SIGKILL before the ``call``-th write or deletion of a file."""
+    """Send SIGKILL to this process before the ``call``-th write or deletion of a file."""
     left = iter(range(call, 0, -1))
 
     def counted(name: str) -> None:

@@ -1,4 +1,4 @@
-"""One operator in a separate process, which blocks during its work and is ended in the way Airflow does."""
+"""Runs one operator in a separate process; it blocks during its work and is ended in the way Airflow does."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from tests.support.task_context import task_context
 
 __all__ = ["ENDED", "KINDS", "run_until_ended"]
 
-ENDED = 3  # the exit code of a process that did what it should
+ENDED = 3  # exit code after a clean-up
 RED = [{"day": "a"}]
 COLUMNS = {"day": "STRING", "id": "BIGINT"}
 LONG_AGO = {"start": "2020-01-01T00:00:00+00:00", "end": "2021-01-01T00:00:00+00:00"}
-# Every operator that writes, by the name of its table.
+# Every operator that writes, by table name.
 KINDS: dict[str, tuple[type[Any], dict[str, Any]]] = {
     "compact": (CompactTableOperator, {}),
     "tag": (CreateTagOperator, {"tag": "kept"}),
@@ -62,12 +62,12 @@ KINDS: dict[str, tuple[type[Any], dict[str, Any]]] = {
 
 
 def run_until_ended(kind: str, extra: dict[str, Any], told: Connection) -> None:
-    """Report when it blocks; exit with ``ENDED`` once it was ended and has cleaned up."""
+    """Report when the operator blocks; exit with ``ENDED`` after it was ended and has cleaned up."""
     os.environ["AIRFLOW_CONN_DYNAMIC_TABLE_DEFAULT"] = json.dumps({"conn_type": "dynamic_table", "extra": extra})
     operator, arguments = KINDS[kind]
     about = {} if kind == "sql" else {"table": f"ended.{kind}"}
     task = operator(task_id=kind, **about, **arguments)
-    # As Airflow's task runner does: it does not end the work itself.
+    # As Airflow's task runner does; it does not stop the work itself.
     signal.signal(signal.SIGTERM, lambda *_: task.on_kill())
 
     def stand_still() -> None:

@@ -1,4 +1,4 @@
-"""Files in a table's directory, and which of them are needed, by code independent of the library's clean-up."""
+"""Lists a table's files, and which of them are needed, independently of the library's clean-up code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from storage_lib.schema.options.external_paths import declared_directories, io_p
 
 
 def every_file(files: FileIO, directory: str) -> set[str]:
-    """Paths of all files below a directory."""
+    """Return the paths of all files below a directory."""
     found: set[str] = set()
     for entry in files.list_directory(directory):
         path = f"{directory}/{entry.name}"
@@ -18,18 +18,18 @@ def every_file(files: FileIO, directory: str) -> set[str]:
 
 
 def data_files(table: DynamicTable) -> set[str]:
-    """Paths of the data files that lie there, and in directories apart from it."""
+    """Return the paths of the data files in the table's directory and in its external directories."""
     roots = (table.location, *(io_path(url) for url in declared_directories(table.schema.options)))
     return {path for root in roots for path in every_file(table.environment.file_io, root) if "/data-" in path}
 
 
 def manifests(table: DynamicTable) -> set[str]:
-    """Paths of the manifests and lists that lie there."""
+    """Return the paths of the table's manifests and manifest lists."""
     return every_file(table.environment.file_io, f"{table.location}/manifest")
 
 
 def needed_by_snapshots(*stores: FileStore) -> set[str]:
-    """Data files that any retained snapshot or tag of these stores shows, planned one by one."""
+    """Return the data files of every retained snapshot and tag of these stores, planned one by one."""
     needed: set[str] = set()
     for store in stores:
         earliest, latest = store.snapshots.earliest_id(), store.snapshots.latest_id()

@@ -1,4 +1,4 @@
-"""Tables with a column of every scalar type, and rows for them: what the codecs' property tests draw from."""
+"""Tables with a column of every scalar type, and rows for them; strategies for the codecs' property tests."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _NASTY_TEXT = st.one_of(
 
 
 def arrays(data_type: DataType, count: int) -> st.SearchStrategy[pa.Array]:
-    """Arrays of that length, with nulls where the type allows them."""
+    """Generate arrays of that length, with nulls if the type is nullable."""
     value = _values(data_type.arrow)
     return st.lists(value if not data_type.nullable else st.none() | value, min_size=count, max_size=count).map(
         lambda values: _array(values, data_type.arrow)
@@ -65,7 +65,7 @@ def arrays(data_type: DataType, count: int) -> st.SearchStrategy[pa.Array]:
 
 @st.composite
 def tables(draw: st.DrawFn, types: Sequence[str] = EVERY_TYPE) -> tuple[TableSchema, pa.RecordBatch]:
-    """A schema with the key ``id`` and up to five columns of any type, and some rows."""
+    """Generate a schema with the key ``id`` and up to five columns of any type, and rows for it."""
     chosen = [parse_data_type(draw(st.sampled_from(types))) for _ in range(draw(st.integers(1, 5)))]
     names = draw(st.lists(_column_names(), min_size=len(chosen), max_size=len(chosen), unique=True))
     columns = [("id", parse_data_type("BIGINT")), *zip(names, chosen, strict=True)]
@@ -78,7 +78,7 @@ def tables(draw: st.DrawFn, types: Sequence[str] = EVERY_TYPE) -> tuple[TableSch
 
 
 def same_rows(left: pa.RecordBatch, right: pa.RecordBatch) -> bool:
-    """Equality that takes NaN for equal to NaN and tells 0.0 from -0.0."""
+    """Compare rows; NaN equals NaN, and 0.0 differs from -0.0."""
     return left.schema == right.schema and [
         [_canonical(value) for value in column.to_pylist()] for column in _comparable(left)
     ] == [[_canonical(value) for value in column.to_pylist()] for column in _comparable(right)]

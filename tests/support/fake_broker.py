@@ -1,6 +1,6 @@
-"""A Kafka partition that checks sequence numbers as a broker does, behind answers that go wrong on request.
+"""Kafka partition that checks sequence numbers as a broker does, and whose responses fail on request.
 
-Stands in for ``KafkaCluster`` under ``KafkaBucketWriter``: each produce request takes the next of ``mishaps``.
+Replaces ``KafkaCluster`` for ``KafkaBucketWriter``: each produce request takes the next of ``mishaps``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ANSWER_LOST = "stored, but the connection was closed before the answer"
 
 
 class FakeBroker:
-    """One partition, one broker. ``stored`` are the (first sequence, count) of its batches in order."""
+    """One partition on one broker. ``stored`` holds (first sequence, count) of its batches in order."""
 
     def __init__(self, mishaps: Iterable[str | type[Exception]] = (), *, limit_ms: int = 30_000) -> None:
         self.mishaps = list(mishaps)
@@ -67,7 +67,7 @@ class FakeBroker:
         return pending.result(timeout=0)
 
     def _append(self, sequence: int, count: int) -> tuple[int, int]:
-        """Store a batch once, in order: (error code, base offset). The first may have any number, as in Kafka."""
+        """Store a batch once, in order; return (error code, base offset). The first sequence may be any number."""
         base = 0
         for stored_sequence, stored_count in self.stored:
             if stored_sequence == sequence:

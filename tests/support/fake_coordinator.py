@@ -1,6 +1,6 @@
-"""A transaction coordinator behind answers that go wrong on request; stands in for ``KafkaCluster``.
+"""Transaction coordinator whose responses fail on request; replaces ``KafkaCluster``.
 
-It keeps one epoch and one state per transactional id, as Kafka's does, and takes the next of ``mishaps`` per request.
+It keeps one epoch and one state per transactional id, as Kafka does, and takes the next of ``mishaps`` per request.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ANSWER_LOST = "done, but the connection was closed before the answer"
 
 
 class FakeCoordinator:
-    """One broker that coordinates every id."""
+    """One broker that coordinates every transactional id."""
 
     def __init__(self, mishaps: Iterable[str | type[Exception]] = (), *, limit_ms: int = 30_000) -> None:
         self.mishaps = list(mishaps)

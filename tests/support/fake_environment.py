@@ -1,4 +1,4 @@
-"""A deterministic environment: the clock advances on request, and names are counted."""
+"""Deterministic environment: the clock advances on request, and names are numbered."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STARTED_MILLIS = 1_715_648_523_456
 
 
 class FakeClock:
-    """Time passes by ``sleep`` and ``pass_time`` only; nobody waits. Thread-safe."""
+    """Clock that only ``sleep`` and ``pass_time`` advance; no call blocks. Thread-safe."""
 
     def __init__(self, now_millis: int = STARTED_MILLIS) -> None:
         self._started_millis = now_millis
@@ -40,7 +40,7 @@ class FakeClock:
 
 
 class CountedNames:
-    """``name-1``, ``name-2``, ... Thread-safe."""
+    """Generates ``name-1``, ``name-2``, ... Thread-safe."""
 
     def __init__(self, prefix: str = "name") -> None:
         self._prefix = prefix
@@ -53,7 +53,7 @@ class CountedNames:
 def fake_environment(
     file_io: FileIO | None = None, *, clock: FakeClock | None = None, names: str = "name"
 ) -> Environment:
-    """Files in memory unless given; two environments over the same files need different ``names``."""
+    """Return an environment, with files in memory by default; environments over the same files need other ``names``."""
     clock = clock or FakeClock()
     return Environment(
         file_io=file_io or MemoryFileIO(now_millis=clock.now_millis), clock=clock, new_name=CountedNames(names)

@@ -1,7 +1,7 @@
-"""The leader of one Kafka partition, asked about producers; stands in for ``KafkaCluster``.
+"""Leader of one Kafka partition that answers requests about producers; replaces ``KafkaCluster``.
 
-It knows the producers in ``open_since`` (id -> offset where their transaction begins, -1: none), and takes the next of
-``mishaps`` for each answer to ``WriteTxnMarkers``.
+``open_since`` maps each producer id to the first offset of its open transaction (-1: none). Each response to
+``WriteTxnMarkers`` takes the next of ``mishaps``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.support.fake_environment import FakeClock
 
 
 class FakeLeader:
-    """``aborted`` are the producers whose transactions were ended, in order."""
+    """Leader of one partition; ``aborted`` lists the producers whose transactions were aborted, in order."""
 
     def __init__(self, open_since: Mapping[int, int], mishaps: Iterable[type[Exception]] = ()) -> None:
         self.open_since = dict(open_since)

@@ -1,6 +1,6 @@
-"""A disk that breaks at the n-th call to the system: full, over its quota, unreadable, or mounted read-only.
+"""Disk that fails at the n-th system call: full, over its quota, unreadable, or mounted read-only.
 
-Below ``LocalFileIO``, where ``FaultyFileIO`` is above it: real files, and the errors that the system gives.
+``FaultyFileIO`` wraps ``LocalFileIO``; this class works below it, with real files and the system's own errors.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-"""Of calls that need room."""
+"""Error codes of calls that need space."""
 READ_ONLY = errno.EROFS
 UNREADABLE = errno.EIO
 
@@ -27,7 +27,7 @@ CALLS = (*_CHANGES, *_READS)
 
 @dataclass
 class FaultyDisk:
-    """Breaks at call ``at`` (from 1; 0: never) that can give error ``code``; with ``stays``, at all later ones too."""
+    """Fails at call ``at`` (from 1; 0: never) that can return ``code``; with ``stays``, at all later calls as well."""
 
     root: str
     at: int = 0
@@ -40,7 +40,7 @@ class FaultyDisk:
 
     @contextmanager
     def mounted(self) -> Iterator[FaultyDisk]:
-        """Let every call of this process below the root pass through here."""
+        """Patch ``os`` so that every call of this process below the root passes through this disk."""
         real = {name: getattr(os, name) for name in CALLS}
         try:
             for name, call in real.items():

@@ -1,6 +1,6 @@
-"""Storage that fails on request: at the k-th I/O it fails, crashes, tears a write or drops the response.
+"""Storage that fails on request: the k-th I/O fails, crashes, tears a write or drops the response.
 
-counted = FaultyFileIO(files)                      first run: how many I/Os are there?
+counted = FaultyFileIO(files)                      first run: count the I/Os
 act(counted); k_max = len(counted.calls)
 for k in range(1, k_max + 1):
     with pytest.raises(SimulatedCrash):
@@ -38,38 +38,40 @@ WRITES = frozenset(
         "sync",
     }
 )
-"""Operations after which the storage may differ."""
+"""Operations that may change the storage."""
 
 
 DELAYED_BY = 3
 
 
 class SimulatedCrash(BaseException):
-    """The process has crashed. Not an ``Exception``, so that no error handling catches it."""
+    """Simulated crash of the process. Not an ``Exception``, so that no error handling catches it."""
 
 
 class FaultKind(Enum):
-    """What goes wrong, at a chosen I/O."""
+    """Failure of a chosen I/O."""
 
     FAIL = auto()
-    """It raises ``UnavailableError`` and has done nothing."""
+    """The operation has no effect and raises ``UnavailableError``."""
     LOSE_ANSWER = auto()
-    """It is done, but the answer is lost: a create raises ``CommitOutcomeUnknownError``, else ``UnavailableError``."""
+    """The operation succeeds, but its response is lost: a create raises ``CommitOutcomeUnknownError``, others
+    ``UnavailableError``.
+    """
     ANSWER_503 = auto()
-    """It is done, but the store says that it was too busy: ``UnavailableError``, also for a create."""
+    """The operation succeeds, but the store reports that it was busy: ``UnavailableError``, also for a create."""
     DELAY = auto()
-    """The answer is lost as above; it is done later, after ``DELAYED_BY`` more I/Os have been."""
+    """The response is lost as above; the operation takes effect later, after ``DELAYED_BY`` more I/Os."""
     CRASH_BEFORE = auto()
     """The process crashes before the operation."""
     CRASH_AFTER = auto()
     """The process crashes after the operation."""
     TEAR = auto()
-    """The process crashes in the middle of a ``write_bytes``; before any other operation."""
+    """The process crashes in the middle of a ``write_bytes``, or before any other operation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """``kind`` strikes at the ``at``-th I/O (from 1) among those of ``operation`` whose path contains ``path``."""
+    """Fault ``kind`` at the ``at``-th I/O (from 1) among those of ``operation`` whose path contains ``path``."""
 
     kind: FaultKind
     at: int = 1
@@ -77,16 +79,16 @@ class Fault:
     path: str = ""
 
     def concerns(self, operation: str, path: str) -> bool:
-        """Whether this I/O is one of those counted."""
+        """Return whether this I/O counts towards ``at``."""
         wanted = self.operation
         fits = wanted is None or operation == wanted or (not isinstance(wanted, str) and operation in wanted)
         return fits and self.path in path
 
 
 class FaultyFileIO:
-    """Passes I/O on to ``delegate`` until a fault strikes. After a crash every I/O raises ``SimulatedCrash`` again.
+    """Delegates I/O to ``delegate`` until a fault occurs. After a crash every I/O raises ``SimulatedCrash`` again.
 
-    ``calls`` lists (operation, path) of every I/O tried. Thread-safe.
+    ``calls`` lists (operation, path) of every attempted I/O. Thread-safe.
     """
 
     def __init__(self, delegate: FileIO, *faults: Fault) -> None:
@@ -174,7 +176,7 @@ class FaultyFileIO:
         return answer
 
     def arrive(self) -> None:
-        """Do all that is still late."""
+        """Carry out all delayed operations now."""
         late, self._late = self._late, []
         for _, act in late:
             # The response is lost.

@@ -1,4 +1,4 @@
-"""A network that breaks on demand: stands between a client and an HTTP server, and mistreats chosen requests.
+"""Faulty network on demand: a proxy between a client and an HTTP server that disturbs chosen requests.
 
 with FaultyHttp(s3.endpoint) as network:
     network.strike(HttpFault.DROP_ANSWER, "PUT", "snapshot-5")
@@ -19,26 +19,26 @@ _OF_A_CONNECTION = frozenset({"connection", "transfer-encoding", "keep-alive"})
 
 
 class HttpFault(Enum):
-    """What happens to a request."""
+    """Fault of one request."""
 
     DROP_ANSWER = auto()
-    """The server does it; the connection ends without an answer."""
+    """The server executes the request; the connection closes without a response."""
     DELAY_ANSWER = auto()
-    """The server does it; no answer comes as long as the client waits."""
+    """The server executes the request; the client receives no response before its timeout."""
     ANSWER_503 = auto()
-    """The server executes the request; the client receives an error that it was too busy."""
+    """The server executes the request; the client receives 503, as from a busy server."""
     REPEAT = auto()
-    """The server does it, and once more, as some proxies do; the second answer comes."""
+    """The server executes the request twice, as behind some proxies; the client receives the second response."""
     DROP = auto()
     """The server never receives the request; the connection is closed."""
     REFUSE = auto()
     """The server never receives the request; the client receives 503."""
     DELAY = auto()
-    """The client gets no response before its timeout; the server receives it with the next request of the kind."""
+    """The client receives no response before its timeout; the server receives the request with the next of its kind."""
 
 
 class FaultyHttp:
-    """Forwards every request as it is, signature and all; counts those that it mistreated in ``struck``."""
+    """Forwards every request unchanged, signature included; ``struck`` counts the disturbed requests."""
 
     def __init__(self, upstream: str) -> None:
         self._upstream = urlsplit(upstream).netloc
@@ -77,11 +77,11 @@ class FaultyHttp:
 
     @property
     def endpoint(self) -> str:
-        """Where clients shall go."""
+        """URL for clients."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def strike(self, fault: HttpFault, method: str, path: str, *, times: int = 1) -> None:
-        """Mistreat the next ``times`` requests of this method whose path contains ``path``."""
+        """Disturb the next ``times`` requests of this method whose path contains ``path``."""
         with self._lock:
             self._faults += [(fault, method, path)] * times
 
@@ -93,7 +93,7 @@ class FaultyHttp:
             self.late_statuses.append(self._forward(*request)[0])
 
     def handle(self, handler: BaseHTTPRequestHandler) -> None:
-        """One request."""
+        """Handle one request."""
         body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
         request = (handler.command, handler.path, dict(handler.headers.items()), body)
         fault = self._fault_of(*request[:2])
@@ -146,7 +146,7 @@ class FaultyHttp:
         for name, value in headers:
             if name.lower() not in _OF_A_CONNECTION and name.lower() != "content-length":
                 handler.send_header(name, value)
-        # To HEAD the length is that of what is not sent.
+        # The response to HEAD carries the length of the body that is not sent.
         handler.send_header("Content-Length", lengths[0] if lengths and handler.command == "HEAD" else str(len(answer)))
         handler.end_headers()
         if handler.command != "HEAD":

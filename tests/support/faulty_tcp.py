@@ -1,4 +1,4 @@
-"""A connection that breaks on demand: forwards bytes between clients and a server, and cuts at chosen words.
+"""Faulty connection on demand: forwards bytes between clients and a server, and disconnects at chosen words.
 
 with FaultyTcp(namenode_port) as network:
     network.cut(b"rename2", is_done=True)
@@ -16,7 +16,7 @@ from typing import Self
 
 
 class FaultyTcp:
-    """``struck`` counts the requests that were mistreated."""
+    """TCP proxy; ``struck`` counts the disturbed requests."""
 
     def __init__(self, port: int) -> None:
         self._upstream = port
@@ -31,7 +31,7 @@ class FaultyTcp:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # An accept that waits is not woken by close alone.
+        # Closing the socket alone does not wake a blocked accept.
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for each in self._open:
@@ -39,13 +39,13 @@ class FaultyTcp:
 
     @property
     def port(self) -> int:
-        """Where clients shall go."""
+        """Port for clients."""
         return int(self._listener.getsockname()[1])
 
     def cut(self, word: bytes, *, is_done: bool, meanwhile: Callable[[], object] = lambda: None) -> None:
-        """End the connection at the next request with this word: after it was done, without an answer, or before.
+        """Close the connection at the next request with this word: before it is executed, or after, without a response.
 
-        ``meanwhile`` is called when the request comes.
+        ``meanwhile`` is called when the request arrives.
         """
         with self._lock:
             self._cuts.append((word, is_done, meanwhile))
@@ -72,7 +72,7 @@ class FaultyTcp:
                     break
                 server.sendall(data)
                 if passes:
-                    return  # the answer ends the connection
+                    return  # the response ends the connection
         _end(client, server)
 
     def _answers(self, client: socket.socket, server: socket.socket, is_cut: threading.Event) -> None:
@@ -82,7 +82,7 @@ class FaultyTcp:
         _end(client, server)
 
     def _passes(self, data: bytes) -> bool | None:
-        """None for a request that nothing is to happen to."""
+        """Return ``is_done`` of the cut that matches a request; None if the request passes unchanged."""
         with self._lock:
             cut = next((each for each in self._cuts if each[0] in data), None)
             if cut is None:

@@ -1,7 +1,7 @@
-"""The fenced blocks of a Markdown page, section by section, so that what a page shows can be run.
+"""Parser of a Markdown page's fenced blocks, section by section, so that the examples can be run.
 
-Above a block may stand a comment: ``<!-- runs with: kafka spark -->`` names what the section needs,
-``<!-- prints -->`` marks what the blocks before it print.
+A comment may precede a block: ``<!-- runs with: kafka spark -->`` names the services that the section needs, ``<!--
+prints -->`` marks the expected output of the blocks before it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NEEDS = "runs with: "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One fenced block; ``comment`` is what stands in the comment above it."""
+    """One fenced block; ``comment`` is the text of the comment above it."""
 
     language: str
     text: str
@@ -26,14 +26,14 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """What stands under one second-level heading."""
+    """Content of one second-level heading."""
 
     title: str
     blocks: tuple[Block, ...]
 
     @property
     def needs(self) -> frozenset[str]:
-        """The services that the section's blocks need."""
+        """Services that the section's blocks need."""
         return frozenset(
             word
             for block in self.blocks
@@ -48,12 +48,12 @@ class Section:
 
     @property
     def prints(self) -> tuple[str, ...]:
-        """What the program is said to print, piece by piece."""
+        """Expected output of the program, piece by piece."""
         return tuple(block.text for block in self.blocks if block.comment == "prints")
 
 
 def sections(page: Path) -> list[Section]:
-    """The sections of a page, in order; what stands before the first heading is left out."""
+    """Return the sections of a page, in order; text before the first heading is ignored."""
     titles_and_texts = _HEADING.split(page.read_text())[1:]
     return [
         Section(title=title, blocks=tuple(_blocks(text)))

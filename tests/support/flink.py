@@ -15,14 +15,14 @@ from tests.support.java_servant import LOCAL, SOURCES, rows_from_wire, rows_to_w
 
 FLINKS = {"1.20": LOCAL / "flink_1_20", "2.0": LOCAL / "flink_2_0"}
 SECONDS_MAX = 120
-"""A job that is not done by then never will be; a busy machine takes several times as long as a quiet one."""
+"""Time limit of a job; a busy machine takes several times as long as a quiet one."""
 
 Values = Sequence[Sequence[Any]]
 Changes = list[tuple[RowKind, tuple[Any, ...]]]
 
 
 class Flink:
-    """Commands to one release of it; all may raise ``RefusedError`` with what Flink said.
+    """Client of one Flink release; every command may raise ``RefusedError`` with Flink's error.
 
     ``identifier`` is ``database.table``, ``types`` are those of the table's columns in order.
     """
@@ -37,24 +37,24 @@ class Flink:
         self._servant.close()
 
     def execute(self, warehouse: Path, *statements: str, streaming: bool = False) -> list[str]:
-        """Statements in turn, each to its end; the rows of the last as Flink prints them."""
+        """Run statements one after the other to completion; return the rows of the last as Flink prints them."""
         answer = self._ask("execute", warehouse, statements=statements, streaming=streaming)
         return list(answer["rows"])
 
     def query(self, warehouse: Path, statement: str, types: Sequence[DataType]) -> list[tuple[Any, ...]]:
-        """All rows of a SELECT in batch mode, of columns of these types."""
+        """Return all rows of a SELECT in batch mode, of columns of these types."""
         return rows_from_wire(self._ask("query", warehouse, statement=statement)["rows"], types)
 
     def read(
         self, warehouse: Path, identifier: str, types: Sequence[DataType], options: Mapping[str, str] | None = None
     ) -> list[tuple[Any, ...]]:
-        """All rows of a table; ``options`` are those of one read (``scan.snapshot-id``)."""
+        """Return all rows of a table; ``options`` apply to this read only (``scan.snapshot-id``)."""
         return self.query(warehouse, f"SELECT * FROM {quoted(identifier)}{hint(options or {})}", types)  # noqa: S608  names of tests
 
     def read_each(
         self, warehouse: Path, identifier: str, types: Sequence[DataType], looks: Sequence[Mapping[str, str]]
     ) -> list[list[tuple[Any, ...]]]:
-        """All rows of a table as each look's options have it, by one query: most of a small query is its start."""
+        """Return all rows of a table per element of ``looks``, in one query: start-up dominates small queries."""
         selects = [
             f"SELECT {number} AS `look`, * FROM {quoted(identifier)}{hint(options)}"  # noqa: S608  names of tests
             for number, options in enumerate(looks)
@@ -77,7 +77,7 @@ class Flink:
         streaming: bool = False,
         options: Mapping[str, str] | None = None,
     ) -> None:
-        """INSERT, or INSERT OVERWRITE of the rows' partitions; kinds other than +I need streaming mode."""
+        """Run INSERT, or INSERT OVERWRITE of the rows' partitions; kinds other than +I need streaming mode."""
         self._ask(
             "write",
             warehouse,
@@ -97,7 +97,7 @@ class Flink:
         through: int,
         options: Mapping[str, str] | None = None,
     ) -> Changes:
-        """The rows of a streaming SELECT from snapshot 1 on until it has consumed snapshot ``through``."""
+        """Return the rows of a streaming SELECT from snapshot 1 through snapshot ``through``."""
         answer = self._ask(
             "stream",
             warehouse,
@@ -115,20 +115,20 @@ class Flink:
 
 
 def quoted(identifier: str) -> str:
-    """A name of several parts in Flink's SQL."""
+    """Quote a name of several parts for Flink SQL."""
     return ".".join(f"`{part}`" for part in identifier.split("."))
 
 
 def hint(options: Mapping[str, str]) -> str:
-    """Options of one use of a table, to stand after its name."""
+    """Return a SQL hint with the options of one use of a table, to follow its name."""
     return f" /*+ OPTIONS({settings(options)}) */" if options else ""
 
 
 def settings(options: Mapping[str, str]) -> str:
-    """Keys and values as in WITH (...)."""
+    """Format keys and values as in WITH (...)."""
     return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in options.items())
 
 
 def literal(text: str) -> str:
-    """A text in Flink's SQL."""
+    """Quote a string for Flink SQL."""
     return "'" + text.replace("'", "''") + "'"

@@ -1,8 +1,8 @@
-"""The examples of docs/format.md, made by a real table in an environment without chance.
+"""Examples of docs/format.md, generated from a real table in a deterministic environment.
 
     python -m tests.support.format_examples        # updates the page and docs/options.md
 
-In the page, a comment ``<!-- example: NAME -->`` stands above each block that is made here.
+In the page, a comment ``<!-- example: NAME -->`` precedes each generated block.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ in the table: the catalog supplies them each time it opens the table. A secret a
 
 
 def filled_in(page: str) -> str:
-    """The page with every marked block as the code makes it today."""
+    """Return the page with every marked block regenerated."""
     made = examples()
     return BLOCK.sub(lambda found: f"{found[1]}{made[found[2]]}\n{found[4]}", page)
 
@@ -97,7 +97,7 @@ refused, they are stored in the schema and have no effect in this library:
 
 
 def options_page() -> str:
-    """docs/options.md as the code makes it today."""
+    """Return the generated text of docs/options.md."""
     older = "".join(f"| `{older}` | `{key}` |\n" for older, key in sorted(older_spellings().items()))
     ours, families = _table_of(option_descriptions()), _table_of(family_descriptions())
     parts = (OPTIONS_HEAD, ours, FAMILIES, families, UNKNOWN, FUNCTIONS, functions_documentation())
@@ -110,7 +110,7 @@ def _table_of(options: Iterable[OptionDescription]) -> str:
 
 
 def _paimon() -> str:
-    """Paimon's options by what is done about them."""
+    """Return the list of Paimon's options, grouped by how this library treats them."""
     by_meaning: dict[str, list[str]] = {}
     for each in paimon_descriptions():
         by_meaning.setdefault(each.meaning, []).append(f"`{each.option}`")
@@ -118,7 +118,7 @@ def _paimon() -> str:
 
 
 def examples() -> dict[str, str]:
-    """Every example by name, from an append, a deletion and a compaction of one table with a log."""
+    """Return every example by name, from an append, a deletion and a compaction of one table with a log."""
     environment = fake_environment()
     catalog = MemoryCatalog(environment=environment)
     table = catalog.create_table(
@@ -159,7 +159,7 @@ def _files_below(files: FileIO, directory: str) -> Iterator[str]:
 
 def _text(files: FileIO, table: DynamicTable, path: str) -> str:
     text = files.read_bytes(f"{table.location}/{path}").decode()
-    # A field a line is enough for a reader of the page.
+    # Put each field on one line, for readability.
     field = r'\{\s+"id": (\d+),\s+"name": ("\w+"),\s+"type": ("[^"]+")\s+\}'
     return re.sub(field, r'{"id": \1, "name": \2, "type": \3}', text)
 

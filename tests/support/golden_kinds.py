@@ -1,7 +1,7 @@
-"""Makes small tables of every kind in tests/golden/kinds: ``python -m tests.support.golden_kinds v1``.
+"""Creates small tables of every kind in tests/golden/kinds: ``python -m tests.support.golden_kinds v1``.
 
 Existing tables are never changed: they represent tables that users have. A new kind is added to the newest release.
-The expected rows of each, now and at its tag, are in ``rows``.
+The expected rows of each table, now and at its tag, are in ``rows``.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ from tests.support.fake_environment import fake_environment
 KINDS = Path(__file__).parents[1] / "golden" / "kinds"
 TAG = "kept"
 WIDE = 20
-"""Tables of more columns are written to once only: their files are large."""
+"""Tables with more columns than this are written only once: their files are large."""
 
 
 def names_of(release: str) -> list[str]:
-    """Its tables."""
+    """Return the names of a release's tables."""
     return sorted(path.name for path in (KINDS / release / "golden.db").iterdir())
 
 
 def golden_kind(release: str, name: str) -> DynamicTable:
-    """A table as it lies in the repository."""
+    """Return a table as stored in the repository."""
     return _catalog(release).load_table(f"golden.{name}")
 
 
 def shown(table: DynamicTable, tag: str | None = None) -> list[str]:
-    """Its rows."""
+    """Return a table's rows in comparable form."""
     return comparable(rows_of(table.to_arrow(tag=tag), table.schema))
 
 
 def expected(release: str, name: str) -> dict[str, list[str]]:
-    """Rows at the tag and now."""
+    """Return the expected rows, at the tag and now."""
     return dict(json.loads((KINDS / release / "rows" / f"{name}.json").read_text()))
 
 
 def slug(name: str) -> str:
-    """A table's name from that of its case."""
+    """Convert the name of a case to a table name."""
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
 
 
 def make(release: str) -> None:
-    """Those that are not there yet."""
+    """Create the tables that do not exist yet."""
     for name, case in TABLES.items():
         rows_file = KINDS / release / "rows" / f"{slug(name)}.json"
         if not rows_file.exists():
@@ -68,10 +68,10 @@ def _catalog(release: str, names: str = "again") -> WarehouseCatalog:
 
 
 def _filled(catalog: WarehouseCatalog, name: str, case: TableCase) -> DynamicTable:
-    """Written, tagged, written, compacted; then written and compacted again where that leaves marks on old files."""
+    """Write, tag, write and compact a table; repeat the last two where that modifies old files in place."""
     options = {**({"bucket": "1"} if case.has_key else {}), **case.options}
     if options.get("deletion-vectors.enabled"):
-        # So that two fresh runs are due, and what is below is marked and left as it is.
+        # Make a compaction due at two fresh runs, so that the older levels are marked but not rewritten.
         options["num-sorted-run.compaction-trigger"] = "2"
         options["compaction.max-size-amplification-percent"] = "100000"
         options["compaction.size-ratio"] = "-100"

@@ -1,4 +1,4 @@
-"""Rows that another implementation of the format has serialized and hashed (docs/format.md, appendix A)."""
+"""Rows serialized and hashed by another implementation of the format (docs/format.md, appendix A)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  a TIMESTAMP has no zone
 
 @dataclass(frozen=True, slots=True)
 class GoldenRow:
-    """Values and types of a row, its bytes with arity, its hash and the bucket it falls into of 7."""
+    """Values and types of a row, its bytes with arity, its hash and its bucket of 7."""
 
     values: tuple[object, ...]
     types: tuple[DataType, ...]
@@ -127,10 +127,10 @@ GOLDEN_ROWS = {
         3,
     ),
 }
-"""By name."""
+"""Golden rows by name."""
 
 SIXTY_FIELDS = tuple(None if number % 7 == 0 else number for number in range(60))
-"""INTs whose null bits take two words; of the row only its beginning, length and hash are known."""
+"""INTs whose null bits take two words; only the beginning, length and hash of the row are known."""
 SIXTY_FIELDS_ROW_START = bytes.fromhex("0000003c0081402010080402010000000000000000000000000000000100")
 SIXTY_FIELDS_ROW_LENGTH = 500
 SIXTY_FIELDS_HASH = 1409705310

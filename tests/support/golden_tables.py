@@ -1,6 +1,6 @@
-"""Makes the table in tests/golden/tables, once per release of the format: ``python -m tests.support.golden_tables v2``.
+"""Creates the table in tests/golden/tables, once per format release: ``python -m tests.support.golden_tables v2``.
 
-Never run for a folder that is there: its files stand for tables that users have.
+Never run it for an existing folder: those files represent tables that users have.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROWS: dict[int, list[tuple[Any, ...]]] = {
     3: [(DAYS[0], 1, "second", Decimal("2.50")), (DAYS[1], 1, "moon ☾", Decimal("-0.01"))],
     4: [(DAYS[0], 7, "reprocessed", None), (DAYS[1], 1, "moon ☾", Decimal("-0.01"))],
 }
-"""The rows at each snapshot."""
+"""Expected rows at each snapshot."""
 
 
 def golden_schema() -> TableSchema:
@@ -45,7 +45,7 @@ def golden_schema() -> TableSchema:
 
 
 def golden_table(release: str, schema: TableSchema | None = None) -> StoredTable:
-    """The table of one release, as it lies in the repository."""
+    """Return the table of one release, as stored in the repository."""
     root = f"{GOLDEN}/tables/{release}"
     if schema is None:
         schema = TableSchema.from_json(Path(TablePaths(root).schema_path(0)).read_bytes())

@@ -1,4 +1,4 @@
-"""Blocks before the first write that others see, or the first deletion, so that a test can end the process there."""
+"""Blocks before the first visible write, or the first deletion, so that a test can end the process there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 __all__ = ["held_before"]
 
-# What makes an operator's doing visible to others; expiry and cleaning delete.
+# Path parts of files that make an operator's work visible to others; expiry and clean-up delete files instead.
 VISIBLE = ("/snapshot/snapshot-", "/tag/", "/branch/", "/schema/schema-")
 MUTATIONS = ("create_if_absent", "write_bytes", "replace")
 DELETIONS = ("delete", "delete_tree")
@@ -16,7 +16,7 @@ DELETIONS = ("delete", "delete_tree")
 
 @contextmanager
 def held_before(wait: Callable[[], None], *, deletions: bool = True) -> Iterator[None]:
-    """Call ``wait`` at that point, once; without ``deletions`` only for writes."""
+    """Call ``wait`` once at that point; without ``deletions`` only before writes."""
     from storage_lib.io.local.local_file_io import LocalFileIO
 
     kept = {name: getattr(LocalFileIO, name) for name in (*MUTATIONS, *DELETIONS)}

@@ -1,6 +1,6 @@
-"""Programs of ours in Java, compiled when they have changed, that answer commands about tables, a line each.
+"""Java helper programs, recompiled when they have changed, that answer commands about tables, one line each.
 
-The rows in commands and answers are spelled as docker/local/java_servant/RowJson.java says.
+docker/local/java_servant/RowJson.java defines how rows are spelled in commands and answers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CHECKOUT = Path(__file__).parents[2]
 LOCAL = CHECKOUT / ".local"
 SOURCES = CHECKOUT / "docker" / "local"
 HADOOP = LOCAL / "hdfs" / "lib"
-# Only the client: its minicluster stays out.
+# Only the client jars, without the minicluster.
 HADOOP_CLIENT = ("hadoop-client-api-*.jar", "hadoop-client-runtime-*.jar", "commons-logging-*.jar", "slf4j-*.jar")
 JVM = (
     "-Xms64m",
@@ -49,7 +49,7 @@ EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def start(program: str, home: Path, sources: Path, *, heap: str, more_jars: Sequence[Path] = ()) -> LineServant:
-    """The class ``program`` of the folder ``sources``, on the jars of ``home`` and more; skips without them."""
+    """Start class ``program`` of folder ``sources`` on the jars of ``home`` and ``more_jars``; skip without jars."""
     if not ((home / "lib").exists() and HADOOP.exists()):
         pytest.skip(f"{program} is not set up: run `make servers`")
     java = find_java()
@@ -65,7 +65,7 @@ def start(program: str, home: Path, sources: Path, *, heap: str, more_jars: Sequ
 
 
 def compiled(java: Path, jars: str, home: Path, sources: Path) -> Path:
-    """The program's classes, in a folder named for its source."""
+    """Compile the program if necessary; return the classes' folder, whose name contains a hash of the sources."""
     files = [*sorted((SOURCES / "java_servant").glob("*.java")), *sorted(sources.glob("*.java"))]
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
     place = home / f"classes-{digest[:16]}"
@@ -84,17 +84,17 @@ def compiled(java: Path, jars: str, home: Path, sources: Path) -> Path:
 
 
 def rows_to_wire(rows: Sequence[Sequence[Any]], types: Sequence[DataType]) -> list[list[Any]]:
-    """Tuples of Python values for a command."""
+    """Convert tuples of Python values for a command."""
     return [[to_wire(value, each) for value, each in zip(row, types, strict=True)] for row in rows]
 
 
 def rows_from_wire(rows: Sequence[Sequence[Any]], types: Sequence[DataType]) -> list[tuple[Any, ...]]:
-    """An answer's rows as tuples of what ``pa.Table.to_pylist`` gives, nanoseconds cut off."""
+    """Convert an answer's rows to tuples as from ``pa.Table.to_pylist``, with nanoseconds truncated."""
     return [tuple(from_wire(value, each) for value, each in zip(row, types, strict=True)) for row in rows]
 
 
 def to_wire(value: Any, of: DataType) -> Any:  # noqa: C901, PLR0911  a table of types
-    """A Python value as docker/local/java_servant/RowJson.java spells it."""
+    """Convert a Python value as docker/local/java_servant/RowJson.java defines."""
     if value is None:
         return None
     match of:
@@ -124,7 +124,7 @@ def to_wire(value: Any, of: DataType) -> Any:  # noqa: C901, PLR0911  a table of
 
 
 def from_wire(value: Any, of: DataType) -> Any:  # noqa: C901, PLR0911  a table of types
-    """The reverse of ``to_wire``."""
+    """Reverse ``to_wire``."""
     if value is None:
         return None
     match of:

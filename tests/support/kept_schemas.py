@@ -1,4 +1,4 @@
-"""A schema registry in this process, for codecs."""
+"""Schema registry in memory, for codecs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from storage_lib.errors import NotFoundError
 
 
 class KeptSchemas:
-    """Numbers schemas from 1 in the order in which they come; the same schema is the same number."""
+    """Assigns ids from 1 in order of registration; the same schema gets the same id."""
 
     url = "nowhere"
 

@@ -1,8 +1,8 @@
-"""A sink without Spark that keeps the same manners: heartbeat file, stop file, a clean end on SIGTERM.
+"""Sink without Spark that follows the same protocol: heartbeat file, stop file, a clean end on SIGTERM.
 
-``write_options`` of its spec make it misbehave: ``end`` ends it in that state with ``error``, at once or after as many
-batches as ``after`` says; ``silent`` makes it live on without a heartbeat; ``deaf`` makes it ignore every wish to stop,
-``blind`` the file alone; ``compaction_error`` stands in its last heartbeat.
+``write_options`` of its spec make it misbehave: ``end`` ends it in that state with ``error``, at once or after
+``after`` batches; ``silent`` stops its heartbeat while it runs; ``deaf`` makes it ignore every stop request,
+``blind`` only the stop file; ``compaction_error`` is reported in its last heartbeat.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BEATS_PER_SECOND = 20
 
 
 def main() -> None:
-    """Beat until told to stop."""
+    """Write heartbeats until stopped."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--spec", type=Path, required=True)
     spec = json.loads(parser.parse_args().spec.read_text())

@@ -1,4 +1,4 @@
-"""A program that answers commands, a JSON text a line on its standard input and output, for as long as we live."""
+"""Helper process that answers commands, one JSON text per line on its standard input and output."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 
 
 class RefusedError(AssertionError):
-    """What the program said in place of an answer: a failed expectation, where a test does not wait for it."""
+    """Error reported by the program; an ``AssertionError``, so that it fails a test that does not expect it."""
 
 
 class LineServant:
-    """One process; it ends when its input does, which is when we end, in whatever way."""
+    """One process; it ends when its standard input closes, at the latest when this process ends."""
 
     def __init__(self, command: Sequence[str | Path], log: Path) -> None:
         self._log = log
@@ -29,12 +29,12 @@ class LineServant:
                 text=True,
                 encoding="utf-8",
                 env={**os.environ, "TZ": "UTC"},
-                start_new_session=True,  # Ctrl-C is for us
+                start_new_session=True,  # keep Ctrl-C from reaching it
             )
         atexit.register(self.close)
 
     def ask(self, command: object) -> Any:
-        """The answer to one command; ``RefusedError`` if it is an object with ``error``."""
+        """Return the answer to one command; raise ``RefusedError`` if it is an object with ``error``."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
@@ -50,6 +50,6 @@ class LineServant:
         return answer
 
     def close(self) -> None:
-        """End it and wait for that."""
+        """End the process and wait for it."""
         atexit.unregister(self.close)
         self._process.communicate()

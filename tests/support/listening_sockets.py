@@ -1,4 +1,4 @@
-"""Which addresses the processes of a tree listen on, as the kernel says."""
+"""Addresses on which the processes of a tree listen, from /proc."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def listening(pids: set[int]) -> set[tuple[str, int]]:
 
 
 def is_loopback(address: str) -> bool:
-    """Return whether only this machine reaches it."""
+    """Return whether the address is reachable from this machine only."""
     parsed = ipaddress.ip_address(address)
     mapped = parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None
     return (mapped or parsed).is_loopback
 
 
 def tree_of(root: int) -> set[int]:
-    """Return a process and all that descend from it now."""
+    """Return the ids of a process and all its current descendants."""
     parents: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -50,12 +50,12 @@ def _sockets_of(pid: int) -> list[str]:
     links = []
     with suppress(OSError):  # the process has ended, or is another user's
         for each in Path(f"/proc/{pid}/fd").iterdir():
-            with suppress(OSError):  # closed meanwhile, as the one that lists these
+            with suppress(OSError):  # closed in the meantime, like the descriptor of this listing
                 links.append(str(each.readlink()))
     return [link.removeprefix("socket:[").removesuffix("]") for link in links if link.startswith("socket:[")]
 
 
 def _address(text: str) -> str:
-    """The kernel writes words of four bytes in the machine's own order."""
+    """Parse an address; the kernel writes four-byte words in native byte order."""
     raw = bytes.fromhex(text)
     return str(ipaddress.ip_address(b"".join(raw[at : at + 4][::-1] for at in range(0, len(raw), 4))))

@@ -1,7 +1,7 @@
-"""One of several processes that commit under a catalog's lock, over files that know no create-if-absent.
+"""One of several processes that commit under a catalog's lock, on storage without create-if-absent.
 
-``<warehouse> <options, as JSON> <table> <number> <commits>`` commits so many rows of its own; ``hold`` in place of the
-number takes the table's lock, says so and never gives it back.
+``<warehouse> <options, as JSON> <table> <number> <commits>`` commits that many rows of its own; ``hold`` in place of
+the number acquires the table's lock, reports it and never releases it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from storage_lib.io.local.local_file_io import LocalFileIO
 
 
 class LackingFileIO(LocalFileIO):
-    """A disk that puts a file in place of whatever is there, as some object stores do, and can't do otherwise."""
+    """Disk whose writes always replace an existing file, as on some object stores."""
 
     has_create_if_absent = False
 
@@ -29,7 +29,7 @@ class LackingFileIO(LocalFileIO):
 
 
 def lacking_catalog(warehouse: str, options: dict[str, str]) -> SqlCatalog:
-    """A catalog over such a disk."""
+    """Return a catalog over such a disk."""
     return SqlCatalog(warehouse, options, environment=system_environment(LackingFileIO(durable=False)))
 
 

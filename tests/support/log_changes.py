@@ -1,4 +1,4 @@
-"""Builders for log tests: a schema in one line, changes as text, and a log read back as a list."""
+"""Builders for log tests: one-line schemas, changes as text, and a log read back as a list."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LoggedChange:
-    """One change out of a log."""
+    """One change read from a log."""
 
     bucket: int
     kind: str
@@ -27,14 +27,14 @@ class LoggedChange:
 
 
 def log_schema(*, key: bool = True, buckets: int = 1) -> TableSchema:
-    """Columns ``id`` BIGINT and ``name`` STRING, with ``id`` as the primary key or without any."""
+    """Return a schema of ``id`` BIGINT and ``name`` STRING, with primary key ``id`` or none."""
     columns = pa.schema([("id", pa.int64()), ("name", pa.string())])
     keys = ("id",) if key else ()
     return new_table_schema(columns, primary_keys=keys, options={"bucket": str(buckets)}, time_millis=0)
 
 
 def changes(schema: TableSchema, text: str) -> tuple[pa.RecordBatch, pa.Array]:
-    """``"+I 1 a, -D 2 b"`` as rows and kinds; ``null`` is null."""
+    """Parse ``"+I 1 a, -D 2 b"`` into rows and kinds; ``null`` is null."""
     parts = [part.split() for part in text.split(",")]
     rows = pa.RecordBatch.from_arrays(
         [
@@ -47,7 +47,7 @@ def changes(schema: TableSchema, text: str) -> tuple[pa.RecordBatch, pa.Array]:
 
 
 def change_texts(batch: LogBatch) -> list[str]:
-    """The other way around."""
+    """Format a batch's changes as text; the reverse of ``changes``."""
     return [
         f"{ROW_KIND_SYMBOLS[kind]} {row['id']} {'null' if row['name'] is None else row['name']}"
         for kind, row in zip(batch.kinds.to_pylist(), batch.rows.to_pylist(), strict=True)
@@ -60,7 +60,7 @@ def read_log(
     end: LogOffsets | None = None,
     buckets: tuple[int, ...] | None = None,
 ) -> list[LoggedChange]:
-    """Every change from ``start`` (default: the oldest held)."""
+    """Return every change from ``start`` (default: the oldest retained)."""
     first = store.earliest_offsets() if start is None else start
     found: list[LoggedChange] = []
     for batch in store.read(first, end, buckets=buckets):
@@ -78,6 +78,6 @@ def read_log(
 
 
 def log_texts(store: LogStore, start: LogOffsets | None = None, end: LogOffsets | None = None) -> list[str]:
-    """Every change of every bucket as text, in the order read."""
+    """Return every change of every bucket as text, in the order read."""
     first = store.earliest_offsets() if start is None else start
     return [text for batch in store.read(first, end) for text in change_texts(batch)]

@@ -1,4 +1,4 @@
-"""A writer in a process of its own: writes into one transaction, says its handle, then waits to be killed.
+"""Log writer in a separate process: writes into one transaction, prints its handle, then waits to be killed.
 
 python -m tests.support.log_writer_process SERVERS TOPIC TABLE_UUID SLOT ROW_COUNT
 """

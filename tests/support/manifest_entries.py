@@ -21,7 +21,7 @@ def entry(
     bucket: int = 0,
     total_buckets: int = 4,
 ) -> ManifestEntry:
-    """One file of one key interval, added or deleted."""
+    """Return the entry of one file with one key interval, added or deleted."""
     return ManifestEntry(
         kind=FileKind[kind],
         partition=partition,
@@ -32,7 +32,7 @@ def entry(
 
 
 def manifest(name: str, entries: int, *, size: int = 1000, deleted: int = 0) -> ManifestFileMeta:
-    """The entry of a manifest in a manifest list."""
+    """Return a manifest's entry in a manifest list."""
     return ManifestFileMeta(
         file_name=name,
         file_size=size,
@@ -44,5 +44,5 @@ def manifest(name: str, entries: int, *, size: int = 1000, deleted: int = 0) -> 
 
 
 def no_bounds(_: object) -> SimpleStats:
-    """Partition statistics where partitions don't matter."""
+    """Return partition statistics for tests in which partitions don't matter."""
     return NO_STATS

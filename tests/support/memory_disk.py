@@ -1,7 +1,7 @@
-"""Where the files of tests lie: in memory, if this machine has a disk of that kind and room on it.
+"""Location of the tests' files: in memory if this machine has a memory disk with enough room.
 
-A commit waits for the disk several times, for milliseconds each; on a machine whose disk is busy for seconds, and a
-lease of one second is over meanwhile. That data outlives a power cut is nothing that a test on a disk shows either.
+A commit waits for the disk several times, for milliseconds each; a busy disk can stall for seconds, long enough for a
+one-second lease to expire. Tests on a real disk do not prove durability across a power cut either.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ __all__ = ["memory_disk"]
 DISK = Path("/dev/shm")  # noqa: S108  each user's tests get a folder of their own there
 MEMORY = Path("/proc/meminfo")
 ROOM = 4 << 30
-"""A whole run leaves less than a tenth of it."""
+"""Required free space; a whole run leaves less than a tenth of it."""
 
 
 def memory_disk(disk: Path = DISK, memory: Path = MEMORY, *, room: int = ROOM) -> Path | None:
-    """Return the disk if programs may be run from it, the S3 server can note things at its files, and there is room."""
+    """Return the disk if it allows executables, supports the S3 server's file attributes, and has room; else None."""
     if not (disk.is_dir() and os.access(disk, os.W_OK) and memory.exists()):
         return None
     state = os.statvfs(disk)
@@ -29,7 +29,7 @@ def memory_disk(disk: Path = DISK, memory: Path = MEMORY, *, room: int = ROOM) -
 
 
 def _knows_attributes(disk: Path) -> bool:
-    """Whether files there may bear attributes of a user's choice."""
+    """Return whether files there support user-defined extended attributes."""
     probe = disk / f"dynamic-tables-{os.getpid()}"
     try:
         probe.touch()

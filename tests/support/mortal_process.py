@@ -1,7 +1,7 @@
-"""A process that may crash at any operation on storage or log; others continue from the state it left.
+"""Process that may crash at any operation on storage or log; others continue from the state it left.
 
 storage = FaultyFileIO(files, Fault(FaultKind.CRASH_BEFORE, at=7))
-table = reopened_in(storage, sound_table)      both stores now die together at the seventh act
+table = reopened_in(storage, sound_table)      both stores now crash together at the seventh operation
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def reopened_in(storage: FaultyFileIO, table: DynamicTable, *, names: str) -> DynamicTable:
-    """The table as a new process would load it whose acts, also on the log, are those of ``storage``."""
+    """Load the table as a new process whose storage and log operations all count towards the faults of ``storage``."""
     return DynamicTable(
         name=table.name,
         uuid=table.uuid,
@@ -42,7 +42,7 @@ def reopened_in(storage: FaultyFileIO, table: DynamicTable, *, names: str) -> Dy
 
 
 class MortalLog(DelegatingLog):
-    """Hands on to ``delegate``; every act that the log would notice is one of ``storage``'s, and may be the last."""
+    """Delegates to ``delegate``; each operation visible to the log counts as one of ``storage``, and may crash."""
 
     def __init__(self, delegate: LogStore, storage: FaultyFileIO) -> None:
         super().__init__(delegate)
@@ -56,7 +56,7 @@ class MortalLog(DelegatingLog):
         return MortalAppender(self.delegate.open_appender(), self._storage)
 
     def end_all(self, handles: tuple[TransactionHandle, ...], *, commit: bool) -> tuple[EndOutcome, ...]:
-        # One after the other: dying in between leaves some ended and some open.
+        # End them one by one: a crash in between leaves some ended and some open.
         return tuple(
             self._storage._do(
                 "log.end",
@@ -71,7 +71,7 @@ class MortalLog(DelegatingLog):
 
 
 class MortalTransaction:
-    """A transaction of ``MortalLog``."""
+    """Transaction of a ``MortalLog``."""
 
     def __init__(self, delegate: LogTransaction, storage: FaultyFileIO) -> None:
         self._delegate = delegate
@@ -92,7 +92,7 @@ class MortalTransaction:
 
 
 class MortalAppender:
-    """An appender of ``MortalLog``."""
+    """Appender of a ``MortalLog``."""
 
     def __init__(self, delegate: LogAppender, storage: FaultyFileIO) -> None:
         self._delegate = delegate

@@ -1,6 +1,6 @@
-"""A writer in its own process that crashes, or freezes, at its k-th request to the brokers.
+"""Writer in its own process that crashes, or freezes, at its k-th request to the brokers.
 
-Such processes come from a server that has imported everything already, so that one costs milliseconds.
+The processes are forked from a server that has already imported everything, so that each costs milliseconds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SERVER.set_forkserver_preload(["storage_lib", "kafka", "tests.support.mortal_wr
 
 
 class Place(Protocol):
-    """Where the table is."""
+    """Location of the table."""
 
     warehouse: str
     servers: str
@@ -35,7 +35,7 @@ def started(
 ) -> tuple[BaseProcess, Connection]:
     """Commit ``number`` of the mortal writer, in a process that signals ``stroke`` to itself at request ``at``.
 
-    The connection tells how many requests there were, or the name of the error, if it lives to say so.
+    The connection receives the number of requests, or the name of the error, if the process survives.
     """
     ours, theirs = _SERVER.Pipe()
     arguments = (theirs, place.warehouse, place.servers, number, at, str(moment), int(stroke))
@@ -46,7 +46,7 @@ def started(
 
 
 def is_frozen(process: BaseProcess) -> bool:
-    """Whether SIGSTOP has reached it."""
+    """Return whether SIGSTOP has taken effect on the process."""
     return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 

@@ -33,7 +33,7 @@ _KEYS = ("STRING NOT NULL", "INT NOT NULL", "DATE NOT NULL")
 
 
 def types(leaves: Sequence[str] = LEAVES, *, with_maps: bool = True) -> st.SearchStrategy[DataType]:
-    """Types up to a few levels deep."""
+    """Generate types up to a few levels deep."""
     scalar = st.sampled_from(leaves).map(parse_data_type)
     nullable = st.booleans()
 
@@ -53,7 +53,7 @@ def types(leaves: Sequence[str] = LEAVES, *, with_maps: bool = True) -> st.Searc
 
 
 def values(of: DataType) -> st.SearchStrategy[Any]:
-    """Python values that ``pa.array`` takes for the type, None where it may be null."""
+    """Generate Python values that ``pa.array`` accepts for the type, including None if it is nullable."""
     known = _values(of)
     return st.none() | known if of.nullable else known
 
@@ -62,7 +62,7 @@ def values(of: DataType) -> st.SearchStrategy[Any]:
 def tables(
     draw: st.DrawFn, *, rows_max: int = 5, with_maps: bool = True, leaves: Sequence[str] = LEAVES
 ) -> tuple[TableSchema, pa.RecordBatch]:
-    """A table with the key ``id``, up to three more columns of any type, and rows with ascending ids."""
+    """Generate a table with the key ``id``, up to three more columns of any type, and rows with ascending ids."""
     chosen = draw(st.lists(types(leaves, with_maps=with_maps), min_size=1, max_size=3))
     columns = [("id", parse_data_type("BIGINT")), *((f"c{index}", each) for index, each in enumerate(chosen))]
     schema = new_table_schema(columns, primary_keys=["id"], options={"bucket": "1"}, time_millis=0)

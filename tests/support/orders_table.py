@@ -18,14 +18,14 @@ NAME = "shop.orders"
 
 
 def orders(catalog: Catalog | None = None, **options: str) -> DynamicTable:
-    """A new table of ``COLUMNS``, key (dt, id), partitioned by dt; in memory unless a catalog is given."""
+    """Create a table of ``COLUMNS``, key (dt, id), partitioned by dt; in memory unless a catalog is given."""
     catalog = catalog or MemoryCatalog(environment=fake_environment())
     spelled = {key.replace("_", "-"): value for key, value in options.items()}
     return catalog.create_table(NAME, COLUMNS, primary_key=["dt", "id"], partition_by=["dt"], options=spelled)
 
 
 def rows(*changes: str) -> pa.Table:
-    """``"+I a 1 10"`` is an insert of (dt=a, id=1, price=10)."""
+    """Parse changes: ``"+I a 1 10"`` is an insert of (dt=a, id=1, price=10)."""
     parts = [change.split() for change in changes]
     return pa.table(
         {
@@ -38,12 +38,12 @@ def rows(*changes: str) -> pa.Table:
 
 
 def content(table: DynamicTable) -> set[str]:
-    """The rows of the newest snapshot, each as ``"a 1 10"``."""
+    """Return the rows of the newest snapshot, each as ``"a 1 10"``."""
     return {_text(row) for row in table.to_arrow().to_pylist()}
 
 
 def streamed(table: DynamicTable, position: StreamPosition | None = None) -> list[str]:
-    """Everything a stream reader sees from ``position`` (default: the log's beginning), as ``"+I a 1 10"``."""
+    """Return all changes that a stream reads from ``position`` (default: the log's beginning), as ``"+I a 1 10"``."""
     source = table.stream(position=position or StreamPosition(snapshot_id=0, offsets=LogOffsets()))
     changes: list[str] = []
     while (batch := source.poll()) is not None:
@@ -52,7 +52,7 @@ def streamed(table: DynamicTable, position: StreamPosition | None = None) -> lis
 
 
 def applied(changes: list[str]) -> set[str]:
-    """The rows that remain when ``changes`` are applied in order."""
+    """Return the rows that remain when ``changes`` are applied in order."""
     remaining: dict[tuple[str, str], str] = {}
     for change in changes:
         kind, dt, id_, price = change.split()
@@ -64,7 +64,7 @@ def applied(changes: list[str]) -> set[str]:
 
 
 def reopened(table: DynamicTable, log: LogStore | None = None) -> DynamicTable:
-    """The same table as another process would load it, over ``log`` in place of its own."""
+    """Load the same table as another process would, with ``log`` in place of its own."""
     return DynamicTable(
         name=table.name,
         uuid=table.uuid,

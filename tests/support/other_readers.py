@@ -1,4 +1,4 @@
-"""Programs that are not ours, reading and writing our tables: pypaimon-rust in this process, pypaimon in its own."""
+"""Independent readers and writers of our tables: pypaimon-rust in this process, pypaimon in a separate one."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ PYPAIMON = Path(__file__).parents[2] / ".local" / "paimon" / "bin" / "python"
 SCRIPT = Path(__file__).with_name("pypaimon_script.py")
 
 Warehouse: TypeAlias = Path | Mapping[str, str]
-"""A directory, or the options of a catalog elsewhere, as the reader in question spells them."""
+"""Directory, or the options of a remote catalog as the reader in question spells them."""
 
 needs_pypaimon = pytest.mark.skipif(not PYPAIMON.exists(), reason="needs the interpreter that `make setup` makes")
 
 
 def read_with_rust(warehouse: Warehouse, identifier: str) -> pa.Table:
-    """All rows by pypaimon-rust."""
+    """Return all rows, read by pypaimon-rust."""
     builder = rust_table(warehouse, identifier).new_read_builder()
     batches = list(builder.new_read().read_arrow(builder.new_scan().plan().splits()))
     return pa.Table.from_batches(batches) if batches else pa.table({})
 
 
 def append_with_rust(warehouse: Warehouse, identifier: str, rows: pa.Table) -> None:
-    """One commit by pypaimon-rust."""
+    """Append rows in one commit by pypaimon-rust."""
     builder = rust_table(warehouse, identifier).new_batch_write_builder()
     write, commit = builder.new_write(), builder.new_commit()
     for batch in rows.to_batches():
@@ -40,7 +40,7 @@ def append_with_rust(warehouse: Warehouse, identifier: str, rows: pa.Table) -> N
 
 
 def rust_table(warehouse: Warehouse, identifier: str) -> Any:
-    """A table as pypaimon-rust sees it."""
+    """Load a table through pypaimon-rust."""
     from pypaimon_rust.datafusion import PaimonCatalog
 
     options = {"warehouse": str(warehouse)} if isinstance(warehouse, Path) else dict(warehouse)
@@ -54,7 +54,7 @@ def read_with_pypaimon(
     filters: tuple[str, str, Any] | None = None,
     options: Mapping[str, str] | None = None,
 ) -> pa.Table:
-    """All rows, or those that match, by pypaimon; ``options`` are those of one read (``scan.tag-name``)."""
+    """Return all rows, or the matching ones, read by pypaimon; ``options`` apply to this read (``scan.tag-name``)."""
     out = scratch / "read.arrow"
     run_pypaimon("read", _spelled(warehouse), identifier, str(out), json.dumps(filters), json.dumps(options))
     with pa.OSFile(str(out)) as file:
@@ -62,31 +62,31 @@ def read_with_pypaimon(
 
 
 def append_with_pypaimon(warehouse: Warehouse, identifier: str, scratch: Path, rows: pa.Table) -> None:
-    """One commit by pypaimon."""
+    """Append rows in one commit by pypaimon."""
     run_pypaimon("append", _spelled(warehouse), identifier, str(ipc_file(rows, scratch)))
 
 
 def create_with_pypaimon(
     warehouse: Warehouse, identifier: str, scratch: Path, rows: pa.Table, *, primary_keys: list[str], **more: Any
 ) -> None:
-    """A new table with its first rows, by pypaimon."""
+    """Create a table with its first rows by pypaimon."""
     arguments = json.dumps({"primary_keys": primary_keys, **more})
     run_pypaimon("create", _spelled(warehouse), identifier, str(ipc_file(rows, scratch)), arguments)
 
 
 def alter_with_pypaimon(warehouse: Warehouse, identifier: str, changes: list[list[str]]) -> None:
-    """Schema changes by pypaimon: the name of each and its arguments, types as text."""
+    """Change a schema by pypaimon: each change is a method name and its arguments, types as text."""
     run_pypaimon("alter", _spelled(warehouse), identifier, json.dumps(changes))
 
 
 def run_pypaimon(*arguments: str) -> None:
-    """A command of pypaimon_script.py; ``RefusedError`` with what pypaimon said."""
+    """Run a command of pypaimon_script.py; raise ``RefusedError`` with pypaimon's error."""
     _pypaimon().ask(arguments)
 
 
 @cache
 def _pypaimon() -> LineServant:
-    """One process for all tests of a session."""
+    """Return the pypaimon process, shared by all tests of a session."""
     log = Path(tempfile.mkdtemp(prefix="pypaimon-")) / "said.log"
     return LineServant([PYPAIMON, SCRIPT, "serve"], log)
 

@@ -1,4 +1,4 @@
-"""A store on which another engine is overwriting one file in place: unreadable until enough time has passed."""
+"""Storage on which another engine overwrites one file in place: unreadable until enough time has passed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class OverwritingFiles(MemoryFileIO):
         self.until = 0.0
 
     def overwrite(self, path: str, *, seconds: float, meanwhile: bytes | None = b"") -> None:
-        """Begin overwriting ``path``; it takes ``seconds``, and its content is the same afterwards."""
+        """Begin to overwrite ``path``; it takes ``seconds``, and the content is the same afterwards."""
         self.path, self.while_overwritten, self.until = path, meanwhile, self._clock.monotonic() + seconds
 
     def read_bytes(self, path: str) -> bytes:

@@ -31,7 +31,7 @@ from tests.support.chromium import Chromium
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 DAYS = 45
 HOURS_BETWEEN_COMMITS = 17
-# Name, commits, and hours since the newest one.
+# Name, number of commits, and hours since the newest one.
 TABLES = (("shop.orders", 9, 0.05), ("shop.returns", 3, 5.0), ("shop.visits", 14, 0.7), ("lab.samples", 1, 60.0))
 DEMO = Path(__file__).resolve().parents[2] / ".local" / "demo"
 FORMS = (
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def take_pages(into: Path) -> None:
-    """The plugin's pages and forms, over tables with a history of some days."""
+    """Take the plugin's pages and forms, over tables with a history of some days."""
     with tempfile.TemporaryDirectory(prefix="pictures-") as scratch:
         jobs = Path(scratch) / "jobs"
         extra = {"warehouse": f"{scratch}/warehouse", "options": {"log.system": "none"}, "jobs_directory": str(jobs)}
@@ -71,7 +71,7 @@ def take_pages(into: Path) -> None:
         airflow = LocalAirflow(home=Path(scratch) / "airflow", connection_extra=extra)
         rest = airflow.start()
         try:
-            # The others stay paused: maintain would compact the tables.
+            # The other DAGs stay paused: maintain would compact the tables.
             rest.wait_for_dag("validate")
             rest.wait_until(lambda: set(FORMS) <= set(rest.dag_ids()), "the DAGs", timeout=60)
             for table, expectations in VALIDATIONS.items():
@@ -85,7 +85,7 @@ def take_pages(into: Path) -> None:
 
 
 def take_demo(into: Path) -> None:
-    """Airflow's list of DAGs and the table's page at the end of the demo."""
+    """Take Airflow's list of DAGs and the table's page at the end of the demo."""
     rest = LocalAirflow(home=DEMO / "airflow").rest
     with tempfile.TemporaryDirectory(prefix="pictures-") as scratch, Chromium(Path(scratch)) as browser:
         browser.log_in(rest.base_url, rest.user, rest.password)
@@ -100,7 +100,7 @@ def take_demo(into: Path) -> None:
 
 
 def make_tables(catalog: Catalog) -> None:
-    """A few tables as they are after some days. None is broken: an error would show a path of this machine."""
+    """Create a few tables with some days of history. None is broken: an error would show a path of this machine."""
     random = np.random.default_rng(13)
     for name, commits, hours in TABLES:
         options = {"bucket": "2", "write-only": "true"}
@@ -124,7 +124,7 @@ def clock_at(moment: float) -> AbstractContextManager[object]:
 
 
 def make_sinks(jobs: Path) -> None:
-    """Two sinks as far as a page sees them: one that works, one that has failed."""
+    """Write the status files of two sinks: one running, one failed."""
     said = {
         "shop.orders": {"state": "RUNNING", "batch_id": 1204, "row_count": 48310},
         "shop.returns": {"state": "FAILED", "error": "UnavailableError: Kafka at 10.0.0.7:9092 does not answer"},
@@ -134,7 +134,7 @@ def make_sinks(jobs: Path) -> None:
 
 
 def take(browser: Chromium, address: str, into: Path) -> None:
-    """Both pages: as they are, dark, on a phone; and what Great Expectations found."""
+    """Take both pages in the light theme, the dark theme and at phone width, and the Great Expectations results."""
     browser.resize(1280, 330)
     browser.open(f"{address}tables")
     browser.wait_for("document.body.innerText.includes('shop.orders')")
@@ -164,7 +164,7 @@ def take(browser: Chromium, address: str, into: Path) -> None:
 
 
 def take_forms(browser: Chromium, address: str, into: Path) -> None:
-    """The form of every DAG that has one, as the pages' buttons open it; one of them dark, one on a phone."""
+    """Take the form of every DAG that has one, as opened by the pages' buttons; one in the dark theme, one narrow."""
     for dag_id in FORMS:
         show_form(browser, address, dag_id, height=900)
         browser.picture(into / f"form-{dag_id.replace('_', '-')}.png")

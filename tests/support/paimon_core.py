@@ -1,6 +1,6 @@
 """Paimon's own Java core, reading and writing our tables: one JVM for all tests of a session.
 
-The program is docker/local/paimon_core; its jar comes from `make servers`, and it is compiled here when it has changed.
+The program is docker/local/paimon_core; its jar comes from `make servers`, and it is recompiled when it has changed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.support.java_servant import SOURCES as PROGRAMS
 
 SOURCES = PROGRAMS / "paimon_core"
 HOME = LOCAL / "paimon_core"
-# Paimon keeps the keys of a table whose keys move between partitions in RocksDB, which Spark brings.
+# If keys move between partitions, Paimon stores them in RocksDB, which Spark's jars contain.
 SPARK_JARS = Path(str(distribution("pyspark").locate_file("pyspark/jars")))
 
 __all__ = ["CHECKOUT", "HOME", "SOURCES", "PaimonCore"]
@@ -27,7 +27,7 @@ Values = Sequence[Sequence[Any]]
 
 
 class PaimonCore:
-    """Commands to it. All may raise ``RefusedError`` with what Paimon said. Skips the test where it can't be had."""
+    """Client of Paimon's Java core. Commands may raise ``RefusedError``. Skips the test if the jar is not available."""
 
     def __init__(self) -> None:
         self._servant = start(
@@ -41,7 +41,7 @@ class PaimonCore:
         self._servant.close()
 
     def create(self, warehouse: Path, identifier: str, schema: TableSchema) -> None:
-        """A table of the schema's fields, keys and options, without rows."""
+        """Create a table with the schema's fields, keys and options, without rows."""
         wanted = json.loads(schema.to_json())
         self._ask("create", warehouse, identifier, schema=wanted)
 
@@ -55,7 +55,7 @@ class PaimonCore:
         *,
         overwrite: Mapping[str, str] | None = None,
     ) -> None:
-        """One commit of rows, tuples in schema order; with ``overwrite``, in place of that partition."""
+        """Commit rows given as tuples in schema order; ``overwrite`` names a partition to replace."""
         types = [field.type for field in schema.fields]
         wire = rows_to_wire(rows, types)
         codes = [int(kind) for kind in kinds or [RowKind.INSERT] * len(rows)]
@@ -71,9 +71,9 @@ class PaimonCore:
         options: Mapping[str, str] | None = None,
         equal: tuple[str, Any] | None = None,
     ) -> list[tuple[Any, ...]]:
-        """Rows as tuples of what ``pa.Table.to_pylist`` gives, nanoseconds cut off.
+        """Return rows as tuples as from ``pa.Table.to_pylist``, with nanoseconds truncated.
 
-        ``options`` are those of one read (``scan.snapshot-id``); ``equal`` is a column and a value to look for.
+        ``options`` apply to this read only (``scan.snapshot-id``); ``equal`` is a column and a value to filter by.
         """
         types = [field.type for field in schema.fields]
         more: dict[str, Any] = {"options": dict(options or {})}
@@ -86,14 +86,14 @@ class PaimonCore:
     def stream(
         self, warehouse: Path, identifier: str, schema: TableSchema, *, options: Mapping[str, str] | None = None
     ) -> list[tuple[RowKind, tuple[Any, ...]]]:
-        """The rows of a streaming read from snapshot 1 up to the newest, with their kinds, in order."""
+        """Return the rows of a streaming read from snapshot 1 to the newest, with their kinds, in order."""
         types = [field.type for field in schema.fields]
         answer = self._ask("stream", warehouse, identifier, options=dict(options or {}))
         rows = rows_from_wire(answer["rows"], types)
         return [(RowKind(kind), row) for kind, row in zip(answer["kinds"], rows, strict=True)]
 
     def compact(self, warehouse: Path, identifier: str) -> None:
-        """A full compaction of all buckets."""
+        """Run a full compaction of all buckets."""
         self._ask("compact", warehouse, identifier)
 
     def drop_partition(self, warehouse: Path, identifier: str, partition: Mapping[str, str]) -> None:
@@ -101,15 +101,15 @@ class PaimonCore:
         self._ask("drop partitions", warehouse, identifier, partition=dict(partition))
 
     def expire(self, warehouse: Path, identifier: str, *, retain_max: int) -> None:
-        """Drop the oldest snapshots."""
+        """Expire the oldest snapshots."""
         self._ask("expire", warehouse, identifier, retain_max=retain_max)
 
     def tag(self, warehouse: Path, identifier: str, tag: str, snapshot_id: int) -> None:
-        """Keep a snapshot by a name."""
+        """Tag a snapshot."""
         self._ask("tag", warehouse, identifier, tag=tag, snapshot=snapshot_id)
 
     def alter(self, warehouse: Path, identifier: str, changes: Sequence[Mapping[str, Any]]) -> None:
-        """Change the schema; a change is what Paimon's REST catalog takes: ``{"action": "addColumn", ...}``."""
+        """Change the schema; changes are spelled as in Paimon's REST catalog: ``{"action": "addColumn", ...}``."""
         self._ask("alter", warehouse, identifier, changes=list(changes))
 
     def _ask(self, verb: str, warehouse: Path, identifier: str, **arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What another package might add: data files in Arrow's IPC format, a log in memory, a catalog that remembers loads."""
+"""Third-party extensions: data files in Arrow's IPC format, a log in memory, a catalog that records loads."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from storage_lib.schema.filter.predicate import Predicate
 
 
 class FeatherFormat:
-    """Arrow's IPC files, a record batch a row group."""
+    """Arrow IPC files; each row group is one record batch."""
 
     extension = "feather"
 
     def refuse_unsupported(self, schema: pa.Schema) -> None:
-        """Arrow's own format holds every type."""
+        """Accept every schema: Arrow's own format supports every type."""
 
     def writer(self, output: pa.NativeFile, schema: pa.Schema, sample: pa.RecordBatch) -> FeatherWriter:
         return FeatherWriter(output, schema)
@@ -57,7 +57,7 @@ class FeatherWriter:
         return self._statistics.result()
 
     def abandon(self) -> None:
-        """Nothing is held but the output."""
+        """Do nothing: the writer holds only the output."""
 
 
 class FeatherReader:
@@ -88,7 +88,7 @@ class FeatherReader:
 
 
 def log_in_memory(request: LogRequest) -> MemoryLogStore:
-    """A log whose name begins with what option ``log.ramdisk.prefix`` says."""
+    """Create a log whose name begins with option ``log.ramdisk.prefix``."""
     prefix = request.others.get("log.ramdisk.prefix", "none")
     return MemoryLogStore(
         request.schema,
@@ -102,7 +102,7 @@ def log_in_memory(request: LogRequest) -> MemoryLogStore:
 
 
 class RememberingCatalog(WarehouseCatalog):
-    """Knows which tables were asked for."""
+    """Records the tables that were loaded."""
 
     loaded: list[str]
 
@@ -125,7 +125,7 @@ remembering = {__name__}:RememberingCatalog
 
 
 def install_into(site: Path, name: str = "table-parts") -> None:
-    """What an installer writes: enough for Python to find the package's entry points once ``site`` is on its path."""
+    """Write the minimal metadata with which Python finds the package's entry points once ``site`` is on its path."""
     info = site / f"{name.replace('-', '_')}-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")

@@ -48,7 +48,7 @@ def _table(rows: Iterable[Sequence[str]]) -> str:
 
 
 def _named(records: list[dict[str, Any]]) -> list[Sequence[str]]:
-    """Rows of records that have a name, a value and perhaps a ratio to another."""
+    """Return rows for records with a name, a value and an optional ratio."""
     rows: list[Sequence[str]] = [("measurement", "value", "ratio")]
     for each in records:
         ratio = "" if each["ratio"] is None else f"{each['ratio']:.2f} times {each['ratio_to']}"
@@ -57,7 +57,7 @@ def _named(records: list[dict[str, Any]]) -> list[Sequence[str]]:
 
 
 def _file_store(records: list[dict[str, Any]]) -> list[Sequence[str]]:
-    """Seconds by work and system, and the acknowledged rows that a system has lost."""
+    """Return the seconds by work and system, and the acknowledged rows that a system has lost."""
     works = sorted({each["work"] for each in records})
     systems = sorted({each["system"] for each in records}, key=lambda name: (not name.startswith("ours"), name))
     seconds = {(each["work"], each["system"]): f"{_number(each['seconds_min'])} s" for each in records}
@@ -88,7 +88,7 @@ def _memory(records: list[dict[str, Any]]) -> list[Sequence[str]]:
 
 
 def _number(value: float) -> str:
-    """Three significant digits; thousands grouped."""
+    """Format with three significant digits, or with grouped thousands from 100."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 

@@ -1,4 +1,4 @@
-"""What the kernel says of a process."""
+"""State of a process, from /proc."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def lives(pid: int) -> bool:
-    """Whether the process is there and no zombie."""
+    """Return whether the process exists and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

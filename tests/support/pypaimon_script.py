@@ -1,4 +1,4 @@
-"""Run by the interpreter of .local/paimon: reads or writes a table with pypaimon, a program that is not ours.
+"""Runs in the interpreter of .local/paimon: reads or writes a table with pypaimon, an independent implementation.
 
 read <warehouse> <db.table> <out.arrow> [<filter json: [method, column, value]> [<options json>]]
 create <warehouse> <db.table> <in.arrow> <options json: primary_keys, partition_keys, options>
@@ -73,7 +73,7 @@ def write_ipc(table: pa.Table, path: Path) -> None:
 
 
 def serve() -> None:
-    """Importing pypaimon takes a second or two; a command then takes a few milliseconds."""
+    """Serve commands from standard input: importing pypaimon takes a second or two, a command a few milliseconds."""
     answers, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:
         try:

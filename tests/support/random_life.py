@@ -1,4 +1,4 @@
-"""Random histories of tables that two engines write, and what a plain model says such a table holds."""
+"""Random histories of tables that two engines write, and a plain model of their expected content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEYS = 9
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """A merge engine as a table has it: columns after the key ``k``, options, and a model of one key's row."""
+    """Configuration of a merge engine: columns after the key ``k``, options, and a model of one key's row."""
 
     columns: Mapping[str, str]
     options: Mapping[str, str]
@@ -29,7 +29,7 @@ class Engine:
     takes_vectors: bool = True
 
     def row(self, versions: Sequence[Change]) -> Row | None:
-        """The row that a key's changes, in order of arrival, result in."""
+        """Merge a key's changes, in order of arrival, into the resulting row."""
         merged: dict[str, Any] | None = None
         for kind, row in versions:
             given = dict(zip(self.columns, row[1:], strict=True))
@@ -67,7 +67,7 @@ class Engine:
         is_newer = merged["g"] is None or given["g"] >= merged["g"]
         for name in members:
             if self._function(name):
-                # Java collects in the order of arrival, whatever the group's sequence is.
+                # The Java core collects in order of arrival, regardless of the group's sequence.
                 is_later = is_newer or self._function(name) == "collect"
                 first, second = (merged[name], given[name]) if is_later else (given[name], merged[name])
                 merged[name] = self._aggregated(name, first, second)
@@ -138,7 +138,7 @@ ENGINES: Mapping[str, Engine] = {
 
 @dataclass
 class Life:
-    """One table's. ``run`` compares after each step; what it did is in ``told``."""
+    """History of one table. ``run`` compares after each step; ``told`` lists the steps done."""
 
     core: PaimonCore
     home: Path
@@ -172,14 +172,14 @@ class Life:
         return {}
 
     def run(self, steps: int = 9) -> None:
-        """Steps by either engine, then a full compaction by one of them."""
+        """Run random steps by either engine, then a full compaction by one of them."""
         for step in range(steps):
             is_told = self._step(last=step == steps - 1)
             self._compare(is_told=is_told)
         self._compare_our_changes()
 
     def _step(self, *, last: bool) -> bool:
-        """Whether everything is in the changelog afterwards."""
+        """Run one step; return whether the changelog is complete afterwards."""
         what = "compact" if last else str(self.drawn.choice(["append"] * 9 + ["compact"] * 3 + ["overwrite"]))
         if what == "overwrite":
             return self._overwrite()
@@ -205,19 +205,19 @@ class Life:
         return self.producer != "full-compaction" or by_us
 
     def _overwrite(self) -> bool:
-        """Overwrite the whole table, by us and tracked: replaces the stream's content."""
+        """Overwrite the whole table with this library, with change tracking: replaces the stream's content."""
         rows = {row[0]: (kind, row) for kind, row in self._drawn_changes(by_us=True) if kind is ADD}
         self.told.append(f"we overwrite {[row for _, row in rows.values()]}")
         table = self.table.ours()
         table.overwrite(arrow_of(table, list(rows.values())), partition={})
         self.changes = list(rows.values())
-        # Replaced input can't be distinguished from other input.
+        # The model cannot distinguish replaced input from other input.
         self.was_overwritten = True
         return True
 
     def _drawn_changes(self, *, by_us: bool) -> list[Change]:
         held = self.expected()
-        # Java loses the deletion of a record that is inserted again in the same commit.
+        # The Java core loses the deletion of a record that is inserted again in the same commit.
         forgets = not by_us and "removing" in self.name
         gone: set[int] = set()
         changes: list[Change] = []
@@ -226,7 +226,7 @@ class Life:
             key = int((low + self.drawn.integers(0, 1 + KEYS // 2)) % KEYS)
             if self.engine.deletes and key in held and self.drawn.random() < 0.25:
                 row = held.pop(key)
-                # Where records are removed, Java takes the deletion's own values for part of the next record.
+                # Where records are removed, the Java core takes the deletion's own values for part of the next record.
                 changes.append((DELETE, (key, *(None for _ in row[1:])) if "removing" in self.name else row))
                 gone.add(key)
                 continue
@@ -238,7 +238,7 @@ class Life:
         return changes or self._drawn_changes(by_us=by_us)
 
     def _value(self, name: str, spelled: str) -> Any:
-        # Java applies a group without a sequence where the row is alone, and passes over it where it is merged.
+        # The Java core applies a group without a sequence to a single row, but ignores it when it merges the row.
         is_sequence = f"fields.{name}.sequence-group" in self.engine.options
         if not is_sequence and self.drawn.random() < 0.2:
             return None
@@ -248,7 +248,7 @@ class Life:
         return f"v{number}" if spelled == "STRING" else number
 
     def expected(self) -> dict[int, Row]:
-        """By the model, per key."""
+        """Return the model's rows by key."""
         by_key: dict[int, list[Change]] = {}
         for change in self.changes:
             by_key.setdefault(change[1][0], []).append(change)
@@ -256,7 +256,7 @@ class Life:
         return {key: row for key, row in rows.items() if row is not None}
 
     def _compare_our_changes(self) -> None:
-        """Our own incremental reads go by data files, and see the same."""
+        """Check that this library's incremental reads, which use data files, return the same changes."""
         expected = sorted_rows(self.expected().values())
         table = self.table.ours()
         for mode in ("every", "net"):

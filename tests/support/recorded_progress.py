@@ -1,4 +1,4 @@
-"""A progress callback that records its calls."""
+"""Progress callback that records its calls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from storage_lib.progress import Progress
 
 
 class RecordedProgress:
-    """Raises ``error``, if there is one, at the report that has ``fails_at`` steps done."""
+    """Raises ``error``, unless None, at the report with ``fails_at`` steps done."""
 
     def __init__(self, *, fails_at: int | None = None, error: BaseException | None = None) -> None:
         self.reports: list[Progress] = []
@@ -22,7 +22,7 @@ class RecordedProgress:
 
     @property
     def operations(self) -> list[tuple[str, int | None, str]]:
-        """Name, total and unit of each operation, which was reported whole and in order of its steps."""
+        """Name, total and unit of each operation; asserts that each was reported completely and in order."""
         whole: list[list[Progress]] = []
         for report in self.reports:
             if not whole or report.operation != whole[-1][0].operation:

@@ -1,4 +1,4 @@
-"""A table that only notes how it is called: the operators' tests ask what was passed on, not what it did."""
+"""Table that records calls: the operators' tests check the arguments passed, not the effects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from storage_lib.table.protocol.table_address import TableAddress
 
 
 class RecordingTable:
-    """Stands in for a `DynamicTable` partitioned by ``dt``. ``failures`` are raised first, one per call."""
+    """Replaces a `DynamicTable` partitioned by ``dt``. ``failures`` are raised first, one per call."""
 
     def __init__(self) -> None:
         self.name = "db.t"
@@ -58,7 +58,7 @@ class RecordingTable:
         return self.rows.select(["dt"])
 
     def new_read(self, *, filter: Any = None, snapshot_id: int | None = None) -> Any:  # noqa: A002  the table's own name
-        """Every partition that is asked for is there."""
+        """Return a read in which every requested partition exists."""
         split = SimpleNamespace(files=())
         snapshot = SimpleNamespace(id=snapshot_id or 7)
         return SimpleNamespace(

@@ -1,4 +1,4 @@
-"""Strikes at the k-th request that this process sends to the brokers: before it leaves, or when it was answered.
+"""Acts at the k-th request that this process sends to the brokers: before it is sent, or after its response.
 
 with request_trap(at=3, moment=Moment.ANSWERED, act=broker.kill) as sent:
     table.append(rows)
@@ -19,7 +19,7 @@ from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster
 
 
 class Moment(StrEnum):
-    """When the trap strikes, and what answer the process receives."""
+    """Moment of the trap, and the response that the process receives."""
 
     UNSENT = "before it is sent"
     ANSWERED = "when it was answered"
@@ -29,7 +29,7 @@ class Moment(StrEnum):
 
 @contextmanager
 def request_trap(*, at: int | None, moment: Moment, act: Callable[[], object] = lambda: None) -> Iterator[list[str]]:
-    """While the body runs; ``at`` counts from 1, None only counts."""
+    """Trap requests while the body runs; ``at`` counts from 1, None only counts."""
     sent: list[str] = []
     submit = KafkaCluster.submit
 

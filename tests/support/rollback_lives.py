@@ -1,4 +1,4 @@
-"""Random lives of tables that two engines write, compact, overwrite and expire, and that are rolled back in between."""
+"""Random histories of tables that two engines write, compact, overwrite and expire, with rollbacks in between."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STEPS = [
 
 @dataclass
 class RollbackLife(Life):
-    """After each step the table shows to both engines what the model says. ``past`` is that, by snapshot."""
+    """History in which both engines must agree with the model after each step. ``past`` is the model by snapshot."""
 
     past: dict[int, list[Change]] = field(default_factory=dict)
     tagged: dict[str, list[Change]] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class RollbackLife(Life):
         return more
 
     def run(self, steps: int = 12) -> None:
-        """Steps by either engine, and at the end a compaction by each."""
+        """Run random steps by either engine, and at the end a compaction by each."""
         for _ in range(steps):
             self._compare(is_told=self._drawn_step() and self.is_streamed)
             self.past[self._newest] = list(self.changes)
@@ -52,7 +52,7 @@ class RollbackLife(Life):
 
     def _compare(self, *, is_told: bool) -> None:
         if not self.is_streamed:
-            # Streams follow what was tracked, from snapshots that are there.
+            # Streams contain only tracked changes, from retained snapshots.
             producer, self.producer = self.producer, "none"
             super()._compare(is_told=False)
             self.producer = producer
@@ -60,7 +60,7 @@ class RollbackLife(Life):
         super()._compare(is_told=is_told)
 
     def _drawn_step(self) -> bool:
-        """Whether everything is in the changelog afterwards."""
+        """Run one random step; return whether the changelog is complete afterwards."""
         match str(self.drawn.choice(_STEPS)):
             case "append":
                 self.may_publish = False
@@ -131,12 +131,12 @@ class RollbackLife(Life):
         self.tagged[name] = list(self.changes)
 
     def _branch(self) -> None:
-        """Make a branch, or write to it and publish it, which changes of the table forbid."""
+        """Create a branch, or write to it and publish it, unless the table has changed in the meantime."""
         ours = self.table.ours()
         if self.branched is None:
             if self._newest:
                 self.told.append("branch")
-                # Another engine's expiry knows tags, and no branches.
+                # The other engine's expiry respects tags but not branches.
                 ours.tags.create("of-b")
                 ours.branches.create("b", tag="of-b")
                 self.branched, self.may_publish = list(self.changes), True
@@ -162,7 +162,7 @@ class RollbackLife(Life):
 
     def _expire(self) -> None:
         kept = int(self.drawn.integers(1, 4))
-        # This library's tables are pinned against the others' expiry, which deletes what came back.
+        # Tables of this library are pinned against expiry by the other engine, which would delete restored files.
         by_us = self.is_ours or bool(self.drawn.random() < 0.5)
         self.told.append(f"{'we' if by_us else 'java'} expire but {kept}")
         if by_us:

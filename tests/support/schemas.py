@@ -1,4 +1,4 @@
-"""Schemas in a line of text: ``schema_of("id BIGINT, name STRING", key="id")``."""
+"""Schemas from one line of text: ``schema_of("id BIGINT, name STRING", key="id")``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from storage_lib.schema.types.type_spelling import parse_columns, parse_type
 
 
 def schema_of(columns: str, *, key: str = "", partition: str = "", **options: str) -> TableSchema:
-    """``columns`` as ``name TYPE, ...``; keys as comma-separated names; ``bucket_key="id"`` is option bucket-key."""
+    """Parse ``name TYPE, ...``; keys are comma-separated names; ``bucket_key="id"`` sets option bucket-key."""
     return new_table_schema(
         parse_columns(columns),
         primary_keys=_names(key),
@@ -18,7 +18,7 @@ def schema_of(columns: str, *, key: str = "", partition: str = "", **options: st
 
 
 def field_of(spelled: str, name: str = "c", field_id: int = 0) -> DataField:
-    """One column of a type."""
+    """Return one column of a type."""
     return DataField(id=field_id, name=name, type=parse_type(spelled))
 
 

@@ -1,4 +1,4 @@
-"""A table that this library and Paimon's Java core write in turn, and what a reader of its changelog makes of it."""
+"""Table that this library and Paimon's Java core write alternately, and the result of applying its changelog."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Change = tuple[RowKind, Row]
 
 @dataclass(frozen=True, kw_only=True)
 class SharedTable:
-    """``home`` is the warehouse of the one table, whose key is its first column."""
+    """Table in the warehouse ``home`` that holds only this table; the first column is the key."""
 
     core: PaimonCore
     home: Path
@@ -40,7 +40,7 @@ class SharedTable:
         *,
         partition: str = "",
     ) -> SharedTable:
-        """A new table by the Java core, with one bucket unless the options say otherwise."""
+        """Create a table by the Java core, with one bucket unless the options say otherwise."""
         key = next(iter(columns))
         schema = new_table_schema(
             [(name, parse_type(spelled)) for name, spelled in columns.items()],
@@ -62,7 +62,7 @@ class SharedTable:
         *,
         partition: str = "",
     ) -> SharedTable:
-        """The same by this library."""
+        """Create a table by this library, with the same defaults."""
         key = next(iter(columns))
         table = _catalog(home).create_table(
             IDENTIFIER,
@@ -74,43 +74,43 @@ class SharedTable:
         return cls(core=core, home=home, schema=table.schema)
 
     def ours(self) -> DynamicTable:
-        """The table as it is now, nothing remembered."""
+        """Reload the table through this library, without cached state."""
         return _catalog(self.home).load_table(IDENTIFIER)
 
     def append_by_us(self, changes: Iterable[Change]) -> None:
-        """One commit."""
+        """Append changes in one commit of this library."""
         table = self.ours()
         table.append(arrow_of(table, list(changes)))
 
     def append_by_java(self, changes: Iterable[Change]) -> None:
-        """One commit."""
+        """Append changes in one commit of the Java core."""
         changes = list(changes)
         rows, kinds = [row for _, row in changes], [kind for kind, _ in changes]
         self.core.write(self.home, IDENTIFIER, rows, self.schema, kinds)
 
     def compact_by_java(self) -> None:
-        """Fully."""
+        """Run a full compaction by the Java core."""
         self.core.compact(self.home, IDENTIFIER)
 
     def rows_by_us(self) -> list[Row]:
-        """Sorted."""
+        """Return the sorted rows that this library reads."""
         return sorted_rows(tuple(row.values()) for row in self.ours().to_arrow().to_pylist())
 
     def rows_by_java(self) -> list[Row]:
-        """Sorted."""
+        """Return the sorted rows that the Java core reads."""
         return sorted_rows(self.core.read(self.home, IDENTIFIER, self.schema))
 
     def stream_by_java(self) -> list[Change]:
-        """From snapshot 1 on."""
+        """Return the changes of a streaming read by the Java core from snapshot 1."""
         return self.core.stream(self.home, IDENTIFIER, self.schema)
 
     def rows_of_stream(self) -> list[Row]:
-        """What the stream's changes add up to, each checked against what was there before. Sorted."""
+        """Return the sorted rows that result from the stream, each change checked against the rows before it."""
         return sorted_rows(folded(self.stream_by_java(), key_count=len(self.schema.primary_keys)).values())
 
 
 def folded(changes: Iterable[Change], *, key_count: int = 1, strict: bool = True) -> dict[Row, Row]:
-    """Rows by key (the first columns); ``strict``: old rows equal the stored ones, and inserts have new keys."""
+    """Return rows by key (the first columns); if ``strict``, old rows must equal the stored ones and inserts be new."""
     rows: dict[Row, Row] = {}
     for kind, row in changes:
         key = row[:key_count]
@@ -126,7 +126,7 @@ def folded(changes: Iterable[Change], *, key_count: int = 1, strict: bool = True
 
 
 def arrow_of(table: DynamicTable, changes: Sequence[Change]) -> pa.Table:
-    """Rows of a table with their kinds."""
+    """Convert changes to an Arrow table with the row kinds."""
     columns = [
         pa.array([row[place] for _, row in changes], field.type) for place, field in enumerate(table.arrow_schema)
     ]
@@ -135,7 +135,7 @@ def arrow_of(table: DynamicTable, changes: Sequence[Change]) -> pa.Table:
 
 
 def sorted_rows(rows: Iterable[Row]) -> list[Row]:
-    """In an order that nulls do not disturb."""
+    """Sort rows that may contain nulls."""
     return sorted(rows, key=repr)
 
 

@@ -1,4 +1,4 @@
-"""A standalone Spark on this machine: a master and workers of one core, each a process of its own."""
+"""Standalone Spark cluster on this machine: a master and single-core workers, each in its own process."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.support.waiting import wait_until
 __all__ = ["QUICK_EXECUTORS", "spark_cluster"]
 
 QUICK_EXECUTORS = {"spark.executor.extraJavaOptions": QUICK.get("SPARK_SUBMIT_OPTS", "")}
-"""For a driver's settings: its executors start as quickly as it does."""
+"""Driver settings with which its executors start as quickly as the driver."""
 
 
 @contextmanager
 def spark_cluster(directory: Path, *, workers: int) -> Iterator[str]:
-    """Give the master's address; what executors leave lies below ``directory``, ``worker-0/app-...`` and so on."""
+    """Yield the master's address; executors write below ``directory``, to ``worker-0/app-...`` and so on."""
     import pyspark
 
     home, port = Path(pyspark.__file__).parent, free_port()
@@ -42,7 +42,7 @@ def spark_cluster(directory: Path, *, workers: int) -> Iterator[str]:
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": LOOPBACK,
         "SPARK_DAEMON_MEMORY": "256m",
-        # Master and workers live for seconds too.
+        # Master and workers also live only for seconds.
         "SPARK_DAEMON_JAVA_OPTS": QUICK.get("SPARK_SUBMIT_OPTS", ""),
     }
     with ExitStack() as running:

@@ -1,4 +1,4 @@
-"""The driver of the cluster test: write, stream, compact and read one table, and say what was seen as JSON."""
+"""Driver of the cluster test: writes, streams, compacts and reads one table, and prints the results as JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Do it all on the master that the job names."""
+    """Run the job on the master that the arguments name."""
     from pyspark.sql import functions as sql
 
     from storage_lib import open_catalog

@@ -1,7 +1,7 @@
-"""A data source that kills the whole Spark driver at a chosen moment of a chosen micro-batch, once.
+"""Data source that kills the whole Spark driver at a chosen point of a chosen micro-batch, once.
 
-The environment variable SPARK_CRASH names the point, the batch, a marker file and the process group of the driver (its
-Python, its JVM and every worker of ``local[n]``). The marker makes the crash happen once, however often it restarts.
+The environment variable SPARK_CRASH names the point, the batch, a marker file and the process group of the driver
+(its Python, its JVM and every worker of ``local[n]``). The marker file prevents a second crash after a restart.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CRASH_POINTS = ("log flushed", "files written", "snapshot created", "transaction
 
 
 class CrashPlan:
-    """What SPARK_CRASH says."""
+    """Crash plan from SPARK_CRASH."""
 
     def __init__(self) -> None:
         """Read the plan of this process; without the variable nothing ever crashes."""
@@ -35,7 +35,7 @@ class CrashPlan:
         self._group = plan.get("group")
 
     def strike(self, point: str, batch_id: int | None) -> None:
-        """Kill the driver if this is the moment."""
+        """Kill the driver if the plan names this point and batch."""
         if point != self.point or batch_id != self.batch_id or self._marker.exists():
             return
         self._marker.write_text(point)
@@ -50,10 +50,10 @@ def _batch_of_task() -> int | None:
 
 
 class CrashingStreamWriter(TableStreamWriter):
-    """The real writer among traps: they are laid in whatever process it is used in."""
+    """Real writer with crash points, which are installed in the process that uses it."""
 
     def write(self, iterator: Any) -> Any:
-        """In a task."""
+        """Install the crash points of a task."""
         plan = CrashPlan()
         prepare_files, flush_log = FileStoreWrite.prepare_commit, TransactionalLogWriter.flush
 
@@ -74,7 +74,7 @@ class CrashingStreamWriter(TableStreamWriter):
             FileStoreWrite.prepare_commit, TransactionalLogWriter.flush = prepare_files, flush_log  # type: ignore[method-assign]
 
     def commit(self, messages: Any, batchId: int) -> None:  # noqa: N803  Spark's name
-        """In the commit process."""
+        """Install the crash points of a commit."""
         plan = CrashPlan()
         end_all = KafkaLogStore.end_all
 
@@ -94,10 +94,10 @@ class CrashingStreamWriter(TableStreamWriter):
 
 
 class CrashingSource(DynamicTableSource):
-    """``dynamic_table`` with the traps."""
+    """The ``dynamic_table`` source with crash points."""
 
     def streamWriter(self, schema: Any, overwrite: bool) -> CrashingStreamWriter:  # noqa: FBT001, N802  Spark's name
-        """Planning the batch after the one whose commit log was to be the last thing written."""
+        """Strike the point ``commit log written`` while the next batch is planned, then return the crashing writer."""
         checkpoint = Path(self.options["checkpointlocation"].removeprefix("file:"))
         finished = [int(each.name) for each in (checkpoint / "commits").glob("[0-9]*")]
         CrashPlan().strike("commit log written", max(finished, default=None))

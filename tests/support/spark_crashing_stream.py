@@ -1,6 +1,6 @@
-"""A driver of its own for the kill test: streams JSON files into a table, batch by batch, until all are written.
+"""Separate driver of the kill test: streams JSON files into a table, batch by batch, until all are written.
 
-``python spark_crashing_stream.py`` with the job as JSON on the command line.
+``python spark_crashing_stream.py`` takes the job as JSON on the command line.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 
 
 def main() -> None:
-    """Run the job to its end, or to the crash that it asks for."""
+    """Run the job to completion, or to the requested crash."""
     job = json.loads(sys.argv[1])
     if "crash" in job:
         os.environ["SPARK_CRASH"] = json.dumps({**job["crash"], "group": os.getpgid(0)})

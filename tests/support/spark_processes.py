@@ -1,4 +1,4 @@
-"""Start drivers and daemons of Spark in addition to the test's own session."""
+"""Start Spark drivers and daemons in addition to the test's own session."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ QUICK = {name: os.environ[name] for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHE
 
 
 def clean_environment() -> dict[str, str]:
-    """The environment without what the test's own Spark put there, and with the repository importable."""
+    """Return the environment without the variables of the test's own Spark, and with the repository importable."""
     inherited = {
         key: value for key, value in os.environ.items() if not key.startswith(("PYSPARK_", "SPARK_", "_PYSPARK"))
     }

@@ -1,4 +1,4 @@
-"""Topics through a client that is not ours (librdkafka): what a committed reader sees, what a CDC tool would write."""
+"""Topic access through an independent client (librdkafka), as a committed reader and as a CDC tool."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def committed_changes(table: DynamicTable, *, timeout_seconds: float = 120) -> list[tuple[str, int, str]]:
-    """(op, id, v) of every change, in order within each bucket. An open transaction hides what comes after it."""
+    """Return (op, id, v) of every change, in order within each bucket. An open transaction hides later changes."""
     changes = committed_values(table, timeout_seconds=timeout_seconds)
     rows = [(change["op"], change["after"] or change["before"]) for change in changes]
     return [(op, row["id"], row["v"]) for op, row in rows]
 
 
 def committed_values(table: DynamicTable, *, timeout_seconds: float = 120) -> list[dict[str, Any]]:
-    """Every change as its JSON says, in order within each bucket."""
+    """Return every change as decoded JSON, in order within each bucket."""
     consumer = Consumer(
         {
             "bootstrap.servers": table.address.options["log.kafka.bootstrap.servers"],
@@ -55,14 +55,14 @@ def committed_values(table: DynamicTable, *, timeout_seconds: float = 120) -> li
 
 
 def delete(bootstrap_servers: str, topic: str) -> None:
-    """Delete the topic, and return once nobody sees it any more."""
+    """Delete the topic, and return once the broker no longer lists it."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     admin.delete_topics([topic])[topic].result(20)
     wait_until(lambda: topic not in admin.list_topics(timeout=20).topics)
 
 
 def produce(bootstrap_servers: str, topic: str, *changes: dict[str, object] | None) -> None:
-    """Write debezium-json as a CDC tool would, one message per change; None is a tombstone. Makes the topic."""
+    """Write debezium-json as a CDC tool would, one message per change; None is a tombstone. Creates a missing topic."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     if topic not in admin.list_topics(timeout=120).topics:
         admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(120)
@@ -73,6 +73,6 @@ def produce(bootstrap_servers: str, topic: str, *changes: dict[str, object] | No
 
 
 def topics_of_broker(bootstrap_servers: str) -> dict[str, int]:
-    """Every topic and how many partitions it has."""
+    """Return every topic and its number of partitions."""
     metadata = AdminClient({"bootstrap.servers": bootstrap_servers}).list_topics(timeout=120)
     return {name: len(topic.partitions) for name, topic in metadata.topics.items()}

@@ -1,10 +1,10 @@
-"""Cases of SQL in text files: statements, and under each what it gives.
+"""SQL cases in text files: statements, each followed by its expected result.
 
     -- case: a name in words                 begins a case; every case has a session and an empty warehouse of its own
-    CREATE TABLE t (id BIGINT);              ends with a line that ends so
+    CREATE TABLE t (id BIGINT);              a statement ends with a line that ends with a semicolon
     --> table default.t created              a message, a table of rows, or an error; rewritten by --rewrite-sql-cases
 
-Rows are sorted unless the statement says ORDER BY. Places and names that change from run to run are masked.
+Rows are sorted unless the statement contains ORDER BY. Paths and names that change from run to run are masked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _EXPECTED = "-->"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One statement and what it is expected to give, line by line."""
+    """One statement and its expected result, line by line."""
 
     statement: str
     expected: tuple[str, ...]
@@ -39,7 +39,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class SqlCase:
-    """A case and where it stands."""
+    """One case, with its file."""
 
     file: str
     name: str
@@ -47,12 +47,12 @@ class SqlCase:
 
     @property
     def id(self) -> str:
-        """What pytest calls it."""
+        """Test id in pytest."""
         return f"{Path(self.file).stem}: {self.name}"
 
 
 def load_sql_cases(file: str) -> list[SqlCase]:
-    """The cases of a file, in order."""
+    """Return the cases of a file, in order."""
     text = (FOLDER / file).read_text()
     chunks = re.split(rf"^{_CASE}", text, flags=re.MULTILINE)[1:]
     return [_case(file, chunk) for chunk in chunks]
@@ -68,7 +68,7 @@ def _case(file: str, chunk: str) -> SqlCase:
 
 
 def steps_of(body: str) -> tuple[Step, ...]:
-    """Statements and what stands under each. Raises ``ValueError`` for a last one without its semicolon."""
+    """Parse statements and their expected results. Raise ``ValueError`` if the last one lacks its semicolon."""
     steps: list[Step] = []
     statement: list[str] = []
     for line in body.splitlines():
@@ -87,7 +87,7 @@ def steps_of(body: str) -> tuple[Step, ...]:
 
 
 def write_sql_cases(file: str, cases: list[SqlCase]) -> None:
-    """Put cases back, with what is expected now; what stands before the first case stays."""
+    """Replace cases in a file, with their new expectations; text before the first case is kept."""
     path = FOLDER / file
     head = path.read_text().partition(_CASE)[0]
     path.write_text(head + "\n".join(_written(case) for case in cases))
@@ -98,7 +98,7 @@ def _written(case: SqlCase) -> str:
 
 
 def written_steps(steps: Sequence[Step]) -> str:
-    """What ``steps_of`` reads."""
+    """Format steps; the reverse of ``steps_of``."""
     lines = []
     for step in steps:
         lines.append(step.statement)
@@ -107,7 +107,7 @@ def written_steps(steps: Sequence[Step]) -> str:
 
 
 def result_of(sql: Session, statement: str) -> tuple[str, pa.Table | None]:
-    """The message and rows of a statement; waits for the end of a stream."""
+    """Return the message and rows of a statement; wait for a stream to end."""
     result = sql.execute(statement)
     try:
         return result.message, result.to_arrow() if result.has_rows else None
@@ -119,7 +119,7 @@ def result_of(sql: Session, statement: str) -> tuple[str, pa.Table | None]:
 def outcome(
     run: Callable[[], tuple[str, pa.Table | None]], *, ordered: bool, errors: tuple[type[Exception], ...]
 ) -> list[str]:
-    """Result of a statement, as lines."""
+    """Return the result of a statement as lines."""
     try:
         message, rows = run()
     except errors as error:
@@ -139,7 +139,7 @@ def _cell(value: object) -> str:
 
 
 def masked(lines: list[str], warehouse: str) -> tuple[str, ...]:
-    """The lines without what changes from run to run."""
+    """Mask the parts of the lines that change from run to run."""
     text = "\n".join(line.rstrip() for line in lines).replace(warehouse, "<warehouse>")
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<uuid>", text)
     text = re.sub(r"(last-modified \| )\d.*", r"\1<moment>", text)
@@ -148,7 +148,7 @@ def masked(lines: list[str], warehouse: str) -> tuple[str, ...]:
 
 
 def steps_given(case: SqlCase, sql: Session, warehouse: str) -> list[Step]:
-    """The case's statements, run, and what each gave."""
+    """Run the case's statements; return them with their actual results."""
     steps = []
     for step in case.steps:
         ordered = "ORDER BY" in step.statement.upper() or not step.statement.upper().startswith(("SELECT", "WITH"))
@@ -158,6 +158,6 @@ def steps_given(case: SqlCase, sql: Session, warehouse: str) -> list[Step]:
 
 
 def write_steps_given(case: SqlCase, steps: Sequence[Step]) -> None:
-    """Let what was given be what is expected."""
+    """Store the actual results of a case as expected."""
     changed = replace(case, steps=tuple(steps))
     write_sql_cases(case.file, [changed if each.name == case.name else each for each in load_sql_cases(case.file)])

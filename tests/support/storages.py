@@ -1,4 +1,4 @@
-"""Every storage there is, by name, each with a place of its own: for suites that all of them shall pass."""
+"""Every storage by name, each with a separate location, for suites that all of them must pass."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ WITHOUT_DIRECTORIES = (
 )
 ALL = (*WITH_DIRECTORIES, *WITHOUT_DIRECTORIES)
 OF_SERVERS = ("local", WITH_DIRECTORIES[-1], WITHOUT_DIRECTORIES[-1])
-"""Those that several processes can share."""
+"""Storages that several processes can share."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Storage:
-    """``options`` are what ``open_catalog`` needs besides a URL below ``root``."""
+    """Storage under test; ``options`` are those that ``open_catalog`` needs besides a URL below ``root``."""
 
     files: FileIO
     root: str
@@ -42,7 +42,7 @@ class Storage:
 
 
 def open_storage(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
-    """A new, empty place in the storage of that name."""
+    """Return a new, empty location in the named storage."""
     root = f"{tmp_path}/table"
     if name == "s3":
         options = request.getfixturevalue("s3").options
@@ -62,7 +62,7 @@ def open_storage(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> S
 
 
 def objects_in_memory() -> ObjectStoreFileIO:
-    """The client of object stores over a store in this process: the same code but for the network."""
+    """Return the object store client over a store in memory: the same code except for the network."""
     memory = MemoryStore()
 
     def open_store(url: str, options: Mapping[str, str], *, repeats: bool = True) -> MemoryStore:

@@ -1,4 +1,4 @@
-"""A table on any storage, written, committed and read through the file store's verbs only."""
+"""Table on any storage, written, committed and read through the file store's verbs only."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Rows = Sequence[Sequence[Any]]
 
 @dataclass
 class StoredTable:
-    """``rows`` are tuples in schema order; every commit is by a user of its own unless one is given."""
+    """Table below the table layer; ``rows`` are tuples in schema order."""
 
     schema: TableSchema
     environment: Environment
     root: str = "/warehouse/db.db/t"
 
     def __post_init__(self) -> None:
-        """Write the schema, so that other readers find it, unless the table is there already."""
+        """Write the schema, so that other readers find it, unless the table already exists."""
         self.paths = TablePaths(self.root)
         self.options = TableOptions.parse(self.schema.options)
         file_io = self.environment.file_io
@@ -42,7 +42,7 @@ class StoredTable:
         self.store = self.reopened()
 
     def reopened(self) -> FileStore:
-        """The table as another process sees it: nothing remembered."""
+        """Return the file store of a new process, without cached state."""
         return FileStore(
             table="db.t",
             environment=self.environment,
@@ -52,14 +52,14 @@ class StoredTable:
         )
 
     def batch(self, rows: Rows) -> pa.RecordBatch:
-        """Tuples as a record batch of the table."""
+        """Convert tuples to a record batch of the table."""
         columns = [
             pa.array([row[index] for row in rows], each.type) for index, each in enumerate(self.schema.arrow_schema)
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema.arrow_schema)
 
     def fill(self, write: FileStoreWrite, rows: Rows, kinds: Sequence[RowKind] | None = None) -> None:
-        """Hand rows to a writer, bucket by bucket."""
+        """Pass rows to a writer, bucket by bucket."""
         batch = self.batch(rows)
         codes = pa.array([int(kind) for kind in kinds or [RowKind.INSERT] * len(rows)], pa.int8())
         for partition, bucket, indices in group_rows(batch, self.schema):
@@ -68,7 +68,7 @@ class StoredTable:
     def messages(
         self, rows: Rows, kinds: Sequence[RowKind] | None = None, *, overwrite: bool = False
     ) -> tuple[CommitMessage, ...]:
-        """The rows as files on top of the newest snapshot, not yet committed."""
+        """Write the rows to files on top of the newest snapshot, without a commit."""
         write = self.store.new_write(self.store.snapshots.latest(), overwrite=overwrite)
         self.fill(write, rows, kinds)
         return write.prepare_commit()
@@ -106,17 +106,17 @@ class StoredTable:
         partition_filter: Predicate | None = None,
         identifier: int = BATCH_COMMIT_IDENTIFIER,
     ) -> Snapshot:
-        """Put rows in place of what some partitions hold."""
+        """Replace the content of some partitions with rows."""
         committable = committable_of(self.messages(rows, overwrite=True), identifier=identifier)
         return self.store.commit.overwrite(committable, partitions=partitions, partition_filter=partition_filter)
 
     def compact(self, *, full: bool = True) -> Snapshot | None:
-        """Compact whatever is due, and commit it."""
+        """Run and commit all due compactions; return None if there were none."""
         messages = self.compaction_messages(full=full)
         return self.commit(messages, user="compaction") if messages else None
 
     def compaction_messages(self, *, full: bool = True) -> list[CommitMessage]:
-        """Compact without committing."""
+        """Run compactions without a commit."""
         tasks = self.store.compact.plan(self.store.snapshots.latest(), full=full)
         return [message for task in tasks if (message := self.store.compact.run(task)) is not None]
 
@@ -129,7 +129,7 @@ class StoredTable:
         target_size: int | None = None,
         store: FileStore | None = None,
     ) -> list[tuple[Any, ...]]:
-        """All rows of a snapshot (default: the newest), sorted."""
+        """Return all rows of a snapshot (default: the newest), sorted."""
         store = store or self.store
         plan = store.scan.plan(snapshot or store.snapshots.latest(), predicate=predicate)
         return sorted(
@@ -143,12 +143,12 @@ class StoredTable:
         )
 
     def files(self, snapshot: Snapshot | None = None) -> list[str]:
-        """Live files as ``bucket/level/rows``, sorted."""
+        """Return live files as ``bucket/level/rows``, sorted."""
         plan = self.store.scan.plan(snapshot or self.store.snapshots.latest())
         return sorted(f"{each.bucket}/{each.file.level}/{each.file.row_count}" for each in plan.entries)
 
     def names_on_storage(self, directory: str) -> list[str]:
-        """Names of the files in one directory of the table."""
+        """Return the names of the files in one directory of the table."""
         return sorted(each.name for each in self.environment.file_io.list_directory(f"{self.root}/{directory}"))
 
 
@@ -160,7 +160,7 @@ def committable_of(
     properties: Mapping[str, str] | None = None,
     watermark: int | None = None,
 ) -> Committable:
-    """Messages with an identity."""
+    """Combine messages with a commit identity."""
     return Committable(
         commit_user=user,
         commit_identifier=identifier,
@@ -171,7 +171,7 @@ def committable_of(
 
 
 def orders_schema(options: Mapping[str, str] | None = None) -> TableSchema:
-    """``(dt STRING, id BIGINT, item STRING)``, key (dt, id), partitioned by dt, two buckets."""
+    """Return schema ``(dt STRING, id BIGINT, item STRING)``, key (dt, id), partitioned by dt, two buckets."""
     return new_table_schema(
         [("dt", parse_data_type("STRING")), ("id", parse_data_type("BIGINT")), ("item", parse_data_type("STRING"))],
         primary_keys=["dt", "id"],

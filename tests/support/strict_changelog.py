@@ -1,4 +1,4 @@
-"""Applies a complete changelog strictly: removed rows have to exist exactly as given, inserted keys must not."""
+"""Strict application of a complete changelog: removed rows must exist exactly as given, inserted keys must not."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 
 def strictly_applied(changes: Iterable[str], start: Iterable[str] = ()) -> set[str]:
-    """The rows that remain of ``start`` (each ``"a 1 10"``) after ``changes`` (``"-U a 1 10"``), in order.
+    """Return the rows that result from ``start`` (each ``"a 1 10"``) and ``changes`` (``"-U a 1 10"``), in order.
 
-    ``AssertionError`` for a change that does not follow upon what was there, or an update without its other half.
+    Raise ``AssertionError`` for a change that contradicts the rows before it, or an update without its other half.
     """
     there = {_key(row): row for row in start}
     awaited: tuple[str, ...] | None = None
@@ -31,7 +31,7 @@ def strictly_applied(changes: Iterable[str], start: Iterable[str] = ()) -> set[s
 
 
 def told(changes: Iterable[str]) -> list[str]:
-    """The changelog of ``changes`` on an empty table, computed key by key in plain Python."""
+    """Return the expected changelog of ``changes`` on an empty table, computed key by key in plain Python."""
     there: dict[tuple[str, ...], str] = {}
     complete: list[str] = []
     for change in changes:

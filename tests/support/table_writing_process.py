@@ -1,11 +1,11 @@
-"""One of several processes that write to one table at once, each in its own way.
+"""One of several processes that write to one table concurrently, each in a different mode.
 
 python -m tests.support.table_writing_process WAREHOUSE SERVERS append|compact|overwrite|stall NAME COMMITS
 
-``append``   upserts a counter that all writers share, and a row of its own per commit; repeats every third commit
-``compact``  merges what it finds, in one partition after the other
-``overwrite`` replaces partition ``untracked`` by its newest number, untold to the log
-``stall``    writes its row, says "written" and waits for a line before it commits; prints the error's name, or "done"
+``append``   upserts a counter that all writers share, and one own row per commit; repeats every third commit
+``compact``  compacts one partition after the other
+``overwrite`` replaces partition ``untracked`` with its newest number, without change tracking
+``stall``    writes its row, prints "written" and waits for a line before it commits; prints the error's name, or "done"
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def main(warehouse: str, servers: str, role: str, name: str, commits: int) -> No
 
 
 def own_rows(name: str, identifier: int) -> pa.Table:
-    """What commit ``identifier`` of writer ``name`` (a digit) holds."""
+    """Return the rows of commit ``identifier`` of writer ``name`` (a digit)."""
     own = int(name) * 1000 + identifier
     return rows(f"+I a {own} {identifier}", f"+U a 0 {own}", f"+I b {own} {identifier}")
 

@@ -1,4 +1,4 @@
-"""What Airflow hands to ``execute``, without Airflow: a context with a state store and outlet events."""
+"""Airflow's context for ``execute`` without Airflow: a state store and outlet events."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 
 class DictStore(dict[str, Any]):
-    """A task's state store in a dictionary; ``lasting`` are the keys that Airflow would never forget."""
+    """Task state store in a dictionary; ``lasting`` are the keys with retention NEVER_EXPIRE."""
 
     def __init__(self, **entries: Any) -> None:
         super().__init__(entries)
         self.lasting: set[str] = set()
 
     def set(self, key: str, value: object, *, retention: timedelta | None = None) -> None:
-        """Keep a value."""
+        """Store a value."""
         self[key] = value
         (self.lasting.add if retention is NEVER_EXPIRE else self.lasting.discard)(key)
 
     def delete(self, key: str) -> None:
-        """Forget a value."""
+        """Delete a value; a missing key is ignored."""
         self.pop(key, None)
 
 
@@ -42,9 +42,9 @@ def task_context(
     max_tries: int = 5,
     folder: Path | None = None,
 ) -> Context:
-    """Return the context of one try; give the same ``store`` to the next try, another ``max_tries`` after clearing.
+    """Return the context of one try; pass the same ``store`` to the next try, a new ``max_tries`` after clearing.
 
-    ``folder`` is the DAG file's. What is pushed as XCom is in ``context["ti"].pushed``.
+    ``folder`` is that of the DAG file. Pushed XComs are in ``context["ti"].pushed``.
     """
     pushed: dict[str, Any] = {}
     ti = SimpleNamespace(

@@ -1,10 +1,10 @@
-"""One of several processes that write the log of one table, or make its files of it, each in its own way.
+"""One of several processes that write or tier the log of one table, each in a different mode.
 
 python -m tests.support.tiering_process WAREHOUSE SERVERS log|tier|stall-before|stall-after NAME ROUNDS
 
-``log``   appends rows of its own to the log, round by round; then says "written" and waits to be killed
-``tier``  tiers the log round by round, under its own name; prints the errors it met that are worth another try
-``stall-before``, ``stall-after``  tiers once; stops before or after its snapshot, says "stalled", resumes after a line
+``log``   appends rows of its own to the log, round by round; then prints "written" and waits to be killed
+``tier``  tiers the log round by round, under its own name; prints the errors that are worth a retry
+``stall-before``, ``stall-after``  tiers once; stops before or after its snapshot, prints "stalled", resumes at a line
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main(warehouse: str, servers: str, role: str, name: str, rounds: int) -> Non
 
 
 def own_changes(name: str, number: int) -> list[str]:
-    """What round ``number`` of writer ``name`` (a digit) writes; no key comes twice."""
+    """Return the changes of round ``number`` of writer ``name`` (a digit); no key occurs twice."""
     own = int(name) * 1000 + number
     return [f"+I a {own} {number}", f"+I b {own} {number}"]
 

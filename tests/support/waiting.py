@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def wait_until(happened: Callable[[], object], *, seconds: float = 120) -> None:
-    """Return as soon as ``happened()`` is true. A shorter limit only tells a busy machine from a quick one."""
+    """Return as soon as ``happened()`` is true. A shorter limit would only fail on busy machines."""
     deadline = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < deadline, "it did not happen in time"

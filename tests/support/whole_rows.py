@@ -1,4 +1,4 @@
-"""Rows of some columns, completed by nulls in the others, as ``append`` wants them."""
+"""Complete partial rows with nulls for ``append``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from storage_lib import DynamicTable
 
 
 def whole_rows(table: DynamicTable, columns: Mapping[str, Sequence[Any] | pa.Array]) -> pa.Table:
-    """``columns`` by name, of equal lengths, and null in each other column of ``table``."""
+    """Return a table of ``columns`` by name, of equal lengths, with nulls in each other column of ``table``."""
     given = pa.table(dict(columns))
     for field in table.arrow_schema:
         if field.name not in given.schema.names:

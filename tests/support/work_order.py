@@ -1,7 +1,7 @@
-"""Which tests share one of pytest's processes, and in which order the processes take them.
+"""Assignment of tests to pytest's processes, and the order in which the processes take them.
 
-Most of a test that starts servers is waiting, so there are more processes than cores. They end at about the same time
-if whatever takes long starts early and each process takes the next scope when it is done with its last.
+Tests that start servers mostly wait, so there are more processes than cores. They finish at about the same time if
+slow scopes start early and each process takes the next scope when it has finished its last.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ FIRST = (
     "tests/plugins/operators/test_engines.py",
 )
 SLOW_FOLDERS = ("tests/faults/",)
-"""They start processes of their own, though no mark says so."""
+"""Folders whose tests start processes although they have no mark."""
 
 
 def scope_of(nodeid: str) -> str:
@@ -67,13 +67,13 @@ def rank_of(nodeid: str, *, starts_processes: bool) -> int:
 
 
 class ScopeSeconds:
-    """How long each scope took, set-up included: the figures from which ``FIRST`` is ordered."""
+    """Duration of each scope, set-up included: the figures from which ``FIRST`` is ordered."""
 
     def __init__(self) -> None:
         self._seconds: Counter[str] = Counter()
 
     def add(self, nodeid: str, seconds: float) -> None:
-        """Count one phase of a test."""
+        """Add the duration of one phase of a test."""
         self._seconds[scope_of(nodeid)] += seconds  # type: ignore[assignment]  # a Counter adds floats as well
 
     def lines(self, count: int) -> Iterable[str]:
