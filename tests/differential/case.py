@@ -1,7 +1,7 @@
 """One case of the differential test as a value: tables, a history of the source, a query, a sink.
 
-A case is a function of its seed, and smaller ones are made of it by taking parts away (``shrink``). Nothing in it is
-specific to Spark or to DuckDB but the text of the query, which both understand.
+A case is a function of its seed; ``shrink`` derives smaller cases by removing parts. Only the text of the query
+refers to Spark or DuckDB, and both accept it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ Value: TypeAlias = object
 Row: TypeAlias = tuple[Value, ...]
 """Values in the order of a table's columns."""
 Change: TypeAlias = tuple[str, Row]
-"""``("+U", row)``. Of a deletion only the key need be there."""
+"""``("+U", row)``. A deletion needs only the key columns."""
 LogMode: TypeAlias = Literal["none", "upsert", "all-lookup", "all-input"]
 
 SOURCE, DIMENSION, DETAILS = "@src@", "@dim@", "@details@"
-"""What stands in a query for the name of the source, and of the two tables that are read as snapshots."""
+"""Placeholders in a query for the source and for the two tables that are read as snapshots."""
 
 DIMENSION_COLUMNS = (("cat", "INT"), ("name", "STRING"), ("low", "BIGINT"))
 DETAILS_COLUMNS = (("cat", "INT"), ("tag", "BIGINT"), ("note", "STRING"))
@@ -29,7 +29,7 @@ DETAILS_COLUMNS = (("cat", "INT"), ("tag", "BIGINT"), ("note", "STRING"))
 class Source:
     """The table whose changes are streamed. ``key`` is empty for a table without one.
 
-    ``columns`` are (name, type); ``partition`` is one of them. ``log`` is ``none`` for a table that is followed by its
+    ``columns`` are (name, type); ``partition`` is one of them. With ``log`` ``none`` the stream follows the
     snapshots.
     """
 
@@ -40,7 +40,7 @@ class Source:
     log: LogMode
     is_append_only: bool = False
     is_eventual: bool = False
-    """Its log comes first, and the files follow where the history says Compact."""
+    """The log is written first; the files follow at each Compact of the history."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -48,7 +48,7 @@ class Source:
 
     @property
     def primary_key(self) -> tuple[str, ...]:
-        """The key with the partition in it, as the table declares it."""
+        """Primary key as the table declares it, including the partition column."""
         return (self.partition, *self.key) if self.key and self.partition else self.key
 
     @property
@@ -67,7 +67,7 @@ class Item:
 
 @dataclass(frozen=True, kw_only=True)
 class Branch:
-    """One SELECT: rows come from ``tables`` (the text of a FROM clause) where all ``conditions`` hold."""
+    """One SELECT: rows of ``tables`` (the text of a FROM clause) that satisfy all ``conditions``."""
 
     items: tuple[Item, ...]
     tables: str
@@ -75,7 +75,7 @@ class Branch:
     hint: str = ""
 
     def text(self, carried: Sequence[str] = ()) -> str:
-        """The SELECT, with columns of the source that are passed on in addition to the answer's."""
+        """Return the SELECT, with ``carried`` columns of the source in addition to the answer's."""
         items = [f"{item.sql} AS {item.name}" for item in self.items] + [f"s.{name} AS {name}" for name in carried]
         where = f" WHERE {' AND '.join(f'({each})' for each in self.conditions)}" if self.conditions else ""
         return f"SELECT {self.hint}{', '.join(items)} FROM {self.tables}{where}"  # noqa: S608  a query of our own
@@ -83,21 +83,21 @@ class Branch:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamQuery:
-    """Branches under UNION ALL, as they are or inside another SELECT."""
+    """Branches combined by UNION ALL, either directly or inside another SELECT."""
 
     branches: tuple[Branch, ...]
     form: Literal["plain", "subquery", "cte"] = "plain"
     carried: tuple[str, ...] = ()
-    """Of the row's kind and its position what the query itself hands on, as a user may write it."""
+    """Row kind and position columns that the query itself selects, as a user may write it."""
 
     @property
     def text(self) -> str:
-        """The batch query, whose answer the sink has to hold."""
+        """Batch query whose answer the sink must hold."""
         return self._text(())
 
     @property
     def streamed_text(self) -> str:
-        """The query as it is inserted."""
+        """Query text of the streaming INSERT."""
         return self._text(self.carried)
 
     def _text(self, carried: Sequence[str]) -> str:
@@ -112,9 +112,9 @@ class StreamQuery:
 
 @dataclass(frozen=True, kw_only=True)
 class Sink:
-    """The table that is written; its columns are the query's. ``key`` is empty for a table without one.
+    """The target table; its columns are the query's. ``key`` is empty for a table without one.
 
-    ``aggregates``: the table counts the rows of each value by an aggregate function rather than without a key.
+    ``aggregates``: the table counts the rows of each value by an aggregate function instead of having no key.
     """
 
     key: tuple[str, ...]
@@ -132,7 +132,7 @@ class Sink:
 
 @dataclass(frozen=True, kw_only=True)
 class Append:
-    """One commit of changes; without any it commits nothing."""
+    """One commit of changes; an empty one commits nothing."""
 
     changes: tuple[Change, ...]
 
@@ -147,21 +147,21 @@ class Overwrite:
 
 @dataclass(frozen=True, kw_only=True)
 class Compact:
-    """A compaction of the source; nothing that a reader could see changes."""
+    """A compaction of the source; readers see no change."""
 
     full: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drain:
-    """The streaming INSERT runs until it has written all that is there, in batches of about ``rows_max`` rows."""
+    """Run the streaming INSERT until it has written everything, in batches of about ``rows_max`` rows."""
 
     rows_max: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class MoveDimension:
-    """The dimension gets other rows, by a tracked overwrite. Rows that were written before may stay as they are."""
+    """Replace the dimension's rows by a tracked overwrite. Rows already written to the sink may keep the old values."""
 
     rows: tuple[Row, ...]
 
@@ -171,7 +171,7 @@ Step: TypeAlias = Append | Overwrite | Compact | MoveDimension | Drain
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """See the module. ``dimension`` has one row for a ``cat`` at most, ``details`` any number."""
+    """One case of the test. ``dimension`` has at most one row per ``cat``, ``details`` any number."""
 
     seed: int
     source: Source
@@ -181,11 +181,11 @@ class Case:
     sink: Sink
     steps: tuple[Step, ...]
     normalize: str | None = None
-    """What the query says of `scan.normalize`."""
+    """Value of `scan.normalize` in the query's hint, if any."""
     from_snapshot: bool = True
-    """The stream begins with a snapshot; else with the first change."""
+    """Whether the stream begins with a snapshot or with the first change."""
     conf: tuple[tuple[str, str], ...] = ()
-    """Settings of Spark, by which it chooses its plan."""
+    """Spark settings that affect its plan."""
 
     def __str__(self) -> str:
         return pprint.pformat(self, width=150, compact=True)

@@ -1,4 +1,4 @@
-"""A seed -> a case."""
+"""Generates a case from a seed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OF_PLAIN_LOGS: tuple[LogMode, ...] = ("none", "upsert")
 
 
 def random_case(seed: int, *, drains_max: int = 3, changes_max: int = 20) -> Case:
-    """The case of a seed; the bounds are those of its history."""
+    """Return the case of a seed; the bounds limit its history."""
     rng = Random(seed)  # noqa: S311  chance, not secrets
     source = _source(rng)
     tables = random_tables(rng)
@@ -43,7 +43,7 @@ def random_case(seed: int, *, drains_max: int = 3, changes_max: int = 20) -> Cas
         from_snapshot=rng.random() < 0.4,
         conf=_conf(rng),
     )
-    # With an explicit none a table that aggregates takes each update for one more row.
+    # With an explicit ``none``, an aggregating table counts each update as an additional row.
     aggregates = not sink.key and not sink.is_append_only and case.normalize != "none" and rng.random() < _AGGREGATES
     return replace(case, sink=replace(sink, aggregates=aggregates))
 
@@ -99,7 +99,7 @@ def _query_and_sink(rng: Random, source: Source, tables: Tables) -> tuple[Stream
 
 
 def _key_items(rng: Random, source: Source, tables: Tables, kind: str, *, branches: int) -> list[Item]:
-    """The columns of the sink's key; none for a sink without one."""
+    """Return the columns of the sink's key; an empty list for a sink without one."""
     kinds = dict(source.columns)
     if kind == "same":
         names = source.primary_key if rng.random() < 0.7 else source.key
@@ -130,7 +130,7 @@ def _in_another_order(rng: Random, query: StreamQuery) -> StreamQuery:
 
 
 def _with_carried(rng: Random, query: StreamQuery) -> StreamQuery:
-    """Where the product can't put the kind behind the columns, it has to be in the query; elsewhere it may be."""
+    """Carry the row kind in the query, always where the product can't append it to the columns, elsewhere at random."""
     is_simple = len(query.branches) == 1 and query.form == "plain"
     chance = rng.random()
     if chance < (0.9 if is_simple else 0.25):

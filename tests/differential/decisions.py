@@ -1,4 +1,4 @@
-"""What the product decides on the query of a case, and what it makes of its text, found without Spark."""
+"""The product's plan for the query of a case, and the rewritten query text, computed without Spark."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ ARRIVED = "_arrived"
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """``text`` is the query with what the plan asks for; ``reorders``: an exchange of Spark's may be in it.
+    """Planned query. ``text`` includes the requested columns; ``reorders``: Spark's plan may contain an exchange.
 
-    ``tells_arrival``: DuckDB's joins keep no order; where Spark's would, it is found again by the column ``_arrived``.
+    ``tells_arrival``: Spark's joins would keep the order, DuckDB's do not; column ``_arrived`` restores it.
     """
 
     plan: StreamPlan
@@ -36,7 +36,7 @@ class Decision:
     tells_arrival: bool = False
 
     def answer(self, oracle: Oracle, case: Case, source: pa.Table, rng: Random) -> pa.Table:
-        """The rewritten query on changes, which have come in this order; its rows as Spark may hand them on."""
+        """Run the rewritten query on changes in arrival order; return its rows in an order possible in Spark."""
         arrived = pa.array(range(source.num_rows), pa.int64())
         found = oracle.arrow_answer(case, self.text, source.append_column(ARRIVED, arrived))
         if self.tells_arrival:
@@ -49,7 +49,7 @@ class Decision:
 
 
 def decided(case: Case) -> Decision:
-    """Raises ``InvalidInputError`` as the streaming INSERT would."""
+    """Plan the query of a case. Raise ``InvalidInputError`` as the streaming INSERT would."""
     tree = QueryTree(case)
     reorders = _has_exchange(tree.node)
     tells_arrival = not reorders and any(isinstance(each, Join) for each in _nodes(tree.node))
@@ -63,9 +63,9 @@ def decided(case: Case) -> Decision:
 
 
 def _rewritten(case: Case, plan: StreamPlan) -> tuple[StreamPlan, str]:
-    """The plan as it can be kept, and the query with the kinds and positions that it asks for.
+    """Return the plan, adjusted to the query, and the query with the requested kind and position columns.
 
-    As ``storage_lib.sql.query.changes_in_query`` does it on a Spark session, by the same look at the query's text.
+    Equivalent to ``storage_lib.sql.query.changes_in_query`` on a Spark session; both parse the query's text.
     """
     text = case.query.streamed_text.replace(SOURCE, "src").replace(DIMENSION, "dim").replace(DETAILS, "details")
     query = read_query(SourceText(text=text), 0, len(text))
@@ -110,7 +110,7 @@ def _sink_kind(sink: Sink) -> SinkKind:
 
 
 def _has_exchange(node: Node) -> bool:
-    """Whether Spark may shuffle or sort the rows of a query: for a join, or a condition with a query in it."""
+    """Return whether Spark may shuffle or sort the rows: for a join, or for a condition with a subquery."""
     nodes = list(_nodes(node))
     values = [each.condition for each in nodes if isinstance(each, Filter)]
     values += [value for each in nodes if isinstance(each, Project) for value in each.columns.values()]

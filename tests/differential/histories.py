@@ -1,7 +1,7 @@
-"""Random rows, and random histories of a source: what an application could do to a table, in any order.
+"""Random rows, and random histories of a source: the changes of an application, in any order.
 
-The histories know what is in the table, so that they hit what is hard: several changes of a key in one commit, a row
-that comes back, two rows that exchange a value, a key or a partition that moves.
+The histories track the table's content to generate the hard cases: several changes of a key in one commit, a deleted
+row that is inserted again, two rows that exchange a value, a key or a partition that changes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NULL = 0.15
 
 
 def random_value(rng: Random, name: str, kind: str) -> Value:
-    """A value of a column that is neither key, partition nor ``u``."""
+    """Return a value of a column other than the key, the partition and ``u``."""
     if name == "cat":
         return None if rng.random() < _NULL else rng.randrange(CATEGORIES + 1)
     if rng.random() < _NULL:
@@ -36,7 +36,7 @@ def random_value(rng: Random, name: str, kind: str) -> Value:
 
 
 def random_of_type(rng: Random, kind: str) -> Value:
-    """A value of one of the rarer types."""
+    """Return a value of one of the rarer types."""
     if kind == "BOOLEAN":
         return rng.random() < 0.5
     if kind == "DATE":
@@ -48,7 +48,7 @@ def random_of_type(rng: Random, kind: str) -> Value:
 
 
 def key_value(number: int, kind: str) -> Value:
-    """The key's column of row ``number``."""
+    """Return the key value of row ``number``."""
     if kind == "STRING":
         return f"k{number}"
     if kind == "DATE":
@@ -57,13 +57,13 @@ def key_value(number: int, kind: str) -> Value:
 
 
 def random_dimension(rng: Random) -> tuple[Row, ...]:
-    """Rows of the dimension: some categories are not there."""
+    """Return rows of the dimension; some categories are missing."""
     cats = [cat for cat in range(CATEGORIES) if rng.random() < 0.75]
     return tuple((cat, rng.choice(("ant", "bee", "boa", None)), rng.choice((None, *range(8)))) for cat in cats)
 
 
 class History:
-    """Makes the steps of one case; ``rows`` is what the table holds, by the number of the row's key."""
+    """Generates the steps of one case; ``rows`` is the table's content, by the number of the row's key."""
 
     def __init__(self, rng: Random, source: Source) -> None:
         self._rng = rng
@@ -73,7 +73,7 @@ class History:
         self._next_unique = 100
 
     def steps(self, *, drains_max: int, changes_max: int) -> Iterator[Step]:
-        """Commits, cut by drains, the last of which is the end."""
+        """Yield commits with drains in between; the last step is a drain."""
         rng = self._rng
         for number in range(rng.randint(1, drains_max)):
             if number and rng.random() < 0.15:
@@ -147,7 +147,7 @@ class History:
             yield from self._move_key(number)
 
     def _exchange(self, row: dict[str, Value]) -> Iterator[Change]:
-        """Two rows exchange ``u``, or one takes it over from a row that goes or gets another one."""
+        """Exchange ``u`` between two rows, or take it over from a row that is deleted or gets another value."""
         rng = self._rng
         others = [each for each in self.rows.values() if each is not row]
         if not others:
@@ -168,7 +168,7 @@ class History:
         yield from changes
 
     def _move_key(self, number: int) -> Iterator[Change]:
-        """The row lives on under another key."""
+        """Move the row to another key."""
         free = [each for each in range(_KEYS) if each not in self.rows]
         if not free:
             return

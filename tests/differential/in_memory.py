@@ -1,7 +1,7 @@
-"""Runs cases on real tables in memory, with what runs in Spark's driver and tasks but without Spark.
+"""Runs cases on real tables in memory, with the code of Spark's driver and tasks but without Spark.
 
 Tables, logs, the connector's reader and its tasks are the product's; DuckDB answers the query in between, as in
-``without_spark``. So this shows that the stream simulated there equals the real one.
+``without_spark``. This shows that the stream simulated there equals the real one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _DATABASE = "d"
 _DIES = 0.15
-"""How often a batch comes again, in a process that knows nothing of the first one."""
+"""Probability that a batch is repeated by a new process without any state of the first one."""
 
 
 class InMemory:
@@ -63,7 +63,7 @@ class InMemory:
 
 @dataclass(frozen=True)
 class _Key:
-    """Finds a table where Spark's tasks look for it."""
+    """Key under which Spark's tasks find a cached table."""
 
     of: DynamicTable
 
@@ -75,7 +75,7 @@ class _Key:
         return self.of
 
     def refuse_if_gone(self) -> None:
-        """It is there."""
+        """Do nothing: the table exists."""
 
 
 class _Run:
@@ -122,14 +122,14 @@ class _Run:
         return self._oracle.answer(case, rows.elements())
 
     def _drain(self, step: Drain, moment: Case) -> None:
-        """As Spark does it for a query with the trigger available-now."""
+        """Drain as Spark does for a query with the trigger available-now."""
         reader = self._reader(step)
         reader.prepareForTriggerAvailableNow()
         limit = reader.getDefaultReadLimit()
         while (end := reader.latestOffset(self._position, limit)) != self._position:
             self._write(moment, self._arrived(reader, end))
             if self._rng.random() < _DIES:
-                # Between the commit of the table and that of the checkpoint, so the batch comes once more.
+                # Crash between the commit of the table and that of the checkpoint, so the batch is repeated.
                 reader = self._reader(step)
                 reader.prepareForTriggerAvailableNow()
                 self._write(moment, self._arrived(reader, end))
@@ -150,7 +150,7 @@ class _Run:
         return TableStreamReader(_Key(table), struct, scan)  # type: ignore[arg-type]
 
     def _arrived(self, reader: TableStreamReader, end: dict[str, Any]) -> pa.Table:
-        """The changes up to a position: rows of a partition in order, partitions mixed at random."""
+        """Return the changes up to a position: in order within each partition, partitions interleaved at random."""
         parts = [list(_rows_of(reader, each)) for each in reader.partitions(self._position, end)]  # type: ignore[arg-type]
         struct = struct_of(
             self._source.table.schema,
@@ -195,7 +195,7 @@ def _rows_of(reader: TableStreamReader, partition: StreamPartition) -> Iterator[
 
 
 def _required(schema: pa.Schema, table: DynamicTable) -> pa.Schema:
-    """DuckDB's types as the table's."""
+    """Convert DuckDB's types to the table's."""
     own = table.arrow_schema
     return pa.schema(
         [pa.field(each.name, own.field(each.name).type if each.name in own.names else each.type) for each in schema]

@@ -1,6 +1,6 @@
-"""Runs cases as they are meant: ``INSERT INTO sink SELECT ...`` of a SQL session, on a real Spark.
+"""Runs cases end to end: ``INSERT INTO sink SELECT ...`` of a SQL session, on a real Spark.
 
-Many cases at a time: most of a small stream is waiting. A query keeps the settings that the session has when it starts.
+Cases run concurrently, since a small stream mostly waits. A query keeps the session's settings from its start.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.differential.verdict import (
 )
 
 NO_STATE_DIRECTORY = "set scan.normalize.state-directory"
-"""The error of a query on Spark that asks for `scan.normalize=state` without a directory, as these cases do."""
+"""Error of a Spark query that asks for `scan.normalize=state` without a directory, as these cases do."""
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _DRAIN_SECONDS = 240
 _AT_ONCE = 3
 DRAINS_MAX = 2
-"""A drain takes seconds here."""
+"""Maximum number of drains of a case; a drain takes seconds on Spark."""
 
 
 class OnSpark:
@@ -55,15 +55,15 @@ class OnSpark:
         self._count = 0
 
     def run_all(self, cases: Iterable[Case], *, at_once: int = _AT_ONCE) -> Iterator[tuple[Case, Outcome]]:
-        """Each case with its outcome, in their order."""
-        # A thread that Spark does not know yet has no active session, in which it looks our source up.
+        """Yield each case with its outcome, in order."""
+        # A thread that is new to Spark has no active session, which our source needs.
         with ThreadPoolExecutor(at_once, initializer=self._be_active) as threads:
             futures = [(case, threads.submit(self.run, case)) for case in cases]
             for case, future in futures:
                 yield case, future.result()
 
     def run(self, case: Case) -> Outcome:
-        """The outcome of one case."""
+        """Run one case and return its outcome."""
         from storage_lib.sql import Session
 
         with self._one_at_a_time:
@@ -135,7 +135,7 @@ class _Run:
                 return self._wrong(f"an error that is none of ours: {str(error)[:1000]}", rows)
             except StorageError as error:
                 said = f"{type(error).__name__}: {error}"
-                # Spark does not say whether the plan adds rows up; the message does.
+                # Spark does not report whether the plan adds rows up; the error message does.
                 lacks_directory = case.normalize == "state" and NO_STATE_DIRECTORY in said
                 is_right = lacks_directory or is_permitted(case, said, case.steps[:played], self._answer, adds_up=True)
                 return Outcome(verdict="stopped", said=said) if is_right else self._wrong(said, rows)
@@ -148,7 +148,7 @@ class _Run:
         return Outcome(verdict="right", drains=self._drains)
 
     def _drain(self, step: Drain, *, tries: int = 8) -> str | None:
-        """Why the INSERT is refused; None if it was run to its end."""
+        """Run the INSERT to its end; return None, or the reason why it was refused."""
         hint = f"/*+ OPTIONS('available-now' = 'true', 'checkpoint-location' = '{self._checkpoint}') */"
         try:
             result = self._start(f"INSERT INTO sink {hint} {in_our_words(self._case, step.rows_max)}")
@@ -158,7 +158,7 @@ class _Run:
         try:
             result.stream.awaitTermination(_DRAIN_SECONDS)
         except UnavailableError:
-            # To be tried again: on a machine that is busy, Spark gives up on a Python process after ten seconds.
+            # Retryable: on a busy machine Spark gives up on a Python process after ten seconds.
             if not tries:
                 raise
             return self._drain(step, tries=tries - 1)
@@ -184,7 +184,7 @@ class _Run:
 
 
 def in_our_words(case: Case, rows_max: int | None = None) -> str:
-    """The text of the query over tables of the session's database, all but the source read as snapshots."""
+    """Return the query with this library's table names and hints; all tables but the source are read as snapshots."""
     options = [] if rows_max is None else [f"'maxrowspertrigger' = '{rows_max}'"]
     if not case.from_snapshot:
         options += ["'log.scan' = 'from-timestamp'", "'log.scan.timestamp-millis' = '1'"]
@@ -197,7 +197,7 @@ def in_our_words(case: Case, rows_max: int | None = None) -> str:
 
 
 def changes_in_log(table: DynamicTable, names: list[str]) -> list[Change]:
-    """All changes that the log tells, in order within each bucket; an upsert of null is a deletion."""
+    """Return all changes in the log, in order within each bucket; an upsert of null is a deletion."""
     assert table.log is not None
     symbols = ("+I", "-U", "+U", "-D")
     changes: list[Change] = []

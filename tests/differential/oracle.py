@@ -1,4 +1,4 @@
-"""The independent answer: DuckDB runs the batch query over the source's rows."""
+"""Independent answer: DuckDB runs the batch query over the source's rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.differential.played_source import Bag, arrow_rows
 
 
 class Oracle:
-    """Answers for any number of cases, one after the other."""
+    """Answers any number of cases, one after the other."""
 
     def __init__(self) -> None:
         self._db = duckdb.connect(config={"threads": 1})
@@ -30,12 +30,12 @@ class Oracle:
         self._case: Case | None = None
 
     def answer(self, case: Case, rows: Iterable[Row]) -> Bag:
-        """The answer of the case's query where the source holds ``rows``, in the order of the sink's columns."""
+        """Return the answer to the case's query for source ``rows``, in the order of the sink's columns."""
         self._know(case, arrow_rows(case.source.columns, list(rows)))
         return Counter(self._db.execute(in_duckdbs_words(case.query.text)).fetchall())
 
     def arrow_answer(self, case: Case, sql: str, source: pa.Table) -> pa.Table:
-        """The answer of another query, where the source is ``source``."""
+        """Return the answer to another query, with ``source`` as the source."""
         self._know(case, source)
         return self._db.sql(in_duckdbs_words(sql)).to_arrow_table()
 
@@ -48,6 +48,6 @@ class Oracle:
 
 
 def in_duckdbs_words(sql: str) -> str:
-    """The text of a query of ours for DuckDB."""
+    """Translate a query of this library for DuckDB."""
     named = sql.replace(SOURCE, "src").replace(DIMENSION, "dim").replace(DETAILS, "details")
     return re.sub(r"/\*.*?\*/", "", named).replace("LEFT SEMI JOIN", "SEMI JOIN").replace("LEFT ANTI JOIN", "ANTI JOIN")

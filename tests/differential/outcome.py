@@ -1,4 +1,4 @@
-"""What became of a case, and a tally of many."""
+"""Outcome of one case, and a tally of many."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Verdict = Literal["right", "refused", "stopped", "wrong"]
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """``refused``: the INSERT did not begin. ``stopped``: it ended with an error that the case may end with.
+    """Result of one case. ``refused``: the INSERT did not begin. ``stopped``: it ended with a permitted error.
 
-    ``wrong``: another error, or other rows than the query's answer; ``said`` tells.
+    ``wrong``: another error, or rows other than the query's answer; ``said`` describes it.
     """
 
     verdict: Verdict
@@ -24,7 +24,7 @@ class Outcome:
 
 @dataclass
 class Tally:
-    """How many cases ended how; refusals by their reasons, so that nothing is refused unseen."""
+    """Number of cases per verdict; refusals are counted by reason, so that none goes unnoticed."""
 
     verdicts: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
@@ -51,6 +51,6 @@ class Tally:
 
 
 def _reason(said: str) -> str:
-    """A message without what is the case's own."""
+    """Return a message without the parts that are specific to the case."""
     plain = re.sub(r"\bd\d+\.(\w+)", r"\1", said.replace("\n", " "))
     return re.sub(r"\{[^}]*\}|'[^']*'|\"[^\"]*\"|\([^)]*\)|WHERE.*?;|\d+", "…", plain)[:120]

@@ -1,7 +1,7 @@
-"""Which errors a stream may end with: only those whose reason is in the history of its source.
+"""Errors that a stream may end with: only those whose reason is in the history of its source.
 
-The history is played once more, change by change, and the answer is computed after each of them. That is slow, and only
-done for a stream that has stopped.
+The history is replayed change by change, and the answer is computed after each of them. That is slow, and therefore
+only done for a stream that has stopped.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ NO_ROW_BEFORE = ("contradicts what is stored", "an insert of a key that is there
 
 
 Answers: TypeAlias = Callable[[Case, Bag], Bag]
-"""The oracle: the answer of a case's query where the source holds these rows."""
+"""The oracle: returns the answer of a case's query for these rows of the source."""
 
 
 def is_permitted(case: Case, said: str, steps: Sequence[Step], answer_of: Answers, *, adds_up: bool) -> bool:
-    """Whether a stream that has read what ``steps`` made may stop with the message ``said``."""
+    """Return whether a stream that has read the changes of ``steps`` may stop with the message ``said``."""
     states = list(_states(case, steps))
     moments = _moments(case, steps)
     answers = [answer_of(each, rows) for each in moments for rows in states]
@@ -46,7 +46,7 @@ def is_permitted(case: Case, said: str, steps: Sequence[Step], answer_of: Answer
 
 
 def _may_meet(case: Case, states: Sequence[Bag], answer_of: Answers) -> bool:
-    """Whether a key moves between rows of a log without commits: read by bucket, rows of two moments may meet."""
+    """Return whether rows of two moments may meet: a key moves in a log without commits, which is read by bucket."""
     if not (case.source.is_eventual and case.source.buckets > 1):
         return False
     places, rows = key_places(case), {row for state in states for row in state}
@@ -59,7 +59,7 @@ def _may_meet(case: Case, states: Sequence[Bag], answer_of: Answers) -> bool:
 
 
 def _changes_rows(case: Case, states: Sequence[Bag], answer_of: Answers) -> bool:
-    """Whether a row of the source that was or is in the answer has changed or gone."""
+    """Return whether a row of the source that was or is in the answer has been changed or deleted."""
     return any(
         before - after and (answer_of(case, before - after) or answer_of(case, after - before))
         for before, after in pairwise(states)
@@ -67,7 +67,7 @@ def _changes_rows(case: Case, states: Sequence[Bag], answer_of: Answers) -> bool
 
 
 def _states(case: Case, steps: Iterable[Step]) -> Iterator[Bag]:
-    """What the source held after each change that a stream may have seen by itself."""
+    """Yield the source's content after each change that a stream may have seen on its own."""
     model = SourceModel(case.source)
     is_seen = not case.from_snapshot
     for step in steps:
@@ -82,7 +82,7 @@ def _states(case: Case, steps: Iterable[Step]) -> Iterator[Bag]:
             before = model.rows()
             model.overwrite(step)
             if is_seen:
-                # As if removals came first, and as an update of a row that is written in one step.
+                # Either deletions come first, or a row is updated in one step.
                 yield before & model.rows()
                 yield before
                 yield model.rows()
@@ -90,23 +90,23 @@ def _states(case: Case, steps: Iterable[Step]) -> Iterator[Bag]:
 
 
 def _states_of(step: Append, model: SourceModel, *, has_key: bool) -> Iterator[Bag]:
-    """The states after each change, which ``model`` goes through."""
+    """Apply changes to ``model``, and yield the state after each one."""
     for change in step.changes:
         before = model.rows()
         for _ in model.complete([change]):
             pass
         if change[0] in ("+I", "+U") and before == model.rows():
-            # A row that is written again as it is has changed all the same: it goes, and comes back.
+            # A row that is rewritten with equal values has still changed: it is removed and added again.
             yield before - Counter([change[1]])
         yield model.rows()
         if change[0] == "+U" and not has_key:
-            # Without a key an update is a row more, and arrives as the update it was called.
+            # Without a key an update adds a row, but still arrives as an update.
             yield model.rows() - Counter([change[1]])
             yield model.rows()
 
 
 def _moments(case: Case, steps: Iterable[Step]) -> list[Case]:
-    """The case with each state of the dimension."""
+    """Return the case with each state of the dimension."""
     dimensions: list[tuple[Row, ...]] = [case.dimension]
     dimensions += [step.rows for step in steps if isinstance(step, MoveDimension)]
     return [replace(case, dimension=each) for each in dict.fromkeys(dimensions)]

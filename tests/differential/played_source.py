@@ -33,7 +33,7 @@ _TAKE_AWAY = ("-U", "-D")
 
 
 class SourceModel:
-    """The content of a source after the changes made so far."""
+    """Expected content of a source after the changes so far."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -44,10 +44,10 @@ class SourceModel:
         return Counter(self._keyed.values()) if self._source.key else +self._bag
 
     def complete(self, changes: Sequence[Change]) -> Iterator[Change]:
-        """The changes as the table has to be given them, applied to the model on the way.
+        """Yield the changes in the form that the table requires, and apply them to the model.
 
-        A table without a key is not asked to take away what it has not. One that takes the old rows from its input gets
-        them.
+        A table without a key receives no removals of missing rows. A table whose log takes old rows from its input
+        receives them.
         """
         for kind, row in changes:
             if not self._source.key:
@@ -80,7 +80,7 @@ class SourceModel:
 
 
 class PlayedSource:
-    """Plays steps on the table and on the model."""
+    """Applies steps to the table and to the model."""
 
     def __init__(self, table: DynamicTable, dimension: DynamicTable, source: Source) -> None:
         self.table = table
@@ -89,7 +89,7 @@ class PlayedSource:
         self._source = source
 
     def rows(self) -> Bag:
-        """The rows that a batch query would read; of an eventual log, after tiering."""
+        """Return the rows that a batch query would read; with an eventual log, after tiering."""
         if self.table.new_write().is_log_first:
             return self.model.rows()
         return bag_of(self.table.to_arrow(), self._source.names)
@@ -110,12 +110,12 @@ class PlayedSource:
             self.table.append(arrow_rows(source.columns, [row for _, row in changes], kinds))
 
     def move_dimension(self, rows: Sequence[Row]) -> None:
-        """Other rows for the dimension."""
+        """Replace the dimension's rows."""
         self._dimension.overwrite(arrow_rows(DIMENSION_COLUMNS, rows), partition={})
 
 
 def arrow_rows(columns: Sequence[tuple[str, str]], rows: Sequence[Row], kinds: Sequence[str] | None = None) -> pa.Table:
-    """Rows as a table of Arrow's in the types of our columns."""
+    """Convert rows to an Arrow table with this library's column types."""
     arrays: dict[str, pa.Array] = {}
     for place, (name, kind) in enumerate(columns):
         arrays[name] = pa.array([row[place] for row in rows], _arrow_type(kind))
@@ -130,7 +130,7 @@ def _arrow_type(kind: str) -> pa.DataType:
 
 
 def log_options(mode: LogMode) -> dict[str, str]:
-    """The options of a table with such a log."""
+    """Return the options of a table with such a log."""
     if mode == "none":
         return {"log.system": "none"}
     options = {"log.system": "kafka"}
@@ -140,7 +140,7 @@ def log_options(mode: LogMode) -> dict[str, str]:
 
 
 def create_tables(catalog: Catalog, case: Case, database: str, *, options: dict[str, str]) -> PlayedSource:
-    """Source, dimension and details of a case, the latter two with their rows."""
+    """Create the source, and dimension and details with their rows."""
     source = case.source
     own = {"bucket": str(source.buckets)} | log_options(source.log)
     if source.is_eventual:
@@ -169,7 +169,7 @@ def create_tables(catalog: Catalog, case: Case, database: str, *, options: dict[
 
 
 def create_sink(catalog: Catalog, case: Case, database: str, *, options: dict[str, str]) -> DynamicTable:
-    """The sink of a case."""
+    """Create the sink of a case."""
     sink = case.sink
     own = {"bucket": str(sink.buckets), "log.consistency": sink.consistency} | log_options(sink.log)
     if sink.is_append_only:
@@ -184,7 +184,7 @@ def create_sink(catalog: Catalog, case: Case, database: str, *, options: dict[st
 
 
 def bag_of(rows: pa.Table, names: Sequence[str]) -> Bag:
-    """Rows of Arrow's as tuples of values, counted."""
+    """Count the rows of an Arrow table as tuples."""
     columns: list[list[Value]] = [rows[name].to_pylist() for name in names]
     return Counter(zip(*columns, strict=True)) if columns else Counter()
 

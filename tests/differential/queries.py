@@ -1,7 +1,7 @@
 # ruff: noqa: S608  queries of our own
-"""Random row-wise queries in the words that Spark and DuckDB understand alike.
+"""Random row-wise queries in the SQL that Spark and DuckDB evaluate identically.
 
-Alike means: no division, no `concat` (which treats NULL differently), casts where the two would choose other types.
+Excluded are division, `concat` (which treats NULL differently), and casts where the two would choose other types.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ Expression = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Tables:
-    """A FROM clause, what its columns can be made into, and conditions on them.
+    """A FROM clause, expressions over its columns, and conditions on them.
 
-    ``is_single``: it has one row for a row of the source at most. ``extra`` distinguishes the rows made of one.
-    ``hint`` is Spark's.
+    ``is_single``: it yields at most one row per row of the source. ``extra`` distinguishes the rows of one source
+    row. ``hint`` is for Spark.
     """
 
     sql: str
@@ -33,7 +33,7 @@ class Tables:
 
 
 def random_tables(rng: Random) -> Tables:
-    """The source, as ``s``, alone or joined with what is read as a snapshot."""
+    """Return the source, as ``s``, alone or joined with a table that is read as a snapshot."""
     alone = Tables(sql=f"{SOURCE} s")
     side = rng.choice(("", "LEFT "))
     name = "d.name"
@@ -73,7 +73,7 @@ def random_tables(rng: Random) -> Tables:
         sql=f"{SOURCE} s {side}JOIN {DIMENSION} d ON s.cat = d.cat LEFT JOIN {DIMENSION} f ON s.n = f.low",
         values=(*dimension.values, ("f.name", "STRING")),
         conditions=(*dimension.conditions, "f.cat IS NOT NULL"),
-        # `low` is not the key of the dimension.
+        # `low` is not the dimension's key.
         is_single=False,
         extra=("coalesce(f.cat, -1)", "INT"),
     )
@@ -117,7 +117,7 @@ def _nested(rng: Random) -> str:
 
 
 def values_of(source: Source) -> list[Expression]:
-    """Expressions on the source's columns; some of them say little of what they are made of."""
+    """Return expressions on the source's columns; some of them do not determine their inputs."""
     found: list[Expression] = [
         ("s.n", "BIGINT"),
         ("s.n", "BIGINT"),
@@ -145,7 +145,7 @@ def values_of(source: Source) -> list[Expression]:
 
 
 def conditions_of(rng: Random, source: Source) -> list[str]:
-    """Conditions on columns that change, and on such as don't."""
+    """Return conditions on columns that change, and on columns that don't."""
     kinds = dict(source.columns)
     found = [
         f"s.n > {rng.randrange(8)}",
@@ -178,7 +178,7 @@ def conditions_of(rng: Random, source: Source) -> list[str]:
 
 
 def random_conditions(rng: Random, source: Source, tables: Tables) -> tuple[str, ...]:
-    """What stands after WHERE, a condition or three joined by AND; often nothing."""
+    """Return up to three conditions for WHERE, combined by AND; often none."""
     pool = conditions_of(rng, source) + list(tables.conditions) * 2
     found = [rng.choice(pool) for _ in range(rng.choice((0, 0, 0, 1, 1, 2)))]
     if rng.random() < 0.15:
@@ -189,19 +189,19 @@ def random_conditions(rng: Random, source: Source, tables: Tables) -> tuple[str,
 
 
 def is_alone(items: Iterable[Item]) -> bool:
-    """Whether all columns can be made of the source alone."""
+    """Return whether all columns can be computed from the source alone."""
     return not any(name in item.sql for item in items for name in ("d.", "e.", "f."))
 
 
 def random_query(
     rng: Random, source: Source, tables: Tables, leading: Callable[[int], tuple[Item, ...]], *, branches: int
 ) -> StreamQuery:
-    """``leading`` gives the first columns of a branch, which the sink wants; the others are random."""
+    """Return a random query; ``leading`` returns the first columns of a branch, which the sink requires."""
     pool = values_of(source) + list(tables.values) * 2
     first = [rng.choice(pool) for _ in range(rng.randint(1, 4))]
     made = []
     for number in range(branches):
-        # The branches of a union have the same types.
+        # All branches of a union have the same types.
         alike = [
             (sql if not number else rng.choice([each for each in pool if each[1] == kind])[0], kind)
             for sql, kind in first
@@ -212,7 +212,7 @@ def random_query(
         )
         of_branch = tables
         if number and is_alone(items):
-            # Another branch may read the source alone where the first one joins it.
+            # Another branch may read the source alone even if the first one joins it.
             of_branch = rng.choice((tables, Tables(sql=f"{SOURCE} s")))
         conditions = random_conditions(rng, source, of_branch)
         made.append(Branch(items=items, tables=of_branch.sql, conditions=conditions, hint=of_branch.hint))

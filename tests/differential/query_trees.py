@@ -1,6 +1,7 @@
-"""The query of a case as the tree that the product decides on, read out of the text, without Spark.
+"""The query of a case as the tree that the product plans from, parsed from its text without Spark.
 
-What the product makes of Spark's own analysed plan is compared on Spark; here its decisions are, thousands of times.
+Comparing the product's reading of Spark's own analysed plan needs Spark; here its decisions are tested thousands of
+times.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ _COLUMNS = {
     "details": [name for name, _ in DETAILS_COLUMNS],
 }
 Names = dict[str, dict[str, int]]
-"""Numbers of columns by the table's alias and the column's name."""
+"""Column numbers by table alias and column name."""
 
 
 class QueryTree:
-    """``node`` is the query, ``columns`` the numbers of its columns by name."""
+    """Parsed query. ``node`` is its root, ``columns`` the numbers of its columns by name."""
 
     def __init__(self, case: Case) -> None:
         self._numbers = itertools.count(1)
@@ -123,7 +124,7 @@ def _value(expression: exp.Expr | None, names: Mapping[str, Mapping[str, int]]) 
     if isinstance(expression, exp.Column):
         return _same(names[expression.table][expression.name])
     columns: Iterable[exp.Column] = expression.find_all(exp.Column)
-    # Columns of a sub-query's own tables have no table in front of them, or the alias x.
+    # Columns of a subquery's own tables have no qualifier, or the alias x.
     reads = {names[each.table][each.name] for each in columns if each.table in names}
     tables = {table.name for table in expression.find_all(exp.Table)}
     return Value(

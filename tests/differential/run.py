@@ -20,7 +20,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 if __name__ == "__main__":
-    # As pytest does it: what starts the local servers is not installed.
+    # As in pytest's configuration: the modules that start the local servers are not installed.
     sys.path.append(str(Path(__file__).parents[2] / "docker" / "local"))
 
 from local_kafka import LocalKafka
@@ -77,7 +77,7 @@ def _arguments() -> argparse.ArgumentParser:
 
 
 def without_spark(seeds: Iterable[int], *, processes: int, in_memory: bool) -> Iterator[tuple[int, Outcome]]:
-    """The outcome of each seed's case, in order."""
+    """Yield the outcome of each seed's case, in order."""
     with multiprocessing.get_context("spawn").Pool(processes, _begin, (in_memory,)) as pool:
         yield from pool.imap(_outcome, seeds, chunksize=_SEEDS_AT_ONCE)
 
@@ -94,14 +94,14 @@ def _outcome(seed: int) -> tuple[int, Outcome]:
 
 
 def shrunk(case: Case, *, in_memory: bool = False) -> tuple[Case, Outcome]:
-    """A smaller case that is wrong without Spark, as ``case`` is, and what is wrong with it."""
+    """Return a smaller case that is also wrong without Spark, and its outcome."""
     runner = InMemory() if in_memory else WithoutSpark()
     small = smaller(case, lambda each: runner.run(each).verdict == "wrong")
     return small, runner.run(small)
 
 
 def on_spark(seeds: Iterable[int], *, at_once: int) -> Iterator[tuple[int, Outcome]]:
-    """The cases on a Spark and a broker of their own."""
+    """Run the cases on a separate Spark and broker."""
     from storage_lib.spark import session
 
     os.environ.update(quick_spark())
@@ -119,7 +119,7 @@ def on_spark(seeds: Iterable[int], *, at_once: int) -> Iterator[tuple[int, Outco
 
 
 def report(case: Case, outcome: Outcome) -> str:
-    """A case that is wrong, to be read by a person."""
+    """Describe a wrong case for a person."""
     return f"=== seed {case.seed}: {outcome.said}\n{in_our_words(case)}\n{case}\n"
 
 

@@ -1,4 +1,4 @@
-"""A case that is wrong -> a smaller one that is wrong too, by taking parts away as long as it stays wrong."""
+"""Reduces a wrong case to a smaller one by removing parts as long as it stays wrong."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.differential.case import Append, Branch, Case, Overwrite, Sink, Sourc
 
 
 def smaller(case: Case, is_wrong: Callable[[Case], bool], *, tries_max: int = 400) -> Case:
-    """The smallest case that was found within ``tries_max`` looks. ``case`` itself has to be wrong."""
+    """Return the smallest case found within ``tries_max`` attempts. ``case`` itself must be wrong."""
     tries = 0
     found = True
     while found:
@@ -25,7 +25,7 @@ def smaller(case: Case, is_wrong: Callable[[Case], bool], *, tries_max: int = 40
 
 
 def _candidates(case: Case) -> Iterator[Case]:
-    """Cases with one part less, large parts first."""
+    """Yield cases with one part removed, large parts first."""
     yield from _fewer_steps(case)
     yield from _simpler_tables(case)
     yield from _smaller_queries(case)

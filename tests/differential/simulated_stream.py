@@ -1,7 +1,7 @@
-"""A simulated stream of the source: changes in order within each bucket, cut into batches at random.
+"""Simulated stream of the source: changes in order within each bucket, cut into batches at random.
 
-It stands for ``DynamicTable.stream``, whose own tests show that it is so: the first snapshot's rows as inserts, then
-the changes as they were written, upserts or with the rows before them.
+It replaces ``DynamicTable.stream``, whose own tests show the same behaviour: the first snapshot's rows as inserts,
+then the changes as they were written, upserts or complete changes with the old rows.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Event = tuple[str, Row, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """One micro-batch, what the source holds as far as it was handed out, and the dimension at that moment.
+    """One micro-batch, the source's content as delivered so far, and the dimension at that moment.
 
-    ``steps`` is how many of the case's steps there were until then.
+    ``steps`` is the number of the case's steps up to then.
     """
 
     events: tuple[Event, ...]
@@ -32,13 +32,13 @@ class Batch:
 
 
 class SimulatedStream:
-    """``normalize`` is what the plan says of the read. ``whole_commits``: batches end where commits do."""
+    """Stream of one case; ``normalize`` is the plan's. ``whole_commits``: batches end at commit boundaries."""
 
     def __init__(self, case: Case, normalize: str | None, *, whole_commits: bool = False) -> None:
         self._case = case
         is_asked_for = (normalize or case.normalize) in ("lookup", "state")
         self._is_complete = is_asked_for or not case.source.key or case.source.log.startswith("all-")
-        # A log that comes first has no commits.
+        # A log-first table has no commits in its log.
         self._whole_commits = whole_commits and not case.source.is_eventual
         self._commit = 0
         self._steps = 0
@@ -48,7 +48,7 @@ class SimulatedStream:
         self._heard_bag: Bag = Counter()
         self._dimension = case.dimension
         self._pending: dict[int, list[tuple[int, Change]]] = {}
-        """By bucket; each change with the number of its commit."""
+        """Pending changes by bucket, each with the number of its commit."""
 
     def batches(self) -> Iterator[Batch]:
         has_begun = not self._case.from_snapshot
@@ -80,7 +80,7 @@ class SimulatedStream:
                 self._put(iter(changes))
 
     def _with_whole_deletes(self, changes: tuple[Change, ...]) -> Iterator[Change]:
-        """A log tells the row that was deleted, whatever columns came with it; a missing one as it came."""
+        """Complete deletions to the stored row, as the log does; leave deletions of missing rows unchanged."""
         places = self._case.source.key_places
         for change in changes:
             before = {tuple(row[place] for place in places): row for row in self._model.rows()} if places else {}
@@ -109,7 +109,7 @@ class SimulatedStream:
             yield Batch(events=tuple(events), rows=rows, dimension=self._dimension, steps=self._steps)
 
     def _shares(self, rows_max: int | None) -> dict[int, int]:
-        """How many changes of each bucket are in the next batch."""
+        """Return the number of changes of each bucket in the next batch."""
         behind = {bucket: len(changes) for bucket, changes in self._pending.items() if changes}
         if rows_max is None:
             return behind
@@ -144,7 +144,7 @@ class SimulatedStream:
 
 
 def _last_of_each_key(case: Case, changes: list[Change]) -> list[Change]:
-    """A row that is there under its key is an update, not a deletion and an insert."""
+    """Reduce changes to the last one of each key; a row that exists under its key is an update."""
     places = case.source.key_places
     put = {tuple(row[place] for place in places) for kind, row in changes if kind == "+U"}
     return [each for each in changes if each[0] == "+U" or tuple(each[1][place] for place in places) not in put]

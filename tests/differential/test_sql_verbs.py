@@ -1,6 +1,6 @@
-"""Random statements that change rows, on a real Spark, against DuckDB's tables.
+"""Random statements that change rows, on a real Spark, compared with DuckDB's tables.
 
-More of them: `python -m tests.differential.verbs_on_spark --seed-from 0 --seed-to 100`.
+For more of them: `python -m tests.differential.verbs_on_spark --seed-from 0 --seed-to 100`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Random streaming INSERTs, on a real Spark and with a real Kafka, against the batch answer of DuckDB.
+"""Random streaming INSERTs, on a real Spark and with a real Kafka, compared with DuckDB's batch answer.
 
-More of them: `python -m tests.differential.run --seed-from 0 --seed-to 200 --spark`.
+For more of them: `python -m tests.differential.run --seed-from 0 --seed-to 200 --spark`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SHARE_RIGHT_MIN = 0.4
 
 @pytest.fixture
 def settings_of_spark(spark: SparkSession) -> Iterator[None]:
-    """Each case has settings of its own, other tests those that were there before."""
+    """Restore Spark's settings afterwards: each case changes them."""
     names = {name for seed in SEEDS for name, _ in random_case(seed).conf}
     before = {name: spark.conf.get(name, None) for name in names}
     yield

@@ -1,6 +1,6 @@
-"""Random streaming INSERTs against the batch answer of DuckDB, Spark's part played by DuckDB and chance.
+"""Random streaming INSERTs compared with DuckDB's batch answer; DuckDB and randomness replace Spark.
 
-More of them: `python -m tests.differential.run --seed-from 0 --seed-to 100000 --processes 2`.
+For more of them: `python -m tests.differential.run --seed-from 0 --seed-to 100000 --processes 2`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CASES = 2000
 AT_ONCE = 250
 CASES_IN_MEMORY = 60
 SHARE_RIGHT_MIN = 0.4
-"""Of the rest most have a sink whose key is not the source's, which is refused."""
+"""Minimum share of correct cases; most others have a sink whose key is not the source's, which is refused."""
 
 
 @pytest.mark.parametrize("first", range(0, CASES, AT_ONCE))

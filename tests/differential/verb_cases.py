@@ -1,5 +1,5 @@
 # ruff: noqa: S608  statements of our own
-"""Random INSERT, INSERT OVERWRITE, UPDATE, DELETE and MERGE statements, in the words that Spark and DuckDB share."""
+"""Random INSERT, INSERT OVERWRITE, UPDATE, DELETE and MERGE statements, in SQL that Spark and DuckDB share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VerbRow = tuple[object, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class VerbTable:
-    """A table ``t`` of the columns ``NAMES``. ``key`` is empty for one without a primary key."""
+    """A table ``t`` with the columns ``NAMES``. ``key`` is empty for a table without a primary key."""
 
     name: str
     key: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class VerbTable:
         if self.bucket is not None:
             options["bucket"] = str(self.bucket)
         if self.bucket == -1:
-            # So small that a case has several buckets.
+            # Small enough that a case has several buckets.
             options["dynamic-bucket.target-row-num"] = "3"
         if self.is_append_only:
             options["write-mode"] = "append-only"
@@ -58,9 +58,9 @@ VERB_TABLES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """``sql`` is ours. DuckDB, whose table has no key, gets ``in_duckdb`` instead.
+    """One statement. ``sql`` is for this library; DuckDB, whose table has no key, runs ``in_duckdb`` instead.
 
-    ``upserts``: rows that are inserted replace those of their key.
+    ``upserts``: inserted rows replace those with the same key.
     """
 
     sql: str
@@ -69,7 +69,7 @@ class Statement:
 
 
 def statements(rng: Random, table: VerbTable, count: int) -> Iterator[Statement]:
-    """The first one fills the table."""
+    """Yield ``count`` statements; the first one fills the table."""
     yield _insert(rng, table, rows_min=4)
     verbs = [_insert, _overwrite]
     if not table.is_append_only:
@@ -89,9 +89,9 @@ def _insert(rng: Random, table: VerbTable, rows_min: int = 1) -> Statement:
 
 
 def _overwrite(rng: Random, table: VerbTable) -> Statement:
-    """Without PARTITION the partitions that the rows are in are replaced."""
+    """Return an INSERT OVERWRITE; without PARTITION it replaces the partitions of its rows."""
     if table.is_partitioned and table.key == ("k",):
-        # A key that is there in another partition would move, which DuckDB's table does not know of.
+        # A key that exists in another partition would move, which DuckDB's table does not model.
         return _insert(rng, table)
     rows = _rows(rng, table, rng.randint(1, 5))
     if table.is_partitioned and rng.random() < 0.5:
@@ -118,7 +118,7 @@ def _delete(rng: Random, table: VerbTable) -> Statement:
 
 
 def _merge(rng: Random, table: VerbTable) -> Statement:
-    """No row of the table matches two of the source's, which MERGE refuses."""
+    """Return a MERGE; no row of the table matches two source rows, which MERGE refuses."""
     by_key = rng.random() < 0.6
     rows = _rows(rng, table, rng.randint(1, 6))
     if not table.key:
@@ -133,7 +133,7 @@ def _merge(rng: Random, table: VerbTable) -> Statement:
         on = f"t.{column} = v.{column}" if rng.random() < 0.7 else f"t.{column} IS NOT DISTINCT FROM v.{column}"
     chosen = rng.sample(_CLAUSES, rng.randint(1, 4))
     last = {what.removesuffix(" BY TARGET"): place for place, (what, _, _) in enumerate(chosen)}
-    # Behind a clause without a condition another one of its kind could not be reached.
+    # A clause after one of the same kind without a condition would be unreachable.
     clauses = [
         f"WHEN {what}{_and(rng, names, always=last[what.removesuffix(' BY TARGET')] != place)} "
         f"THEN {action(rng, table)}"
@@ -223,7 +223,7 @@ def _rows(rng: Random, table: VerbTable, count: int) -> list[VerbRow]:
 
 
 def _unique(rows: list[VerbRow], table: VerbTable) -> list[VerbRow]:
-    """One row of each key."""
+    """Keep one row of each key."""
     if not table.key:
         return rows
     places = [NAMES.index(name) for name in table.key]
@@ -231,7 +231,7 @@ def _unique(rows: list[VerbRow], table: VerbTable) -> list[VerbRow]:
 
 
 def _selects(rows: list[VerbRow]) -> str:
-    """The rows as a query."""
+    """Return the rows as a query."""
 
     def selected(row: VerbRow) -> str:
         values = zip(row, _TYPES, NAMES, strict=True)

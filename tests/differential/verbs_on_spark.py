@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 if __name__ == "__main__":
-    # As pytest does it: what starts the local servers is not installed.
+    # As in pytest's configuration: the modules that start the local servers are not installed.
     sys.path.append(str(Path(__file__).parents[2] / "docker" / "local"))
 
 from storage_lib import open_catalog
@@ -33,7 +33,7 @@ _STATEMENTS = 6
 def difference_after_verbs(
     spark: SparkSession, directory: Path, table: VerbTable, seed: int, *, count: int = _STATEMENTS
 ) -> str | None:
-    """The first difference after one of ``count`` random statements; None if there is none."""
+    """Run ``count`` random statements; return the first difference, or None."""
     from storage_lib.sql import Session
 
     rng = Random(f"{table.name}{seed}")  # noqa: S311  chance, not secrets
@@ -63,7 +63,7 @@ def difference_after_verbs(
 
 
 class _Twin:
-    """DuckDB's table, without a key, so that a statement may take a row away and insert its key again."""
+    """DuckDB's table, without a key, so that a statement may remove a row and insert its key again."""
 
     def __init__(self, table: VerbTable) -> None:
         self._table = table
@@ -71,7 +71,7 @@ class _Twin:
         self._db.execute("CREATE TABLE t (k BIGINT, p VARCHAR, n BIGINT, s VARCHAR)")
 
     def difference(self, statement: Statement, found: VerbBag) -> str | None:
-        """The difference of ``found`` from the model after a statement, which is run here as well."""
+        """Run a statement on the model too; return the difference of ``found`` from it, or None."""
         before = self._rows()
         for sql in statement.in_duckdb:
             self._db.execute(sql)
@@ -87,7 +87,7 @@ class _Twin:
         return None
 
     def _candidates(self, before: VerbBag, after: VerbBag) -> dict[VerbRow, set[VerbRow]]:
-        """By key the rows that may be there: one that was inserted replaces the one that was there.
+        """Return the permitted rows by key: an inserted row replaces the existing one.
 
         If a statement updates a row and inserts another one with its key, either of them may remain.
         """
@@ -113,7 +113,7 @@ def _said(expected: VerbBag, found: VerbBag) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Many seeds on a Spark of their own; all differences are printed."""
+    """Run many seeds on a separate Spark and print all differences."""
     from quick_spark import quick_spark
     from storage_lib.spark import session
     from tests.conftest import SPARK_CONF

@@ -10,26 +10,26 @@ from tests.differential.played_source import Bag
 
 _SHOWN = 6
 NULLABLE_KEY = "s.n"
-"""The one expression among those for keys that may be null."""
+"""The only key expression that may be null."""
 
 
 def key_places(case: Case) -> tuple[int, ...]:
-    """Where the sink's primary key stands in its columns."""
+    """Return the positions of the sink's primary key in its columns."""
     names = [item.name for item in case.query.branches[0].items]
     return tuple(names.index(name) for name in case.sink.primary_key)
 
 
 def has_several_rows_of_a_key(case: Case, expected: Bag) -> bool:
-    """Whether the answer has two rows, alike or not, for one key of the sink."""
+    """Return whether the answer has two rows, equal or not, for one key of the sink."""
     places = key_places(case)
     keys = Counter(tuple(row[place] for place in places) for row in expected.elements())
     return bool(places) and any(count > 1 for count in keys.values())
 
 
 def difference(case: Case, expected: Bag, found: Bag) -> str | None:
-    """The difference of the rows ``found`` from the expected ones; None if there is none.
+    """Return the difference of the rows ``found`` from the expected ones, or None.
 
-    A sink with a key holds one row for each key of the answer, one of those that the answer has for it, and no other.
+    A sink with a key must hold exactly one row for each key of the answer, one of the answer's rows for that key.
     """
     places = key_places(case)
     if not places:
@@ -48,11 +48,11 @@ def difference(case: Case, expected: Bag, found: Bag) -> str | None:
 def difference_from_any(
     moments: Sequence[Case], rows: Bag, found: Bag, answer: Callable[[Case, Bag], Bag]
 ) -> str | None:
-    """As ``difference`` where other tables have changed: ``moments`` are the case with each of their states.
+    """Like ``difference`` if other tables have changed: ``moments`` are the case with each of their states.
 
-    ``rows`` are the source's, ``answer`` gives the query's answer to some of them. Either nothing is wrong by the first
-    answer: the other tables were read at one snapshot for the life of the stream. Or each row of a table with a key was
-    computed with one of the states, as were rows that are never removed.
+    ``rows`` are the source's; ``answer`` returns the query's answer for a subset of them. Either the rows equal the
+    first answer (the other tables were read at one snapshot throughout the stream), or each row of a table with a key
+    was computed with one of the states, and so were rows that are never removed.
     """
     case, answers = moments[0], [answer(each, rows) for each in moments]
     wrong = difference(case, answers[0], found)
@@ -67,7 +67,7 @@ def difference_from_any(
     there = {tuple(row[place] for place in places) for row in found}
     missing = Counter(set[Row].intersection(*keys) - there)
     if missing:
-        # Different rows of the source may have given the key in different states; then no batch need have had it.
+        # Different source rows may have produced the key in different states, so perhaps no batch contained it.
         certain: set[Row] = set()
         for row in set(rows):
             of_row = [answer(each, Counter([row])) for each in moments]
@@ -78,13 +78,13 @@ def difference_from_any(
 
 
 def difference_of_log(case: Case, changes: Iterable[Change], found: Bag) -> str | None:
-    """The fault in the log of a sink that holds the rows ``found``; ``changes`` in order within a key."""
+    """Return the fault in the log of a sink that holds the rows ``found``; ``changes`` are in order within a key."""
     places = key_places(case)
     if not places:
         counts: Counter[Row] = Counter()
         for kind, row in changes:
             counts[row] += -1 if kind in ("-U", "-D") else 1
-        # Counted rows may come in any order within a commit.
+        # Counted rows may arrive in any order within a commit.
         if -counts:
             return f"the log takes away what is not there: {_shown(-counts)}"
         return _told(found - counts, counts - found, "of the log")

@@ -1,8 +1,8 @@
-"""Runs cases without Spark: the product's decisions on the query, its text and its order; DuckDB in place of Spark.
+"""Runs cases without Spark: the product plans and rewrites the query; DuckDB executes it.
 
-DuckDB answers the rewritten query on the changes of each batch. An exchange of Spark's may hand rows on in any order,
-so where the query has one they come in the worst: at random. Elsewhere the rows of a bucket stay in order, and those of
-several are mixed at random.
+DuckDB answers the rewritten query on the changes of each batch. Spark's exchanges may reorder rows arbitrarily, so if
+the query has one, rows are shuffled. Otherwise the rows of a bucket stay in order, and those of several buckets are
+interleaved at random.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class WithoutSpark:
 
 
 class _SinkModel:
-    """A model of the table into which changes are written."""
+    """Model of the table into which changes are written."""
 
     def __init__(self, case: Case) -> None:
         self._case = case
@@ -92,7 +92,7 @@ class _SinkModel:
         self._told: list[Change] = []
 
     def write(self, changes: list[Change]) -> str | None:
-        """Why the table refuses them; None if it does not."""
+        """Write changes; return None, or the reason why the table refuses them."""
         for kind, row in changes:
             self._told.append((kind, row))
             if self._case.sink.log == "all-input" and self._case.source.is_append_only:
@@ -113,7 +113,7 @@ class _SinkModel:
         return None
 
     def add_up(self, changes: list[Change]) -> str | None:
-        """As ``write``, where the rows of a key come from several rows of the source: by the product's sum of them."""
+        """Like ``write`` if a key's rows come from several source rows: the product adds them up first."""
         if any(row[place] is None for _, row in changes for place in self._places):
             return "the key holds a null"
         columns = [(item.name, item.type) for item in self._case.query.branches[0].items]
@@ -144,7 +144,7 @@ class _SinkModel:
         return Counter(self._keyed.values()) if self._places else +self._bag
 
     def difference_of_log(self) -> str | None:
-        """Of a log whose changes are those of the query, as they come."""
+        """Return the fault of a log whose changes are those of the query, in order, or None."""
         if any(count < 0 for count in self._bag.values()):
             return f"rows were taken away that are not there: {-self._bag}"
         if self._case.sink.log == "all-input" or not self._places:
@@ -153,7 +153,7 @@ class _SinkModel:
 
 
 def _arrived(rng: Random, events: Sequence[Event]) -> list[tuple[Event, int]]:
-    """The changes with their positions, those of each bucket in order, the buckets mixed."""
+    """Return the changes with their positions: in order within each bucket, buckets interleaved."""
     counts: Counter[int] = Counter()
     of_bucket: dict[int, list[tuple[Event, int]]] = {}
     for event in events:

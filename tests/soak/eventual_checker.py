@@ -1,4 +1,4 @@
-"""Compares the eventual table with its topic during the soak: each record of the log is in the files once."""
+"""Compares the eventual table with its topic during the soak: each record of the log is in the files exactly once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _POLLS_MAX = 100_000
 
 @dataclass
 class _Bucket:
-    """What the files were last seen to hold of one bucket, and the records after that, by offset."""
+    """Last known content of one bucket's files, and the later records by offset."""
 
     content: dict[str, str] = field(default_factory=dict)
     records: list[tuple[int, str, str | None]] = field(default_factory=list)
@@ -37,7 +37,7 @@ class _Bucket:
 
 
 class EventualChecker:
-    """Follows the topic from its first record to its last, by confluent-kafka."""
+    """Reads the topic from its first record to its last, by confluent-kafka."""
 
     def __init__(self, table: DynamicTable, servers: str, seed: int, notes: Path) -> None:
         self._table = table
@@ -56,7 +56,7 @@ class EventualChecker:
         self._consumer.assign([TopicPartition(topic, bucket, 0) for bucket in range(len(self._buckets))])
 
     def check(self, *, is_still: bool = False) -> None:
-        """Acknowledged records are in the log; the files equal the log up to the offsets that they state."""
+        """Check that acknowledged records are in the log, and that the files equal the log up to their offsets."""
         noted = {name: acknowledged(self._notes, name) for name in EVENTUAL_WRITERS}
         snapshot = self._table.context.file_store.snapshots.latest()
         self._read_topic()
@@ -69,7 +69,7 @@ class EventualChecker:
         offsets = LogOffsets() if part is None or part.offsets is None else part.offsets
         if any(bucket.reached < offsets.of(number) for number, bucket in enumerate(self._buckets)):
             assert not is_still, f"the files end at {offsets.to_json()}, but the topic before that"
-            return  # An outage keeps the checker from what the files were made of.
+            return  # An outage keeps the checker from reading records that the files already contain.
         for number, bucket in enumerate(self._buckets):
             _apply(bucket, offsets.of(number))
         expected = {row for bucket in self._buckets for row in bucket.content.values()}
@@ -78,7 +78,7 @@ class EventualChecker:
         self.files_checked += 1
 
     def check_end(self) -> None:
-        """Each writer repeats its last commit; then files, topic and model agree."""
+        """Repeat each writer's last commit; then check that files, topic and model agree."""
         changes: list[str] = []
         for name in EVENTUAL_WRITERS:
             last = acknowledged(self._notes, name) + 1
@@ -94,7 +94,7 @@ class EventualChecker:
         assert content(self._table) == applied(changes), "the eventual table is not what was written to it"
 
     def close(self) -> None:
-        """Leave the broker."""
+        """Close the consumer."""
         self._consumer.close()
 
     def _read_topic(self) -> None:
@@ -119,7 +119,7 @@ class EventualChecker:
 
 
 def content_at(table: DynamicTable, snapshot_id: int) -> set[str]:
-    """The rows of one snapshot, each as ``"a 1 10"``."""
+    """Return the rows of one snapshot, each as ``"a 1 10"``."""
     found = table.to_arrow(snapshot_id=snapshot_id).to_pylist()
     return {f"{row['dt']} {row['id']} {row['price']}" for row in found}
 

@@ -1,4 +1,4 @@
-"""What the soak's eventual table has to hold: each writer has keys of its own, so the last of its commits counts."""
+"""Expected content of the soak's eventual table: each writer has its own keys, and its last commit of a key wins."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _PLACES = 100
 
 
 def partition_of(name: str) -> str:
-    """Where a writer's keys are."""
+    """Return the partition of a writer's keys."""
     return "ab"[EVENTUAL_WRITERS.index(name)]
 
 
 def eventual_changes(seed: int, name: str, number: int) -> list[str]:
-    """What commit ``number`` of a writer holds. No key twice; prices, also of what is deleted, tell the number."""
+    """Return the changes of commit ``number`` of a writer, each key once; every price encodes the number."""
     dice = random.Random(f"{seed} {name} {number}")  # noqa: S311  chance, not secrets
     ids = dice.sample(range(_IDS), dice.randint(1, 12))
     return [
@@ -31,10 +31,10 @@ def eventual_changes(seed: int, name: str, number: int) -> list[str]:
 
 
 def eventual_rows(seed: int, name: str, number: int) -> pa.Table:
-    """The same as Arrow rows."""
+    """Return the same changes as Arrow rows."""
     return rows(*eventual_changes(seed, name, number))
 
 
 def number_of(price: int) -> int:
-    """The commit that a price is of."""
+    """Return the number of the commit that wrote a price."""
     return price // _PLACES

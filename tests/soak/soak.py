@@ -56,7 +56,7 @@ _PROCESSES.set_forkserver_preload(["storage_lib", "kafka", "tests.soak.soak_work
 
 
 class Soak:
-    """One table, its processes, and what is done to them."""
+    """One table, its processes, and the faults injected into them."""
 
     def __init__(
         self, directory: Path, broker: LocalKafka, seed: int, *, spares_broker: bool, with_spark: bool
@@ -83,7 +83,7 @@ class Soak:
         self.survived: Counter[str] = Counter()
 
     def run(self, seconds: float) -> None:
-        """Until the time is over and all is checked; ``AssertionError`` at the first thing that is not as it should."""
+        """Run until the time is over and everything is checked; raise ``AssertionError`` at the first difference."""
         try:
             if self._spark is not None:
                 self._spark.start()
@@ -109,7 +109,7 @@ class Soak:
         self._settle()
 
     def _settle(self) -> None:
-        """The next opener repairs the log after a crash; then everything has to agree."""
+        """Commit once more, so that the log is repaired after a crash; then check that everything agrees."""
         table = open_catalog(self._warehouse, self._catalog).load_table(NAME)
         table.append(rows_of(self._seed, LAST, 1), commit_user=LAST, commit_identifier=1)
         if self._spark is not None:
@@ -145,7 +145,7 @@ class Soak:
         self.survived[fault] += 1
 
     def _do_harm_to_spark(self) -> None:
-        """More seldom: a driver takes its time to start."""
+        """Kill or freeze the driver; less often than other processes, because a driver takes long to start."""
         if self._spark is None or time.monotonic() < self._spark_harm_at:
             return
         if self._dice.random() < SPARK_IS_FROZEN:
@@ -186,7 +186,7 @@ class Soak:
 
 
 def soak(directory: Path, *, seconds: float, seed: int, spares_broker: bool = False, with_spark: bool = False) -> str:
-    """Run it on a broker of its own, which is not killed if that is spared; what was survived, in words."""
+    """Run the soak on a private broker, which is not killed if ``spares_broker``; return a summary of the faults."""
     with LocalKafka(directory / "broker", settings=BROKER) as broker:
         run = Soak(directory, broker, seed, spares_broker=spares_broker, with_spark=with_spark)
         started = time.monotonic()

@@ -18,7 +18,7 @@ _POLLS_MAX = 100_000
 
 
 class SoakChecker:
-    """Follows the snapshots and the topic from first to last, each record once; the topic by confluent-kafka."""
+    """Reads snapshots and topic from first to last, each record once; the topic by confluent-kafka."""
 
     def __init__(self, table: DynamicTable, servers: str, seed: int, notes: Path) -> None:
         self._table = table
@@ -51,7 +51,7 @@ class SoakChecker:
             assert seen == told[: len(seen)], self._complaint(key)
 
     def check_end(self) -> None:
-        """All is still: the topic has told all, and every snapshot with what came after it is the table."""
+        """Final check, after all writers stopped: topic and model agree, and so do the stream and the table."""
         self.check()
         for key, told in self.model.told.items():
             assert self._seen[key] == told, self._complaint(key)
@@ -68,7 +68,7 @@ class SoakChecker:
         )
 
     def close(self) -> None:
-        """Leave the broker."""
+        """Close the consumer."""
         self._consumer.close()
 
     def _follow_snapshots(self) -> None:
@@ -89,7 +89,7 @@ class SoakChecker:
         self.files_checked += 1
 
     def _read_topic(self) -> None:
-        """Whatever is committed by now; an outage of the broker is none of the checker's business."""
+        """Read all records committed so far; an outage of the broker is not an error here."""
         for _ in range(_POLLS_MAX):
             message = self._consumer.poll(0.1)
             if message is None:
@@ -113,6 +113,6 @@ def _difference(found: dict[Key, int], expected: dict[Key, int]) -> str:
 
 
 def assert_same_content(table: DynamicTable, checker: SoakChecker) -> None:
-    """The newest snapshot, read again by a newly opened table."""
+    """Check the newest snapshot through a newly opened table."""
     expected = {f"{dt} {id_} {price}" for (dt, id_), price in checker.model.content.items()}
     assert content(table) == expected

@@ -1,6 +1,6 @@
-"""What the soak's table has to hold: every commit is a function of its writer's name and number, and of nothing else.
+"""Expected content of the soak's table: each commit is a function of its writer's name and number alone.
 
-So the history of snapshots, which has both, determines the table at each snapshot and the records of the log.
+Therefore the history of snapshots, which records both, determines the table at each snapshot and the log's records.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from tests.support.orders_table import rows
 STREAMS = ("stream-1", "stream-2")
 SPARK = "spark"
 SPARK_QUERY_ID = "5eed5eed-0000-4000-8000-000000000000"
-"""The commit user of the query that writes; its batch n is commit n + 1."""
+"""Commit user of the writing Spark query; its batch n is commit n + 1."""
 BATCH, OVERWRITE, UNTRACKED = "batch", "overwrite", "untracked"
 WRITERS = (*STREAMS, BATCH, OVERWRITE, UNTRACKED)
 LAST = "last"
 OVERWRITTEN, SILENT = "b", "u"
-"""The partitions that are overwritten: told to the log, and not told."""
+"""Partitions that are overwritten, with and without change tracking."""
 
 _IDS = 40
 _REPAIR = "log-repair-"
 Key = tuple[str, int]
 Told = tuple[Key, int | None]
-"""A key and its new price; None: it is gone."""
+"""A key and its new price; None if the key was deleted."""
 
 
 def changes_of(seed: int, name: str, number: int) -> list[str]:
-    """What commit ``number`` of a writer holds: ``"+U a 7 1001"``; no key twice, every price once in all commits."""
+    """Return the changes of commit ``number``: ``"+U a 7 1001"``; keys are unique in it, prices in all commits."""
     dice = random.Random(f"{seed} {name} {number}")  # noqa: S311  chance, not secrets
     place = (*WRITERS, LAST, SPARK).index(name)
     price = (place * 1_000_000 + number) * 100
@@ -46,27 +46,27 @@ def changes_of(seed: int, name: str, number: int) -> list[str]:
 
 
 def rows_of(seed: int, name: str, number: int) -> pa.Table:
-    """The same as Arrow rows."""
+    """Return the same changes as Arrow rows."""
     return rows(*changes_of(seed, name, number))
 
 
 @dataclass
 class SoakModel:
-    """The table after the snapshots that were given to ``follow``, and what the log holds by then, key by key."""
+    """Expected table and log, by key, after the snapshots that were passed to ``follow``."""
 
     seed: int
     content: dict[Key, int] = field(default_factory=dict)
     told: dict[Key, list[int | None]] = field(default_factory=dict)
     tellers: dict[Key, list[str]] = field(default_factory=dict)
-    """The snapshots that told it."""
+    """Snapshots that logged the changes of each key."""
     newest: dict[str, int] = field(default_factory=dict)
-    """The number of the newest commit of each writer."""
+    """Number of each writer's newest commit."""
     commits: int = 0
     compactions: int = 0
     repairs: int = 0
 
     def follow(self, snapshot: Snapshot) -> None:
-        """Take the next snapshot in; ``AssertionError`` for a commit that is not expected there."""
+        """Apply the next snapshot; raise ``AssertionError`` for an unexpected commit."""
         name, number = snapshot.commit_user, snapshot.commit_identifier
         if name == SPARK_QUERY_ID:
             name, number = SPARK, number + 1
@@ -79,7 +79,7 @@ class SoakModel:
         assert name in (*WRITERS, LAST, SPARK), f"snapshot {snapshot.id} was made by {name}"
         last = self.newest.get(name, 0)
         assert number > last, f"snapshot {snapshot.id}: {name} commits {number} after {last}"
-        # An overwrite that changes nothing makes no snapshot; everybody else's commits have to be there without a gap.
+        # An overwrite that changes nothing creates no snapshot; all other writers' commits must be consecutive.
         assert number == last + 1 or name == OVERWRITE, f"snapshot {snapshot.id}: {name} commits {number} after {last}"
         self.newest[name] = number
         self.commits += 1

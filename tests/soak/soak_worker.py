@@ -25,9 +25,9 @@ _KEPT_MS = 60_000
 
 
 def work(role: str, warehouse: str, servers: str, seed: int, notes: str, clock_is_ahead_by: float) -> None:
-    """Be ``role``; ``notes`` is a directory. An error that ends it is written to ``<role>.error``, next to its notes.
+    """Run ``role``; ``notes`` is a directory. A fatal error is written to ``<role>.error``, next to the notes.
 
-    ``clock_is_ahead_by`` seconds, or behind.
+    The clock is ``clock_is_ahead_by`` seconds ahead, or behind if negative.
     """
     try:
         environment = moved_environment(clock_is_ahead_by)
@@ -77,7 +77,7 @@ def _commit(role: str, table: DynamicTable, seed: int, number: int) -> None:
 
 
 def append_to_log(table: DynamicTable, rows: pa.Table, name: str, number: int) -> None:
-    """As a stream does, that leaves the files to others."""
+    """Append rows to the log only, as a stream that leaves the files to tiering."""
     order = table.new_write().begin(commit_user=name)
     with table.new_write().open_task(order) as write:
         write.write(rows)
@@ -89,20 +89,20 @@ def _care(table: DynamicTable) -> None:
         table.compact()
     except CommitConflictError:
         return
-    # By a clock that may be an hour ahead: what has to stay stays all the same.
+    # The clock may be an hour ahead; expiry must keep all needed snapshots regardless.
     older_than = table.environment.clock.now_millis() - _KEPT_MS
     table.maintenance.expire_snapshots(retain_last=_SNAPSHOTS_KEPT, older_than_millis=older_than)
     time.sleep(0.4)
 
 
 def acknowledged(notes: Path, role: str) -> int:
-    """The number of the last commit that this writer knows to be done."""
+    """Return the number of the last commit that this writer knows to be complete."""
     path = notes / role
     return int(path.read_text()) if path.exists() else 0
 
 
 def read_on(table: DynamicTable, notes: Path) -> dict[str, int]:
-    """Follow the stream to its end; what is in the table by then, by ``"a 7"``. Position and content are one note."""
+    """Follow the stream to its end; return the rows by ``"a 7"``. Position and content are saved in one note."""
     path = notes / READER
     content: dict[str, int] = {}
     source = table.stream(startup="full")
@@ -123,7 +123,7 @@ def read_on(table: DynamicTable, notes: Path) -> dict[str, int]:
 
 
 def note(path: Path, text: str) -> None:
-    """Whole, or not at all."""
+    """Write the file atomically."""
     aside = path.with_suffix(f".{os.getpid()}")
     aside.write_text(text)
     aside.replace(path)

@@ -45,7 +45,7 @@ class Driver:
         self._table, self._copy = catalog.load_table(NAME), catalog.load_table(COPY_TABLE)
 
     def write(self) -> TableStream:
-        """Commits of its own, one a batch."""
+        """Start the query that writes to the table, one commit per batch."""
         finishes = json.dumps(self._job["finishes"])
         source = self._spark.readStream.format("soak").options(seed=str(self._job["seed"]), finishes=finishes).load()
         return write_stream(
@@ -53,7 +53,7 @@ class Driver:
         )
 
     def copy(self, *, available_now: bool = False) -> TableStream:
-        """Copies the table's stream into a table that counts rows."""
+        """Start the query that copies the table's stream into a table that counts rows."""
         source = read_stream(
             self._spark,
             self._table,
@@ -65,7 +65,7 @@ class Driver:
         return write_stream(source, self._copy, checkpoint_location=checkpoint, available_now=available_now)
 
     def run(self) -> None:
-        """Both, for ever; what may pass is tried again."""
+        """Run both queries forever; restart them after retryable errors."""
         streams = {self.write: self.write(), self.copy: self.copy()}
         while True:
             for start, stream in list(streams.items()):
@@ -87,7 +87,7 @@ class Driver:
 
 
 def main() -> None:
-    """Be what the job says."""
+    """Run the job from the command line."""
     job = json.loads(sys.argv[1])
     try:
         spark = session("soak", master="local[2]", conf=_CONF)

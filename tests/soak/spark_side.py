@@ -22,20 +22,20 @@ _FINISH_SECONDS = 180
 
 
 class SparkSide:
-    """One driver at a time, a process group of its own. Its copy of the table has no key: every row counts."""
+    """Runs one driver at a time, in its own process group. Its copy of the table has no key, so every row counts."""
 
     def __init__(self, catalog: Catalog, notes: Path, servers: str, seed: int) -> None:
         self._copy = catalog.create_table(COPY_TABLE, COLUMNS, options={"log.system": "none"})
         self._job = {"warehouse": catalog.warehouse, "servers": servers, "seed": seed, "notes": str(notes)}
         self._notes = notes
         self._driver: subprocess.Popen[bytes] | None = None
-        # A query's id is in its checkpoint; here it is known before the first driver lives long enough to say it.
+        # A query's id is in its checkpoint; it is fixed here because the first driver may crash before it reports one.
         checkpoint = notes / "checkpoint-in"
         checkpoint.mkdir()
         (checkpoint / "metadata").write_text(json.dumps({"id": SPARK_QUERY_ID}))
 
     def start(self, *, finishes: bool = False) -> None:
-        """A driver that resumes from the checkpoints."""
+        """Start a driver that resumes from the checkpoints."""
         with (self._notes / "spark.out").open("ab") as output:
             self._driver = subprocess.Popen(
                 [sys.executable, "-m", "tests.soak.spark_driver", json.dumps({**self._job, "finishes": finishes})],
@@ -47,18 +47,18 @@ class SparkSide:
             )
 
     def wait_until_it_follows_the_log(self) -> None:
-        """Snapshots are expired here without asking whether a stream is still at its first one."""
+        """Wait for the first copied batch: snapshots are expired here even if a stream still needs its first one."""
         wait_until((self._notes / "checkpoint-out" / "commits" / "1").exists, seconds=_FINISH_SECONDS)
 
     def kill(self) -> None:
-        """The driver with all that belongs to it."""
+        """Kill the driver and all its child processes."""
         if self._driver is not None:
             os.killpg(self._driver.pid, signal.SIGKILL)
             self._driver.wait()
             self._driver = None
 
     def freeze(self, seconds: float) -> None:
-        """All of it, for so long."""
+        """Freeze the driver and its child processes for ``seconds``."""
         if self._driver is not None:
             os.killpg(self._driver.pid, signal.SIGSTOP)
             time.sleep(seconds)
@@ -73,9 +73,9 @@ class SparkSide:
         assert code == 0, f"spark: {(self._notes / 'spark.out').read_text()[-3000:]}"
 
     def assert_copied(self, model: SoakModel) -> None:
-        """The copy is the table, but for what streams are not told; each row is there once."""
+        """Check that the copy equals the table, except for untracked changes; each row exists once."""
         expected = Counter((dt, id_, price) for (dt, id_), price in model.content.items() if dt != SILENT)
         rows = self._copy.to_arrow().to_pylist()
-        # Of what streams are not told it has what was in the snapshot that it began with.
+        # Of the untracked partition the copy contains only the rows of its first snapshot.
         found = Counter((row["dt"], row["id"], row["price"]) for row in rows if row["dt"] != SILENT)
         assert found == expected, f"copied twice or by mistake: {found - expected}, not copied: {expected - found}"

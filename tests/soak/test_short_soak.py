@@ -15,7 +15,7 @@ SOAK = ("-m", "tests.soak.soak", "--minutes", "5", "--seed", "11", "--no-spark",
 
 
 def test_files_topic_and_model_agree_whatever_is_killed(tmp_path: Path) -> None:
-    # It always takes five minutes, so the other tests of the folder run first.
+    # This always takes five minutes, so the other tests of the folder run first.
     command = ["nice", "-n", "10", sys.executable, *SOAK, "--directory", str(tmp_path / "soak")]
     said = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
 
