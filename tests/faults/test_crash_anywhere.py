@@ -1,7 +1,7 @@
 """Promise 6: crash at the k-th I/O, for every k; after reopening, every acknowledged commit is complete.
 
-The life that is interrupted: appends with updates and deletes, compactions, an overwrite, an expiry, and enough commits
-that manifests are folded. A crashed process also loses data that it had written but not synced.
+The interrupted history: appends with updates and deletes, compactions, an overwrite, an expiry, and enough commits
+that manifests are merged. A crash also loses data that the process had written but not synced.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ IN_OBJECTS = "s3://lake/db.db/t"
 
 @dataclass(frozen=True)
 class Step:
-    """One commit of the life; its place in the list is its identifier."""
+    """One commit of the history; its position in the list is its identifier."""
 
     rows: Rows = ()
     kinds: tuple[RowKind, ...] | None = None
@@ -58,7 +58,7 @@ LIFE = (
 
 
 def rows_after() -> list[list[tuple[object, ...]]]:
-    """The table after each number of steps, kept in a dictionary."""
+    """Return the expected table after each number of steps, computed with a dictionary."""
     model: dict[tuple[object, ...], tuple[object, ...]] = {}
     states: list[list[tuple[object, ...]]] = [[]]
     for step in LIFE:
@@ -79,7 +79,7 @@ EXPECTED = rows_after()
 
 @dataclass
 class Life:
-    """A pipeline that resumes after the last step known to be done; ``acknowledged`` counts these steps."""
+    """Pipeline that resumes after the last step known to be complete; ``acknowledged`` counts these steps."""
 
     file_io: FileIO
     names: str
@@ -129,7 +129,7 @@ def test_the_life_without_faults_is_as_expected() -> None:
 
 
 WRITE_COUNT = 85
-"""About how many writes the life takes; ``test_every_write_is_covered`` keeps it honest."""
+"""Approximate number of writes of the history; ``test_every_write_is_covered`` checks it."""
 
 
 def test_every_write_is_covered() -> None:
@@ -157,13 +157,13 @@ def test_a_crash_at_any_write_loses_nothing(at: int) -> None:
 def test_a_crash_at_any_io_over_an_object_store_loses_nothing_and_a_clean_up_leaves_no_stray(
     options: Mapping[str, str],
 ) -> None:
-    """Also at reads: a process that crashes there has not yet examined what it wrote."""
+    """Also crashes at reads: the process has then not yet verified its own write."""
     counted = FaultyFileIO(objects_with_a_new_table(options))
     Life(counted, "sound", root=IN_OBJECTS, options=options).run()
     count = len(counted.calls)
     assert count > WRITE_COUNT
 
-    for at in range(2, count + 1):  # the first is a look whether there is a table
+    for at in range(2, count + 1):  # the first call checks whether the table exists
         files = objects_with_a_new_table(options)
         crashed = Life(
             FaultyFileIO(files, Fault(FaultKind.CRASH_BEFORE, at=at)), "first", root=IN_OBJECTS, options=options
@@ -175,7 +175,7 @@ def test_a_crash_at_any_io_over_an_object_store_loses_nothing_and_a_clean_up_lea
         again.run()
         check_what_is_there(files, len(LIFE), IN_OBJECTS, options)
         store = again.table.reopened()
-        store.expire.expire()  # the rest of a crashed expiry is finished by the next one
+        store.expire.expire()  # finish the expiry that the crash interrupted
         store.orphans.remove(modified_until_ms=2**62, dry_run=False)
         everything = every_file(files, IN_OBJECTS) | every_file(files, OUTSIDE)
         lying = {path for path in everything if "/data-" in path}
@@ -213,7 +213,7 @@ def objects_with_a_new_table(options: Mapping[str, str]) -> ObjectStoreFileIO:
 def check_what_is_there(
     files: FileIO, acknowledged: int, root: str = Life.root, options: Mapping[str, str] = OPTIONS
 ) -> None:
-    """Every snapshot that counts is whole, and the newest is that of the last acknowledged step or the one after."""
+    """Check that live snapshots are complete and the newest is of the last acknowledged step or the next one."""
     store = Life(files, "check", root=root, options=options).table.store
     latest = store.snapshots.latest_id()
     if latest is None:
@@ -244,7 +244,7 @@ def check_snapshot(store: FileStore, snapshot_id: int) -> None:
 
 
 def lose_unsynced(files: FileIO, faulty: FaultyFileIO) -> None:
-    """Effect of a power cut on files that were written but not yet synced."""
+    """Simulate a power cut: lose files that were written but not yet synced."""
     unsynced: set[str] = set()
     for operation, path in faulty.calls:
         if operation == "open_output":

@@ -1,4 +1,4 @@
-"""Bytes that are not what was written are an error that names the file, and never rows."""
+"""Damaged bytes cause an error that names the file, and never wrong rows."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_no_flipped_bit_of_a_single_file_is_read_whatever_the_kind_of_table(file
     )
     files = table.environment.file_io
     sound, rows_there, changes_there = files.read_bytes(path), every_row(table), every_change(table)
-    # The compressed text of the rows is what checksums of pages cover; all else is around it.
+    # Page checksums cover the compressed rows; this damages everything else.
     for place in range(0, len(sound), 5):
         files.replace(path, sound[:place] + bytes([sound[place] ^ 1 << place % 8]) + sound[place + 1 :])
         with suppress(CorruptFileError):

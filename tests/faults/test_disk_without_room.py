@@ -1,4 +1,4 @@
-"""A disk that is really full: a small file system of its own, and a limit on the size of files."""
+"""A disk that is really full: a small private file system, and a limit on file sizes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def rows(first: int, count: int) -> pa.Table:
-    """Of random bytes, which no codec makes smaller."""
+    """Return rows of random bytes, which no codec can compress."""
     text = [os.urandom(50).hex() for _ in range(count)]
     return pa.table({"id": pa.array(range(first, first + count), pa.int64()), "text": text})
 
@@ -91,7 +91,7 @@ except StorageError as error:
 
 
 def test_a_file_that_may_not_grow_fails_the_write_and_says_so(tmp_path: Path) -> None:
-    """Works without a file system of one's own: the process may write files of 20 kB only."""
+    """Needs no private file system: the process may write files of 20 kB only."""
     done = subprocess.run(
         [sys.executable, "-c", LIMITED, str(tmp_path)], capture_output=True, text=True, check=True, cwd=Path.cwd()
     )

@@ -1,9 +1,9 @@
-"""Promises 1, 2 and 6 at the broker: a fault at any request of a commit neither loses nor doubles rows.
+"""Promises 1, 2 and 6 at the broker: a fault at any request of a commit neither loses nor duplicates rows.
 
 A writer's commit sends more than ten requests. At each of them, in turn, the writer is killed, frozen past its lease,
-or does not receive the answer; or the broker is killed. Another writer commits, and the first one's commit is repeated,
-in either order. Then every commit is once in the files and once in the topic, as an independent client reads it, in the
-same order.
+or loses the response; or the broker is killed. Another writer commits, and the first one's commit is repeated, in
+either order. Then every commit must be in the files once and in the topic once, as read by an independent client, in
+the same order.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.integration]
 
 
 class Shop:
-    """One table through all deaths; ``commits`` are those that were acknowledged, as (writer, number)."""
+    """One table across all crashes; ``commits`` are the acknowledged ones, as (writer, number)."""
 
     def __init__(self, warehouse: Path, servers: str, **options: str) -> None:
         self.warehouse, self.servers = str(warehouse), servers
@@ -48,7 +48,7 @@ class Shop:
         self.commits: list[tuple[str, int]] = []
 
     def commit(self, name: str, number: int) -> None:
-        """Writer 1 is the mortal one; repeated as often as the error says."""
+        """Commit ``number`` of a writer; repeat it as long as the error permits. Writer 1 is the one that crashes."""
         user = USER if name == "1" else name
         while True:
             try:
@@ -78,7 +78,7 @@ def shop(tmp_path: Path, kafka: LocalKafka) -> Shop:
 
 @pytest.fixture
 def own_broker(tmp_path: Path) -> Iterator[LocalKafka]:
-    """A broker that may be killed; see tests/log_store/kafka/test_kafka_crashes.py for its settings."""
+    """Start a broker that may be killed; see tests/log_store/kafka/test_kafka_crashes.py for its settings."""
     quick = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
     with LocalKafka(tmp_path / "broker", settings=quick) as broker:
         yield broker
@@ -98,7 +98,7 @@ def test_a_writer_killed_at_any_request_is_survived(shop: Shop) -> None:
             break
         assert process.exitcode == -signal.SIGKILL
         deaths += 1
-        # The restarted writer takes over its own lease at once; others do when the lease has expired.
+        # The restarted writer takes over its own lease at once; other writers when the lease has expired.
         for name in ("1", "2") if deaths % 2 else ("2", "1"):
             shop.commit(name, deaths)
     shop.commit("1", deaths + 1)
@@ -166,7 +166,7 @@ def test_a_broker_that_is_gone_for_longer_than_a_transaction_may_take_costs_a_re
     ):
         shop.commit("1", 1)
     kill_and_restart(own_broker)
-    # Not until its marker is in the topic: a broker that comes back may forget that (docs/guarantees.md).
+    # Wait for its marker in the topic: a restarted broker may forget it (docs/guarantees.md).
     wait_until(lambda: transactions_of_the_newest_snapshot(shop.table) == {"CompleteAbort"})
     assert sorted(committed_log(shop.table, shop.servers)) == sorted(_texts("2", 1) + _texts("2", 2))
     shop.commit("2", 3)
@@ -180,7 +180,7 @@ def _die() -> None:
 
 
 def transactions_of_the_newest_snapshot(table: DynamicTable) -> set[str]:
-    """What state the coordinator says they are in; it knows nothing while it comes back."""
+    """Return the coordinator's states of the newest snapshot's transactions; empty while the coordinator starts."""
     log, snapshot = table.log, table.context.file_store.snapshots.latest()
     assert isinstance(log, KafkaLogStore)
     assert snapshot is not None

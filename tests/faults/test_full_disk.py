@@ -1,7 +1,7 @@
-"""Whatever call to the disk fails in whatever verb: the error says whether the change happened, and is right.
+"""If any disk call of any verb fails, the error reports correctly whether the change happened.
 
-Then the caller does what the error says: repeats what has not happened, looks up what is not known, leaves what has.
-In the end every row is there exactly once, and the table can be written to.
+The caller then follows the error: it repeats a change that has not happened, looks up an unknown outcome, and leaves
+a completed change. In the end every row exists exactly once, and the table can be written to.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from tests.support.orders_table import COLUMNS, NAME, content, orders, reopened,
 
 CODES = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
 EVERY_CODE = os.environ.get("EVERY_ERROR") == "1"
-"""Each call with each error (ten minutes); else each error at some calls, others in each verb, by turns."""
+"""Whether to test each call with each error (ten minutes); else a sample of calls and errors per verb."""
 STRIDE = 1 if EVERY_CODE else 16
 Content = list[str]
 
 
 @dataclass(frozen=True)
 class Verb:
-    """Actions on a table that ``prepared`` has made; ``identity`` is new for each action."""
+    """Action on a table that ``prepared`` has created; ``identity`` is new for each action."""
 
     run: Callable[[Catalog], object]
     shows: Callable[[Catalog], object] = lambda catalog: shown(catalog.load_table(NAME))
@@ -59,7 +59,7 @@ def names_of(catalog: Catalog) -> list[str]:
 
 
 def _table(catalog: Catalog) -> DynamicTable:
-    return tells_outcome(catalog.load_table)(NAME)  # loading does not belong to a verb and changes nothing
+    return tells_outcome(catalog.load_table)(NAME)  # loading is not part of a verb and changes nothing
 
 
 VERBS = {

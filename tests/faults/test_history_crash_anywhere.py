@@ -1,6 +1,6 @@
-"""Promise 6 for tags, branches, rollbacks and clean-ups: die before the k-th write, for every k; nothing live is gone.
+"""Promise 6 for tags, branches, rollbacks and clean-ups: crash before the k-th write, for each k; no live file is lost.
 
-Another process then does the same again, and what is left over at the end is exactly what somebody needs.
+Another process then repeats the action, and in the end exactly the needed files remain.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BRANCHED = {"a 1 11", "b 2 20", "c 3 30"}
 
 @dataclass(frozen=True)
 class Act:
-    """What the mortal process does to the table, and what the table shows when it is done."""
+    """Action of the crashing process, and the content of the table when it is complete."""
 
     run: Callable[[DynamicTable], object]
     content: frozenset[str] = frozenset(NEWEST)
@@ -62,7 +62,7 @@ PLACES = {"in the table": {}, "apart from it": {"file.root-path": "/outside"}}
 
 
 def _table(place: str) -> DynamicTable:
-    """A tag of an expired snapshot, a branch of another, one of the newest, and an orphan."""
+    """Return a table with a tag of an expired snapshot, a branch of another, one of the newest, and an orphan file."""
     table = orders(None, **{"log.system": "none", "lease.timeout": "5 s", "write-only": "true", **PLACES[place]})
     table.append(rows("+I a 1 10", "+I b 2 20"))
     table.tags.create("first")
@@ -103,7 +103,7 @@ def test_whatever_dies_what_is_live_stays_and_the_next_process_finishes(name: st
     table = _table(place)
     counted = FaultyFileIO(table.environment.file_io)
     act.run(reopened_in(counted, table, names="mortal"))
-    # To die before a read is to die before the write that comes next.
+    # A crash before a read is equivalent to a crash before the next write.
     count = sum(operation in WRITES for operation, _ in counted.calls)
     assert count > 0
     for at in range(1, count + 1):

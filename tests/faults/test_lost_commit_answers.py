@@ -1,7 +1,7 @@
-"""Whatever a store does with the one request that is the commit, it ends committed once or not at all, and known.
+"""Whatever happens to the commit request, the commit takes effect once or not at all, and the caller knows which.
 
-Over every storage: the answer is dropped, is a 503 although the work was done, or comes late because the request did;
-or the request fails before anything was done. Then over a real S3 server behind a network that does the same.
+On every storage: the response is lost, is a 503 although the request succeeded, or comes late because the request
+did; or the request fails without effect. Then on a real S3 server behind a network with the same faults.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def table_over(files: FileIO, root: str) -> StoredTable:
 
 
 def append(table: StoredTable) -> Snapshot:
-    """A task tries until it knows; every try is another process with the same identity."""
+    """Commit as a task does: retry until the outcome is known; each try is another process with the same identity."""
     for _ in range(5):
         try:
             return table.append([("a", 1, "ours")], user="task", identifier=7)
@@ -53,7 +53,7 @@ def check_committed_once(files: FileIO, root: str, told: Snapshot, rows: list[tu
 def test_a_commit_happens_once_over_every_storage(
     kind: FaultKind, times: int, twin: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """Six times in a row: more often than one commit looks."""
+    """Includes six faults in a row, more than one commit retries."""
     storage = open_storage(twin, request, tmp_path)
     if times > 1 and twin == "hdfs":
         times = 2  # each takes it a second
@@ -74,7 +74,7 @@ def test_a_commit_that_loses_the_race_and_its_answer_commits_after_the_winner(ki
     table_over(files, root).append([("a", 1, "before")])
 
     class Overtaking(FaultyFileIO):
-        """Another writer commits right before our own create, whatever then happens to that."""
+        """Lets another writer commit right before our own create, regardless of the fault."""
 
         overtaken = False
 

@@ -1,4 +1,4 @@
-"""The clock of one writer is hours ahead, that of another behind: turns, order, log and expiry do not go by it."""
+"""Writers' clocks that are hours ahead or behind affect neither leases, order, log nor expiry."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOURS = {"ahead": 30, "right": 0, "behind": -30}
 
 @pytest.fixture
 def tables(kafka: LocalKafka, tmp_path: Path) -> Iterator[dict[str, DynamicTable]]:
-    """One table as three machines have it, which differ in their clocks."""
+    """Open one table as three machines whose clocks differ."""
     yield tables_of(kafka, tmp_path)
     close_connections()
 
@@ -69,7 +69,7 @@ def test_concurrent_writers_wait_for_each_other(tables: dict[str, DynamicTable],
 
 
 def test_a_topic_that_takes_no_record_of_the_future_says_so(tables: dict[str, DynamicTable], kafka: LocalKafka) -> None:
-    """Topics that were made before limits on time were lifted may have one."""
+    """A topic created before the time limits were lifted may still have such a limit."""
     log = tables["ahead"].log
     assert log is not None
     entry = ConfigEntry("message.timestamp.after.max.ms", "3600000", incremental_operation=AlterConfigOpType.SET)
@@ -97,7 +97,7 @@ def test_no_clock_makes_a_live_holders_lease_look_expired(kafka: LocalKafka, tmp
 
 
 def test_expiry_by_age_and_orphans_leave_what_is_needed(tables: dict[str, DynamicTable]) -> None:
-    """Whose clock is ahead takes everything for old: what counts and guards is kept all the same."""
+    """To a process whose clock is ahead everything looks old; it still keeps needed snapshots and guards."""
     tables["right"].append(rows("+I a 1 1"))
     source = tables["right"].stream(position=StreamPosition(snapshot_id=1, split_index=0))
     tables["right"].consumers.create("reader", 2)

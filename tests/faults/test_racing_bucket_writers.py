@@ -1,4 +1,4 @@
-"""Processes that write to a table with dynamic buckets at once, and die anywhere, lose and repeat nothing."""
+"""Processes that write to a table with dynamic buckets concurrently, and crash anywhere, lose and repeat nothing."""
 
 from __future__ import annotations
 

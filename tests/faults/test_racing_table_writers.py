@@ -1,4 +1,4 @@
-"""Promises 2 to 5 with real processes, a real disk and a real broker; the log is read by a client that is not ours."""
+"""Promises 2 to 5 with real processes, a real disk and a real broker; an independent client reads the log."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def warehouse(tmp_path: Path) -> str:
 
 @pytest.fixture
 def own_broker(tmp_path: Path) -> Iterator[LocalKafka]:
-    """A broker that may be killed; see tests/log_store/kafka/test_kafka_crashes.py for its settings."""
+    """Start a broker that may be killed; see tests/log_store/kafka/test_kafka_crashes.py for its settings."""
     quick = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
     with LocalKafka(tmp_path / "broker", settings=quick) as broker:
         yield broker
@@ -81,7 +81,7 @@ def _texts(name: str, identifier: int) -> list[str]:
 
 
 def _commits_in_order(table: DynamicTable) -> list[tuple[str, int]]:
-    """The appends that belong into the log, as the snapshots order them."""
+    """Return the appends that belong in the log, in snapshot order."""
     history = table.context.file_store.snapshots
     snapshots = [history.load(snapshot_id) for snapshot_id in range(1, (history.latest_id() or 0) + 1)]
     return [

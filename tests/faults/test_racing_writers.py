@@ -1,4 +1,4 @@
-"""Promise 4: nobody locks; of many writers at once nothing is lost, and nothing happens twice."""
+"""Promise 4: no locks; concurrent writers lose nothing, and no commit takes effect twice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.stored_table import StoredTable, orders_schema
 REPOSITORY = Path(__file__).parents[2]
 STORES = (OF_SERVERS[0], OF_SERVERS[-1])
 FULL_SIZE = "DYNAMIC_TABLES_FULL_SIZE"
-"""Set it to let eight processes commit fifty times each, over each store: some minutes on two cores."""
+"""Set this variable to let eight processes commit fifty times each, on each store: some minutes on two cores."""
 
 
 def table_on(environment: Environment) -> StoredTable:
@@ -121,7 +121,7 @@ def test_processes_lose_nothing_and_repeat_nothing(name: str, request: pytest.Fi
 
 
 def check_that_nothing_strays(table: StoredTable) -> None:
-    """Repetitions wrote data files for nothing; losers of races left no manifest, and a clean-up leaves no stray."""
+    """Check that only data files of repeated commits were orphaned, and that a clean-up removes all of them."""
     store = table.reopened()
     orphans = store.orphans.remove(modified_until_ms=2**62, dry_run=False).paths
     assert all("/data-" in path for path in orphans)
@@ -131,7 +131,7 @@ def check_that_nothing_strays(table: StoredTable) -> None:
 
 
 def check_history(table: StoredTable) -> None:
-    """Every identity is there once, and each snapshot's counts are those of its files."""
+    """Check that every identity occurs once, and that each snapshot's counts match its files."""
     store = table.reopened()
     latest = store.snapshots.latest_id() or 0
     snapshots = [store.snapshots.load(snapshot_id) for snapshot_id in range(1, latest + 1)]

@@ -23,7 +23,7 @@ SOURCE = "theirs"
 
 
 class SleepyStorage(FaultyFileIO):
-    """Before its act number ``at`` (from 1, acts on the log too) its process sleeps, and ``meanwhile`` happens."""
+    """Stalls its process before operation ``at`` (from 1, log operations count) and calls ``meanwhile``."""
 
     def __init__(self, delegate: FileIO, at: int, meanwhile: Callable[[], None]) -> None:
         super().__init__(delegate)
@@ -48,7 +48,7 @@ def _ingest(table: DynamicTable) -> None:
 
 
 def _ingest_more(table: DynamicTable) -> None:
-    """As a second ``ingest``, which resumes at the offsets of the newest snapshot."""
+    """Ingest as a second process, which resumes at the offsets of the newest snapshot."""
     told = table.inspect.source_offsets(SOURCE)
     changes = ("+U a 1 1", "+I b 1 1", "+U a 1 2", "-D b 1 1")[0 if told is None else told.of(0) :]
     table.append(rows(*changes), source=_source(4, None if told is None else told.of(0)))
@@ -64,12 +64,12 @@ def _overwrite_again(table: DynamicTable) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """What the sleeper does, what another does meanwhile, and what may be left of both."""
+    """Action of the stalled process, action of another meanwhile, and the permitted results."""
 
     act: Callable[[DynamicTable], None]
     successor: Callable[[DynamicTable], None]
     results: tuple[set[str], ...]
-    """The first where the sleeper was refused."""
+    """The first result is that of a refused stalled process."""
 
 
 @pytest.mark.parametrize(

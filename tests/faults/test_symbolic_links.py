@@ -1,4 +1,4 @@
-"""Deleting never leaves the table: symbolic links go as links, or stay, and what they lead to is nobody's to delete."""
+"""Deletion never leaves the table: symbolic links are deleted as links, or kept, and their targets are not touched."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DIRECTORIES = ("bucket-9", "dt=a/bucket-9", "manifest", "index", "statistics", "
 
 @pytest.fixture
 def victim(tmp_path: Path) -> Path:
-    """A directory of somebody else whose files bear names that a table's clean-up looks for."""
+    """Create an unrelated directory whose files have names that a table's clean-up looks for."""
     place = tmp_path / "victim"
     for name in (
         "precious.txt",
@@ -188,7 +188,7 @@ def test_a_database_or_table_on_another_disk_is_found_and_dropped(what: str, tmp
 
 
 def test_a_data_file_moved_to_another_disk_is_read_and_deleted_as_a_link(tmp_path: Path) -> None:
-    """Reading follows links: that is how operators move cold files. What they lead to is theirs."""
+    """Reads follow links, with which operators move cold files. The targets belong to the operators."""
     _, table = table_in(tmp_path / "lake")
     data = next((Path(table.location) / "dt=b").rglob("*.parquet"))
     data.rename(tmp_path / "cold.parquet")
@@ -214,7 +214,7 @@ def test_a_dangling_link_in_the_place_of_a_data_file_is_named(tmp_path: Path) ->
 
 @pytest.mark.parametrize("spelled", ["../victim/precious.txt", "dt=a/../../victim/precious.txt", ".."])
 def test_a_path_that_climbs_out_of_the_table_is_not_deleted(spelled: str, victim: Path, tmp_path: Path) -> None:
-    """A name in a manifest is somebody else's word."""
+    """Names in a manifest are untrusted input."""
     root = tmp_path / "root"
     (root / "dt=a").mkdir(parents=True)
     before = every_path(tmp_path)

@@ -1,7 +1,7 @@
 """Promise 6 over both stores: crash at the k-th operation on storage or log, for every k; no commit is lost.
 
-A new process reopens the table, makes its own commit and repeats that of the crashed process. Then every acknowledged
-commit, and this one, exists once in the files and once in the log, in the same order, from any snapshot.
+A new process reopens the table, commits, and repeats the commit of the crashed process. Then every acknowledged
+commit and the repeated one exist once in the files and once in the log, in the same order, from any snapshot.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BEFORE = ("+I a 1 10", "+I a 2 20", "+I b 3 30", "+U a 1 11")
 
 @dataclass(frozen=True)
 class Act:
-    """What the mortal process does; it leaves ``content``, and tells the log ``changes``, in any order."""
+    """Action of the crashing process; it results in ``content`` and logs ``changes``, in any order."""
 
     run: Callable[[DynamicTable], Snapshot | None]
     content: frozenset[str]
@@ -68,7 +68,7 @@ UNTOUCHED = frozenset({"a 1 11", "a 2 20", "b 3 30"})
 
 
 def _table() -> DynamicTable:
-    # A short lease, so that taking over the lease of a crashed process takes few polls.
+    # A short lease, so that a takeover after a crash needs few polls.
     table = orders(None, **{"bucket": "2", "lease.timeout": "5 s"})
     table.append(rows(*BEFORE[:3]))
     table.append(rows(*BEFORE[3:]))
@@ -81,7 +81,7 @@ def _mortal(table: DynamicTable, *faults: Fault) -> tuple[DynamicTable, FaultyFi
 
 
 def _every_death(act: Act, fresh: Callable[[], DynamicTable] = _table) -> Iterator[tuple[str, DynamicTable]]:
-    """The table as each death leaves it: before the first of the act's I/Os, before the second, ..., after the last."""
+    """Yield the table after each possible crash: before the action's first operation, ..., after the last."""
     table, storage = _mortal(fresh())
     act.run(table)
     count = len(storage.calls)
@@ -95,7 +95,7 @@ def _every_death(act: Act, fresh: Callable[[], DynamicTable] = _table) -> Iterat
 
 
 def _assert_sound(table: DynamicTable, expected: frozenset[str], changes: list[frozenset[str]], when: str) -> None:
-    """``changes``: what each tracked commit told the log, in order; of one key at most once."""
+    """Check files and log; ``changes``: the logged changes of each tracked commit, in order, at most one per key."""
     assert content(table) == set(expected), when
     log = streamed(table)
     told = [change for group in changes for change in group]
@@ -153,7 +153,7 @@ def _or_not_found(act: Act, table: DynamicTable) -> Snapshot | None:
 
 
 def test_whatever_dies_while_it_mends_the_log_the_next_process_finds_everything_once() -> None:
-    """The broker aborted a transaction after its snapshot; the opener that publishes it again crashes as well."""
+    """The broker aborted a transaction after its snapshot; the process that republishes its records crashes as well."""
     lost = ("+U a 1 12", "+I b 5 50")
     lost_and_more = Act(
         lambda table: table.append(rows("-D a 2 20"), commit_user="mortal", commit_identifier=1),

@@ -1,4 +1,4 @@
-"""``log.consistency=eventual`` with real processes, a real disk and a real broker. No key comes twice: rows count."""
+"""``log.consistency=eventual`` with real processes, a real disk and a real broker. Keys are unique, so rows count."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 @pytest.fixture
 def own_broker(tmp_path: Path) -> Iterator[LocalKafka]:
-    """A broker that may be killed; see tests/log_store/kafka/test_kafka_crashes.py for its settings."""
+    """Start a broker that may be killed; see tests/log_store/kafka/test_kafka_crashes.py for its settings."""
     quick = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
     with LocalKafka(tmp_path / "broker", settings=quick) as broker:
         yield broker
@@ -33,7 +33,7 @@ def own_broker(tmp_path: Path) -> Iterator[LocalKafka]:
 
 
 class Shop:
-    """The table in a warehouse of its own, and processes that work on it."""
+    """The table in a private warehouse, and processes that work on it."""
 
     def __init__(self, directory: Path, servers: str) -> None:
         self._arguments = (str(directory / "warehouse"), servers)
@@ -59,7 +59,7 @@ class Shop:
             process.communicate()
 
     def check(self, expected: list[str]) -> None:
-        """Files and log hold ``expected``, each once, and every snapshot with the log after it leads there."""
+        """Check that files and log hold ``expected``, each once, as does every snapshot plus the log after it."""
         log = streamed(self.table)
         assert sorted(log) == sorted(expected)
         assert content(self.table) == applied(log)
@@ -116,7 +116,7 @@ def test_a_stalled_tierer_that_was_replaced_finds_out_and_leaves_nothing(shop: S
 
 
 def test_tierers_that_race_beside_writers_put_each_record_into_the_files_once(shop: Shop) -> None:
-    write_to_log(shop.table, own_changes("3", 0))  # so that the tierers have work even if the writers start late
+    write_to_log(shop.table, own_changes("3", 0))  # work for the tierers even if the writers start late
     with (
         shop.process("log", "1", 20) as first,
         shop.process("log", "2", 20) as second,
@@ -137,7 +137,7 @@ def test_a_broker_killed_between_writes_and_tiering_costs_nothing(own_broker: Lo
     shop = Shop(tmp_path, own_broker.bootstrap_servers)
     write_to_log(shop.table, own_changes("1", 1))
     kill_and_restart(own_broker)
-    # The same producer continues with its former sequence numbers.
+    # The same producer continues with its previous sequence numbers.
     write_to_log(shop.table, own_changes("1", 2))
     shop.table.maintenance.tier_log(compact=False)
     write_to_log(shop.table, own_changes("1", 3))

@@ -1,4 +1,4 @@
-"""The readers and writers of the interop suite, all by the same few verbs."""
+"""The readers and writers of the interop suite, behind one small interface."""
 
 from __future__ import annotations
 
@@ -37,38 +37,38 @@ Rows = Sequence[tuple[Any, ...]]
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """A table's place, and room for files that come and go."""
+    """Location of a table, and a directory for temporary files."""
 
     warehouse: Path
     scratch: Path
 
     @property
     def catalog(self) -> WarehouseCatalog:
-        """Ours, not waiting for the disk."""
+        """Open this library's catalog, without waiting for the disk."""
         environment = system_environment(LocalFileIO(durable=False))
         return WarehouseCatalog(str(self.warehouse), {"log.system": "none"}, environment=environment)
 
     def ours(self) -> DynamicTable:
-        """The table as it is now, nothing remembered."""
+        """Reload the table, without cached state."""
         return self.catalog.load_table(IDENTIFIER)
 
     @property
     def schema(self) -> TableSchema:
-        """The newest."""
+        """Newest schema."""
         return self.ours().schema
 
 
 class Engine(Protocol):
-    """Verbs raise ``RefusedError`` with what the engine said."""
+    """Operations of one engine; they raise ``RefusedError`` with the engine's error."""
 
     def create(self, place: Place, case: TableCase) -> None:
-        """A table without rows."""
+        """Create a table without rows."""
 
     def read(self, place: Place, options: Mapping[str, str]) -> Rows:
-        """All rows."""
+        """Return all rows."""
 
     def write(self, place: Place, rows: Rows, kinds: Sequence[RowKind]) -> None:
-        """One commit."""
+        """Write rows in one commit."""
 
     def overwrite(self, place: Place, rows: Rows, day: str) -> None:
         """Replace a partition."""
@@ -80,10 +80,10 @@ class Engine(Protocol):
         """Compact all buckets."""
 
     def expire(self, place: Place) -> None:
-        """Keep the newest snapshot only."""
+        """Expire all snapshots but the newest."""
 
     def tag(self, place: Place) -> None:
-        """Keep the newest snapshot by the name ``TAG``."""
+        """Tag the newest snapshot as ``TAG``."""
 
 
 class Ours:
@@ -161,7 +161,7 @@ class Java:
 
 @dataclass
 class FlinkSql:
-    """Flink with Paimon's connector: every verb is a statement."""
+    """Flink with Paimon's connector: each operation is a statement."""
 
     flink: Flink
 
@@ -182,7 +182,7 @@ class FlinkSql:
         return self.flink.read(place.warehouse, IDENTIFIER, types_of(place.schema), options)
 
     def read_each(self, place: Place, looks: Sequence[Mapping[str, str]]) -> list[Rows | RefusedError]:
-        """All rows as each look's options have them; where one is refused, the looks are asked one by one."""
+        """Return all rows per element of ``looks``; if the combined query is refused, run each on its own."""
         types = types_of(place.schema)
         try:
             return list(self.flink.read_each(place.warehouse, IDENTIFIER, types, looks))
@@ -196,7 +196,7 @@ class FlinkSql:
             return refusal
 
     def write(self, place: Place, rows: Rows, kinds: Sequence[RowKind]) -> None:
-        # A batch INSERT only adds rows.
+        # A batch INSERT can only add rows.
         streaming = any(kind is not RowKind.INSERT for kind in kinds)
         self.flink.write(place.warehouse, IDENTIFIER, rows, types_of(place.schema), kinds, streaming=streaming)
 
@@ -221,7 +221,7 @@ class FlinkSql:
 
 
 class _ReaderAndAppender:
-    """What the engines for Python do not do."""
+    """Operations that the engines for Python do not support."""
 
     def overwrite(self, place: Place, rows: Rows, day: str) -> None:
         raise NotImplementedError
@@ -283,7 +283,7 @@ class Pypaimon(_ReaderAndAppender):
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Any error of a library, also a panic of one in Rust, as ``RefusedError``."""
+    """Raise any error of a library, including a Rust panic, as ``RefusedError``."""
     try:
         yield
     except BaseException as error:
@@ -293,12 +293,12 @@ def refusing() -> Iterator[None]:
 
 
 def default_buckets(case: TableCase) -> dict[str, str]:
-    """Two where there is a key."""
+    """Return options for two buckets if the table has a key."""
     return {"bucket": "2"} if case.has_key else {}
 
 
 def schema_of(case: TableCase) -> TableSchema:
-    """As another engine is asked to create it: ours alone names the write mode."""
+    """Return the schema for creation by another engine: without the write mode, which only this library names."""
     schema = new_table_schema(
         [(name, parse_type(spelled)) for name, spelled in case.types.items()],
         primary_keys=case.primary_key,
@@ -310,22 +310,22 @@ def schema_of(case: TableCase) -> TableSchema:
 
 
 def names(columns: Sequence[str]) -> str:
-    """Columns in SQL."""
+    """Quote column names for SQL."""
     return ", ".join(f"`{name}`" for name in columns)
 
 
 def types_of(schema: TableSchema) -> list[DataType]:
-    """Of the columns in order."""
+    """Return the column types in order."""
     return [field.type for field in schema.fields]
 
 
 def arrow_of(rows: Rows, schema: TableSchema) -> pa.Table:
-    """Tuples in schema order as Arrow."""
+    """Convert tuples in schema order to Arrow."""
     columns = [pa.array([row[index] for row in rows], each.type) for index, each in enumerate(schema.arrow_schema)]
     return pa.Table.from_arrays(columns, schema=schema.arrow_schema)
 
 
 def rows_of(table: pa.Table, schema: TableSchema) -> Rows:
-    """Arrow as tuples in schema order."""
+    """Convert Arrow to tuples in schema order."""
     columns = [table[name].to_pylist() for name in schema.arrow_schema.names]
     return list(zip(*columns, strict=True))

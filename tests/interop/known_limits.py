@@ -1,6 +1,6 @@
-"""Known limitations of other engines, with their reasons; the first that matches counts.
+"""Known limitations of other engines, with their reasons; the first match applies.
 
-A limitation that no longer exists fails the suite, as a new one does.
+The suite fails for a limitation that no longer exists, as for a new one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NOT_COMPACTED = "omits rows that were written after the last compaction"
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """``engine``, ``case``, ``does`` and ``verb`` are patterns; ``said`` is part of what the engine says."""
+    """One limitation; ``engine``, ``case``, ``does`` and ``verb`` are patterns, ``said`` is part of the error."""
 
     engine: str = "*"
     case: str = "*"
@@ -72,7 +72,7 @@ LIMITS = (
 
 
 def told(outcomes: Iterator[Outcome], name: str, case: TableCase) -> Iterator[tuple[Outcome, str]]:
-    """Every outcome in the words of docs/compatibility.md; an assertion fails for one that nobody knows."""
+    """Yield each outcome with its text for docs/compatibility.md; an unknown one fails an assertion."""
     for outcome in outcomes:
         limit = _limit(outcome, name)
         if limit is not None:

@@ -1,4 +1,4 @@
-"""Steps on the tables of the interop suite, and the engines that run them. After each step all engines read."""
+"""Steps on the tables of the interop suite, and the engines that run them. All engines read after each step."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OF_PARTITIONS = frozenset({"overwrite partition", "drop partition"})
 
 @dataclass(frozen=True)
 class Step:
-    """One commit, or one look."""
+    """One commit, read or maintenance operation of one engine."""
 
     actor: Actor
     verb: Verb
@@ -89,13 +89,13 @@ LIVES: dict[str, tuple[Step, ...]] = {
 
 
 def actors_of(life: str) -> tuple[Actor, ...]:
-    """Who takes part: both Flinks in a life of their own, where no library for Python does."""
+    """Return the engines of a history: both Flinks have one of their own, without the Python libraries."""
     if life == "made by Flink":
         return ("ours", "java", *FLINKS)
     return tuple(actor for actor in ACTORS if actor not in FLINKS)
 
 
 def steps_of(life: str, case: TableCase) -> tuple[Step, ...]:
-    """The life of a table of this kind: what can't be done to it is left out."""
+    """Return the history of a table of this kind, without unsupported steps."""
     left_out = case.without | (frozenset() if case.is_partitioned else OF_PARTITIONS)
     return tuple(step for step in LIVES[life] if step.verb not in left_out and step.actor not in case.not_by)

@@ -1,4 +1,4 @@
-"""Lives one table through, step by step, and tells what every engine did and read."""
+"""Runs one table's history, step by step, and records what every engine did and read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DONE = "done"
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """``does`` is "write" for the step itself, "read" for a look after it; ``said`` is empty where all is well."""
+    """Result of an operation: ``does`` is "write" for the step, "read" after it; ``said`` is empty on success."""
 
     step: Step
     engine: Actor
@@ -37,7 +37,7 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """A table at one time: what reads it so, and the rows that are expected."""
+    """Read options for one point of a table's history, and the expected rows."""
 
     step: Step
     options: Mapping[str, str]
@@ -46,10 +46,10 @@ class Look:
 
 @dataclass
 class Life:
-    """``rows`` are those last written, by day and number; what the table makes of them is its own affair.
+    """History of one table; ``rows`` are the last written ones, by day and number, before any merge.
 
-    Flink looks later, at many snapshots by one query, before any of them expires: a job of its own for each look
-    takes several times as long as all else.
+    Flink reads later, many snapshots by one query, before any of them expires: a separate job for each read would
+    take several times as long as everything else.
     """
 
     place: Place
@@ -62,7 +62,7 @@ class Life:
     looks: list[Look] = field(default_factory=list)
 
     def live(self, steps: tuple[Step, ...]) -> Iterator[Outcome]:
-        """Every outcome, in order."""
+        """Yield every outcome, in order."""
         for step in steps:
             self.turn += 1
             if step.verb == "expire":
@@ -103,7 +103,7 @@ class Life:
         flinks = {name: engine for name, engine in self.engines.items() if isinstance(engine, FlinkSql)}
         if not looks or not flinks:
             return
-        # The newest by no option at all, as most readers do.
+        # Read the newest snapshot without any option, as most readers do.
         options = [look.options for look in looks[:-1]] + [
             {key: text for key, text in looks[-1].options.items() if key != "scan.snapshot-id"}
         ]
@@ -159,7 +159,7 @@ class Life:
 
 
 def comparable(rows: Rows) -> list[str]:
-    """Rows in a form that is equal when they are: a moment in UTC, a map's pairs in order."""
+    """Normalise rows for comparison: timestamps in UTC, map entries in order."""
     return sorted(repr(tuple(_normal(value) for value in row)) for row in rows)
 
 
@@ -177,7 +177,7 @@ def _normal(value: Any) -> Any:
 
 
 def difference(found: list[str], expected: list[str]) -> tuple[str, str]:
-    """How the rows compare, and some of those that are missing and too many."""
+    """Return a summary of the difference, and some of the missing and unexpected rows."""
     missing = list((Counter(expected) - Counter(found)).elements())
     more = list((Counter(found) - Counter(expected)).elements())
     if not missing and not more:

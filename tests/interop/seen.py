@@ -1,7 +1,7 @@
-"""What the interop suite saw, summed up in seen.json, and docs/compatibility.md, which is made from that.
+"""Results of the interop suite, summarised in seen.json, and docs/compatibility.md, which is generated from them.
 
 PYTHONPATH=docker/local python -m tests.interop.seen  # runs all steps (a minute or two), then writes both
-PYTHONPATH=docker/local python -m tests.interop.seen NAME ...  # these tables, or lives, alone
+PYTHONPATH=docker/local python -m tests.interop.seen NAME ...  # only these tables or histories
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ CREATORS = {
 
 
 def engines_with(core: PaimonCore, flinks: Mapping[Actor, Flink]) -> dict[Actor, Engine]:
-    """All of them, ours first."""
+    """Return all engines, this library first."""
     theirs = {actor: FlinkSql(flink) for actor, flink in flinks.items()}
     return {"ours": Ours(), "java": Java(core), "rust": Rust(), "pypaimon": Pypaimon(), **theirs}
 
 
 def live(name: str, life: str, engines: Mapping[Actor, Engine], home: Path) -> dict[str, Any]:
-    """One table's life, summed up: what each engine did, and how often it read what."""
+    """Run one table's history; return the actions of each engine and the counts of its results."""
     place = Place(warehouse=home / "warehouse", scratch=home)
     case = TABLES[name]
     actors = actors_of(life)
@@ -89,7 +89,7 @@ def live(name: str, life: str, engines: Mapping[Actor, Engine], home: Path) -> d
 
 
 def versions() -> dict[str, str]:
-    """Of the other engines, as they are pinned."""
+    """Return the pinned versions of the other engines."""
     return {
         actor: re.search(pattern, file.read_text()).group(1)  # type: ignore[union-attr]
         for actor, (file, pattern) in VERSIONS.items()
@@ -97,12 +97,12 @@ def versions() -> dict[str, str]:
 
 
 def load() -> dict[str, Any]:
-    """The last recorded results."""
+    """Load the last recorded results."""
     return dict(json.loads(SEEN.read_text()))
 
 
 def page(seen: Mapping[str, Any]) -> str:
-    """docs/compatibility.md as it follows from what was seen."""
+    """Generate docs/compatibility.md from the results."""
     notes: list[str] = []
     lines = []
     for life in dict.fromkeys(life for _, life in LIVES_OF_TABLES):
@@ -141,7 +141,7 @@ def _note(words: str, notes: list[str]) -> str:
 
 
 def main(names: list[str]) -> None:
-    """Run the steps of all tables, or of those with these names, again."""
+    """Rerun the steps of all tables, or of the named ones."""
     known = load()["tables"] if SEEN.exists() else {}
     with PaimonCore() as core, Flink("1.20") as older, Flink("2.0") as newer, tempfile.TemporaryDirectory() as home:
         engines = engines_with(core, {"flink 1.20": older, "flink 2.0": newer})

@@ -1,7 +1,7 @@
-"""The tables of the interop suite: a new kind, type or format of table is one more entry.
+"""The tables of the interop suite; a new kind, type or format of table is one more entry.
 
-Every table has the columns ``day`` (its partition, where it has one) and ``id`` (its key, with ``day``, where it has
-one), then those of its case, each with a few values that its rows take in turn.
+Every table has the columns ``day`` (the partition, if any) and ``id`` (the key, with ``day``, if any), then those of
+its case, each with a few values that the rows cycle through.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ OF_ORC = {
     name: (spelled, [value for value in values if not isinstance(value, dt.datetime) or value.year > 1970])
     for name, (spelled, values) in EVERY_TYPE.items()
 }
-"""Without the moments before 1970, which not every reader of ORC gives back; we refuse to write these."""
+"""Without timestamps before 1970, which some ORC readers return wrongly; this library refuses to write them."""
 OF_AVRO = {name: (spelled, values[:1] if name == "row" else values) for name, (spelled, values) in EVERY_TYPE.items()}
-"""With one row only: of some files pypaimon-rust 0.4.0 takes an empty list in a row for null; Java and we do not."""
+"""One row value only: pypaimon-rust 0.4.0 reads an empty list in a row as null in some files; Java and we do not."""
 RARE: dict[str, tuple[str, Sequence[Any]]] = {
     "time": ("TIME(3)", [dt.time(23, 59, 59, 999000), dt.time(0), None]),
     "fixed": ("BINARY(3)", [b"\x00\x01\xff", None]),
@@ -63,9 +63,9 @@ VARIANTS: dict[str, tuple[str, Sequence[Any]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class TableCase:
-    """``without``: operations that it does not support. ``not_by``: engines that must not write to it, and why.
+    """Kind of table. ``without``: unsupported operations. ``not_by``: engines that must not write to it, with reasons.
 
-    ``is_seen_when_compacted``: other engines leave out what no compaction has taken up yet, as Paimon has it.
+    ``is_seen_when_compacted``: other engines do not read rows before a compaction, as in Paimon.
     """
 
     columns: Mapping[str, tuple[str, Sequence[Any]]] = field(default_factory=lambda: PLAIN)
@@ -79,21 +79,21 @@ class TableCase:
 
     @property
     def types(self) -> dict[str, str]:
-        """All columns in order, in SQL's words."""
+        """All columns in order, with their SQL types."""
         return {"day": "STRING", "id": "BIGINT", **{name: spelled for name, (spelled, _) in self.columns.items()}}
 
     @property
     def primary_key(self) -> tuple[str, ...]:
-        """``id`` is behind the partition."""
+        """Primary key, including the partition column."""
         return ("day", "id") if self.has_key else ()
 
     @property
     def partition_by(self) -> tuple[str, ...]:
-        """The partition's column, if there is one."""
+        """Partition columns, if any."""
         return ("day",) if self.is_partitioned else ()
 
     def row(self, day: str, number: int, turn: int) -> tuple[Any, ...]:
-        """A row with the key (``day``, ``number``); the values follow from number and turn."""
+        """Return a row with the key (``day``, ``number``); number and turn determine the values."""
         values = (samples[(number * 3 + turn) % len(samples)] for _, samples in self.columns.values())
         return (day, number, *values)
 

@@ -1,4 +1,4 @@
-"""Schemas that we and Paimon's Java core change in turns, and branches: every row is compared."""
+"""Schemas changed alternately by this library and Paimon's Java core, and branches: every row is compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A branch of a table that Paimon's Java core expires keeps its rows, which that expiry does not know of."""
+"""A branch keeps its rows when Paimon's Java core, which does not see the branch, expires the table's snapshots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables whose data lies apart from their metadata, written and cleaned up by us, Java and Flink in turn."""
+"""Tables with external data directories, written and cleaned up alternately by this library, Java and Flink."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LIVES = [
     ("flink_2_0", "theirs", "deletion vectors"),
     ("flink_2_0", "theirs", "dynamic buckets"),
 ]
-"""Every kind by the Java core, which is quick and the same code; of Flink those whose jobs differ."""
+"""Every kind with the Java core, which is quick and the same code; with Flink only those whose jobs differ."""
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def referenced(place: Place) -> set[Path]:
 
 
 class Both:
-    """Two engines in turn; after each act both read what a dictionary says."""
+    """Two engines alternately; after each action both must read the content of a dictionary."""
 
     def __init__(self, place: Place, *engines: Engine) -> None:
         self.place = place
@@ -128,7 +128,7 @@ def test_both_write_compact_and_clean_up_a_table_with_its_data_outside(
     both.check()
 
     outside = directories(place, "one", "two")
-    # An overwrite by Paimon leaves the changelog file of its rows behind, wherever data is.
+    # An overwrite by Paimon leaves its changelog file behind, wherever the data is.
     left = data_in(*outside) - referenced(place)
     assert {path.name.partition("-")[0] for path in left} <= {"changelog"}, "what no snapshot needs is gone"
     if maker == "ours":
@@ -147,7 +147,7 @@ def test_each_strategy_of_theirs_is_followed(
     ours = Ours()
     theirs.create(place, case(place, ["one"], strategy=strategy, **{f"{PATHS_OPTION}.specific-fs": "file"}))
     if strategy == "entropy-inject" and "flink_1_20" in request.node.name:
-        # Paimon 1.3, which is in that Flink, does not know it.
+        # Paimon 1.3, in this Flink, does not know the option.
         with pytest.raises(RefusedError, match="Could not parse value 'entropy-inject'"):
             theirs.write(place, [(DAY, 1, 1)], [RowKind.INSERT])
         return
@@ -248,7 +248,7 @@ def test_their_streams_read_our_changelog_files_outside(place: Place, paimon_cor
 def test_a_rollback_restores_files_outside_and_they_go_on(
     place: Place, theirs: Engine, expiring: dict[str, str]
 ) -> None:
-    """Where others expire snapshots, what comes back is copied, and the copies lie outside as well."""
+    """If other engines expire snapshots, restored files are copied, also in the external directory."""
     ours = Ours()
     ours.create(place, case(place, ["one", "two"], **expiring))
     both = Both(place, ours, theirs)

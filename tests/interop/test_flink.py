@@ -78,7 +78,7 @@ def test_a_streaming_select_of_flink_gives_our_commits_as_changes(flink: Flink, 
     ("name", "words"),
     [
         ("value counts", r"value-count \(this table has no primary key and counts equal rows, .* append-only table"),
-        # Before 2.1, Flink has no such type, and says no more than this.
+        # Flink before 2.1 lacks this type, and its error says no more than this.
         ("VARIANT", "Data type must not be null|elementDataType. is null"),
         ("VARIANT, append-only", "Data type must not be null|elementDataType. is null"),
     ],

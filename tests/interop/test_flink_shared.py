@@ -1,4 +1,4 @@
-"""What Flink and we merge, compact, overwrite, drop and roll back of one table, and what each sees of it at once."""
+"""Merges, compactions, overwrites, drops and rollbacks of one table by Flink and this library, as both see them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Streams of tables that Flink and we write: what Flink's stream, and ours, add up to is the table.
+"""Streams of tables written by Flink and this library: the changes in either engine's stream add up to the table.
 
-Each table lives the same few commits, made by us, by both Flinks, or by all in turns.
+Each table goes through the same few commits, by this library, by both Flinks, or by all alternately.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ STREAMED = [
     ),
     ("first-row", "lookup"),
 ]
-"""All that both Flinks stream; below is what they refuse."""
+"""Kinds that both Flinks can stream; the kinds that they refuse follow below."""
 WRITERS = {
     "ours": ("ours",),
     "flink": ("1.20", "2.0"),
@@ -54,7 +54,7 @@ WRITERS = {
 
 @dataclass(frozen=True)
 class History:
-    """A table with two partitions: its key is ``day`` and ``id``, its columns are ``g`` and ``n``."""
+    """History of a table with two partitions, key ``day`` and ``id``, and columns ``g`` and ``n``."""
 
     place: Place
     engines: Mapping[str, Engine]
@@ -67,12 +67,12 @@ class History:
         return TableCase(columns=COLUMNS, options=options)
 
     def begin(self, writers: Sequence[str]) -> HybridSource:
-        """The empty table, and our stream of it."""
+        """Create the empty table, and return our stream of it."""
         self.engines[writers[0]].create(self.place, self.case)
         return self.place.ours().stream(normalize="lookup")
 
     def live(self, writers: Sequence[str]) -> None:
-        """Inserts, updates, a full compaction, deletions where there are any, the deleted keys again."""
+        """Insert, update, compact fully, delete if the table permits, and insert the deleted keys again."""
         steps = (self.first(), self.updates(), None, self.deletions(), self.again())
         for turn, step in enumerate(steps):
             engine = self.engines[writers[turn % len(writers)]]

@@ -1,6 +1,6 @@
-"""Other engines read and write our tables, and we theirs, in turns; after every step every row is compared.
+"""Other engines and this library read and write the same tables alternately; every row is compared after every step.
 
-`docs/compatibility.md` is made from what was seen here (``seen.py``).
+`docs/compatibility.md` is generated from these results (``seen.py``).
 """
 
 from __future__ import annotations

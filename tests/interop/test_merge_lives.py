@@ -1,4 +1,4 @@
-"""Random lives of tables of every merge engine, written and compacted by us and by Paimon's Java core: one answer."""
+"""Random histories of tables of every merge engine, written and compacted by us and Paimon's Java core: same rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Changes = list[tuple[RowKind, tuple[int | None, ...]]]
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """``kinds`` are the changes that its tables take; ``writers`` those whose files both read alike."""
+    """One merge engine; ``kinds`` are the accepted row kinds, ``writers`` those whose files both read alike."""
 
     options: dict[str, str]
     kinds: tuple[RowKind, ...] = ADDS
@@ -52,7 +52,7 @@ ENGINES: dict[str, Callable[[Random], Engine]] = {
     "aggregation by sequence, retracted": lambda rng: Engine(
         options=_by_sequence(rng, _aggregation(rng, TAKE_BACK)), kinds=ADDS + RETRACTS
     ),
-    # What Java makes of removals in files that it wrote itself depends on when it compacts: docs/decisions/0014.
+    # Java's result for removals in its own files depends on when it compacts: docs/decisions/0014.
     "aggregation, removed": lambda rng: Engine(
         options=_aggregation(rng, FUNCTIONS[:-1]) | {"aggregation.remove-record-on-delete": "true"},
         kinds=(*ADDS, RowKind.DELETE),

@@ -1,4 +1,4 @@
-"""Paimon's Java core and our merge give the same row for the versions of a key, whichever of them merges."""
+"""Paimon's Java core and this library merge the versions of a key to the same row, whichever of them merges."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def make_table(home: Path, columns: dict[str, str], options: dict[str, str]) -> 
 
 
 def put(table: DynamicTable, changes: Sequence[Change]) -> None:
-    """One commit."""
+    """Write changes in one commit."""
     rows = [pa.array([row[place] for _, row in changes], field.type) for place, field in enumerate(table.arrow_schema)]
     kinds = pa.array([ROW_KIND_SYMBOLS[kind] for kind, _ in changes])
     table.append(pa.table([*rows, kinds], names=[*table.arrow_schema.names, "_row_kind"]))
@@ -117,7 +117,7 @@ def test_records_are_removed_by_the_sequences_of_their_groups(
         changes: list[Change] = []
         for key in range(key_count):
             numbers = [None if drawn.random() < 0.2 else int(each) for each in drawn.integers(0, 2 + turn, 6)]
-            # Java lets a deletion that comes after another one bring the record back, which we do not.
+            # In Java a second deletion in a row brings the record back, which we do not reproduce.
             kind = DELETE if turn and drawn.random() < 0.35 and not was_removed[key] else ADD
             was_removed[key] = kind is DELETE
             changes.append((kind, (key, "text" if key % 2 else None, *numbers)))

@@ -1,4 +1,4 @@
-"""Numbers that we store as packed differences, in files of many pages' worth: other engines read each of them."""
+"""Numbers that we encode as packed differences, in files with many pages: other engines read each of them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_packed_numbers_with_gaps_between_them_are_read_alike_by_all(paimon_core
     table = place.ours()
     random = np.random.default_rng(3)
     numbers = random.permutation(ROWS)
-    # Gaps of every length: none, single rows, and more than one block of 128.
+    # Nulls in runs of every length: none, single rows, and more than one block of 128.
     gaps = (numbers % 7 == 0) | ((np.arange(ROWS) > 1_000) & (np.arange(ROWS) < 1_400))
     small = pa.array(numbers.astype(np.int32) - ROWS // 2, mask=gaps)
     columns = {

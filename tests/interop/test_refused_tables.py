@@ -1,4 +1,4 @@
-"""Tables that Paimon's Java core makes and we can't read right: each is refused by name, never read in part."""
+"""Tables of Paimon's Java core that we can't read correctly: each is refused by name, never read in part."""
 
 from __future__ import annotations
 
