@@ -1,4 +1,4 @@
-"""Tables to use the connector on."""
+"""Tables for the connector's tests."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string
 
 @pytest.fixture(scope="session")
 def bootstrap_servers(kafka: LocalKafka) -> str:
-    """Where the session's broker listens."""
+    """Return the address of the session's broker."""
     return kafka.bootstrap_servers
 
 
 @pytest.fixture
 def make_table(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., DynamicTable]:
-    """Make a table ``db.<name>`` of id, v, n; ``log=True`` with a Kafka topic."""
+    """Return a function that creates table ``db.<name>`` of id, v, n; with a Kafka topic if ``log=True``."""
 
     def make(
         name: str = "t",

@@ -1,4 +1,4 @@
-"""Data frames in and out of a table."""
+"""Reading and writing tables as data frames."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def test_pushed_filters_keep_spark_from_reading_other_files(
     table = make_table(columns=columns, primary_key=("day", "id"), partition_by=("day",))
     for day in ("mon", "tue", "wed"):
         table.append(pa.table({"day": [day] * 10, "id": list(range(10))}))
-    # What pruning should leave alone is made unreadable, so reading it would fail.
+    # Files that should be pruned are made unreadable, so that reading one would fail.
     for path in files_of(table):
         if "day=tue" not in str(path):
             path.write_bytes(b"unreadable")
@@ -259,7 +259,7 @@ def test_an_older_snapshot_can_be_read(spark: SparkSession, make_table: Callable
 
 @pytest.fixture
 def partitioned(make_table: Callable[..., DynamicTable]) -> DynamicTable:
-    """Two partitions with two rows each."""
+    """Create a table of two partitions with two rows each."""
     columns = pa.schema(
         [pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False), ("v", pa.string())]
     )
@@ -307,7 +307,7 @@ def test_the_same_identity_commits_once(spark: SparkSession, make_table: Callabl
 def test_a_write_returns_the_snapshot_that_it_made_itself(
     spark: SparkSession, make_table: Callable[..., DynamicTable], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not an older one of the same user, and without a search through the table's history."""
+    """Not an older one of the same user, and found without a search through the table's history."""
     table = make_table()
     df = spark.createDataFrame([(1, "a")], "id long, v string")
     monkeypatch.setattr(TableInspection, "find_commit", None)

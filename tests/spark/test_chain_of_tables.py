@@ -1,6 +1,6 @@
-"""The standing example: orders joined with their category, summed by day; two queries, each killed, one answer.
+"""The running example: orders joined with their category, summed by day; two queries are killed, the answer is right.
 
-The programs are those of docs/chain.md, as they stand there.
+The programs are those of docs/chain.md, unchanged.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SEED = 23
 BATCHES = 14
 Order = tuple[int, int, str]  # auction, amount, day
 MOMENTS = ("offsets", "commits", "snapshot")
-"""A micro-batch is planned; it is noted as done; its rows have become visible."""
+"""A micro-batch is planned; Spark has recorded it as done; its rows have become visible."""
 
 
 def test_two_queries_that_are_killed_at_random_end_with_the_same_totals(kafka: LocalKafka, tmp_path: Path) -> None:
@@ -70,12 +70,12 @@ def test_two_queries_that_are_killed_at_random_end_with_the_same_totals(kafka: L
 
 
 class Chain:
-    """The tables, and the two queries as processes that are started again when they were killed."""
+    """The tables, and the two queries as processes that are restarted after a kill."""
 
     def __init__(self, directory: Path, servers: str, files: list[str]) -> None:
         self._directory = directory
         self._servers = servers
-        self._files = list(enumerate(files))  # not given yet
+        self._files = list(enumerate(files))  # not delivered yet
         (directory / "incoming").mkdir()
         self._database = f"shop_{os.urandom(4).hex()}"
         self._running: dict[str, subprocess.Popen[bytes]] = {}
@@ -83,7 +83,7 @@ class Chain:
 
     def run(self, name: str, program: str) -> subprocess.Popen[bytes]:
         path = self._directory / f"{name}.py"
-        # Topics are shared by all tests of the session: their names come from that of the directory.
+        # All tests of the session share the topics, whose names derive from that of the directory.
         path.write_text(program.replace(BROKER, self._servers).replace("shop.", f"{self._database}."))
         with (self._directory / f"{name}.log").open("ab") as said:
             return subprocess.Popen(
@@ -105,9 +105,9 @@ class Chain:
             self._kill(name)
 
     def kill_after(self, name: str, moment: str, *, count: int) -> None:
-        """Kill the query, with its JVM and all workers, ``count`` batches further on; then start it again."""
+        """Kill the query ``count`` batches later, with its JVM and all workers; then restart it."""
         for _ in range(count):
-            # A query that found all its input at once could be through before the other one has started.
+            # With all its input at once, one query could finish before the other one has started.
             before = self._count(name, moment)
             self._give()
             self._await_more(name, moment, before)
@@ -147,7 +147,7 @@ class Chain:
         number, text = self._files.pop(0)
         path = self._directory / f"{number:03}.json"
         path.write_text(text)
-        # Spark takes files in the order of their times, which must not be the same.
+        # Spark reads files in the order of their modification times, which must be distinct.
         os.utime(path, (1_700_000_000 + number,) * 2)
         path.rename(self._directory / "incoming" / path.name)
 
@@ -158,13 +158,13 @@ class Chain:
 
 
 def _changes(dice: random.Random) -> tuple[list[tuple[str, int, Order]], dict[int, Order]]:
-    """(op, order, what it is) of every change, some of an order that was there before, and what they amount to."""
+    """Return (op, id, order) of every change, some of them of existing orders, and the resulting orders."""
     orders: dict[int, Order] = {}
     changes = []
     for step in range(BATCHES * 10):
         key = dice.choice(sorted(orders)) if orders and dice.random() < 0.5 else step
         op = ("d" if dice.random() < 0.3 else "u") if key in orders else "c"
-        # An auction beyond the dimension's has no category.
+        # Auctions outside the dimension have no category.
         order = (
             orders.pop(key) if op == "d" else (dice.randrange(10), dice.randrange(100), f"2024-05-1{dice.randrange(3)}")
         )
@@ -175,7 +175,7 @@ def _changes(dice: random.Random) -> tuple[list[tuple[str, int, Order]], dict[in
 
 
 def _input(changes: list[tuple[str, int, Order]]) -> list[str]:
-    """The lines of each file."""
+    """Return the lines of each file."""
     kinds = {"c": "+I", "u": "+U", "d": "-D"}
     lines = [
         json.dumps(

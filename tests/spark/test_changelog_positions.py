@@ -1,4 +1,4 @@
-"""How far each micro-batch of a foreign topic goes, asked without Spark or a broker."""
+"""End positions of micro-batches of an external topic, without Spark or a broker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from storage_lib.spark.stream.stream_reader import START
 
 
 class GrowingTopic:
-    """A topic and its log in one, with records from 5 up to ``ends``, and from 7 on since the time 1000."""
+    """A topic and its log in one, with records from 5 to ``ends``; those from 7 have timestamps of at least 1000."""
 
     name = source = "cdc"
     start = None

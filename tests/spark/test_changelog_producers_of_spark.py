@@ -1,4 +1,4 @@
-"""What Spark writes to a table with a changelog producer is in the stream of Paimon's Java core."""
+"""Rows that Spark writes to a table with a changelog producer appear in the stream of Paimon's Java core."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same on a standalone cluster of separate processes: a master, two workers, their executors."""
+"""Batch and stream on a standalone cluster of separate processes: a master, two workers, their executors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SUPPORT = Path(__file__).parents[1] / "support"
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[str]:
-    """The address of a master on this machine with two one-core workers."""
+    """Start a master with two single-core workers on this machine and yield its address."""
     with spark_cluster(tmp_path, workers=2) as master:
         yield master
 

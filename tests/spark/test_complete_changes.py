@@ -1,4 +1,4 @@
-"""Upserts go into a table, complete changes come out: of its topic, or of a stream that looks the old rows up."""
+"""A table receives upserts and returns complete changes: from its topic, or from a stream that looks up old rows."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ TRUTH = {1: "AA", 2: "B", 3: "C"}
 
 
 def write_upserts(spark: SparkSession, table: DynamicTable, directory: Path) -> None:
-    """One micro-batch each; the last is committed twice, as after a crash between our commit and Spark's note of it."""
+    """Write one micro-batch each; commit the last twice, as after a crash between our commit and Spark's."""
     directory.mkdir()
     for number, batch in enumerate(BATCHES):
         path = directory / f"{number}.json"
         path.write_text("\n".join(json.dumps({"_row_kind": kind, "id": key, "v": v}) for kind, key, v in batch))
-        # Spark takes files in the order of their times, which must not be the same.
+        # Spark reads files in the order of their modification times, which must be distinct.
         os.utime(path, (1_700_000_000 + number,) * 2)
     checkpoint = directory.with_name(f"{directory.name}-checkpoint")
     for _ in range(2):
@@ -73,9 +73,9 @@ def test_writer_tasks_look_up_what_was_there_before(
 def test_a_normalised_stream_can_be_summed(
     spark: SparkSession, make_table: Callable[..., DynamicTable], tmp_path: Path, normalize: str
 ) -> None:
-    """Into a table that counts rows: without the old ones it would keep every version of a key.
+    """The target counts rows: without old rows it would keep every version of a key.
 
-    Half way it is as if the driver had been killed before Spark noted the last batch, which is then read once more.
+    Half-way through, the driver appears to be killed before Spark recorded the last batch, which is then read again.
     """
     upserts, counted = make_table("upserts", log=True, bucket=2), make_table("counted", primary_key=())
     state = str(tmp_path / "state") if normalize == "state" else None

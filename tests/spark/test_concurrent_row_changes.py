@@ -1,4 +1,4 @@
-"""Rows that Spark makes of a table's own: refused where the table has changed since, or made under the lease."""
+"""Rows computed from the table's own rows: refused if the table has changed since, or written under the lease."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's tasks write and read data apart from its table's metadata, on another store if need be."""
+"""Spark's tasks write and read data outside the table's directory, optionally on another store."""
 
 from __future__ import annotations
 

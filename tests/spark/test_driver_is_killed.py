@@ -31,7 +31,7 @@ SUPPORT = Path(__file__).parents[1] / "support"
 def test_every_crash_is_survived_and_every_change_is_seen_once(
     make_table: Callable[..., DynamicTable], spark_conf: dict[str, str], tmp_path: Path
 ) -> None:
-    """One checkpoint through five crashes: driver n crashes at the n-th point of batch n, the next one continues."""
+    """Five crashes of one checkpoint: driver n crashes at the n-th point of batch n, the next one resumes."""
     table = make_table(log=True, bucket=2, lease__timeout="5 s")
     truth, changes = write_input(tmp_path / "input", batch_count=len(CRASH_POINTS) + 2)
 
@@ -51,7 +51,7 @@ def test_every_crash_is_survived_and_every_change_is_seen_once(
 
 
 def write_input(directory: Path, batch_count: int) -> tuple[dict[int, str], list[tuple[str, int, str]]]:
-    """One file per micro-batch, and what they amount to: the final table and every change as (op, id, v)."""
+    """Write one file per micro-batch; return the resulting table and every change as (op, id, v)."""
     directory.mkdir()
     truth: dict[int, str] = {}
     changes: list[tuple[str, int, str]] = []
@@ -70,7 +70,7 @@ def write_input(directory: Path, batch_count: int) -> tuple[dict[int, str], list
             changes.append((op, key, value))
         path = directory / f"{batch:03}.json"
         path.write_text("\n".join(lines))
-        # Spark takes files in the order of their times, which must not be the same.
+        # Spark reads files in the order of their modification times, which must be distinct.
         os.utime(path, (1_700_000_000 + batch,) * 2)
     return truth, changes
 

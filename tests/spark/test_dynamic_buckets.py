@@ -1,4 +1,4 @@
-"""Tables with dynamic buckets through Spark: the keys of each assigner are in one task, or the write is refused."""
+"""Tables with dynamic buckets through Spark: each assigner's keys are in one task, or the write is refused."""
 
 from __future__ import annotations
 

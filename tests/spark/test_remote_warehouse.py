@@ -1,4 +1,4 @@
-"""Spark's tasks open a warehouse elsewhere themselves: only the address travels, its secrets inside."""
+"""Spark's tasks open a remote warehouse themselves: only the address, which includes its secrets, is sent to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data frames that Spark may have reordered, or that lack the rows before changes: written right, or refused."""
+"""Data frames that Spark may have reordered, or that lack old rows, are written correctly or refused."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KEYS = 100
 
 @pytest.fixture
 def sorting_joins(spark: SparkSession) -> Iterator[SparkSession]:
-    """A session that broadcasts nothing by itself."""
+    """Return a session that never broadcasts on its own."""
     before = spark.conf.get("spark.sql.autoBroadcastJoinThreshold")
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     yield spark

@@ -1,4 +1,4 @@
-"""Decisions about a stream read that need no read."""
+"""Decisions about a stream read, without a read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams in and out of a table, exactly once from their checkpoints."""
+"""Streams from and into a table, exactly once from their checkpoints."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CHANGES = "id long, v string, _row_kind string"
 
 
 class JsonSource:
-    """A stream source whose batches the test makes: one file each."""
+    """A stream source whose batches the test writes, one file each."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir()
@@ -41,7 +41,7 @@ class JsonSource:
         lines = [json.dumps({"_row_kind": kind, "id": key, "v": value}) for kind, key, value in changes]
         path = self.directory / f"{self._count:03}.json"
         path.write_text("\n".join(lines))
-        # Spark takes files in the order of their times, which must not be the same.
+        # Spark reads files in the order of their modification times, which must be distinct.
         os.utime(path, (1_700_000_000 + self._count,) * 2)
         self._count += 1
 
@@ -111,7 +111,7 @@ def options_of(table: DynamicTable) -> dict[str, str]:
 def test_a_batch_that_was_committed_but_not_noted_by_spark_is_not_written_again(
     spark: SparkSession, make_table: Callable[..., DynamicTable], source: JsonSource, tmp_path: Path
 ) -> None:
-    """Deleting the newest file of Spark's commit log is what a crash between the two leaves behind."""
+    """Deleting the newest file of Spark's commit log simulates a crash between the two commits."""
     table = make_table(log=True)
     checkpoint = tmp_path / "checkpoint"
     source.add(("+I", 1, "a"))
@@ -134,7 +134,7 @@ def test_a_batch_that_was_committed_but_not_noted_by_spark_is_not_written_again(
 def test_the_checkpoint_of_a_stream_into_another_table_is_refused(
     spark: SparkSession, make_table: Callable[..., DynamicTable], source: JsonSource, tmp_path: Path
 ) -> None:
-    """The rows that the first table has read would silently never reach the second."""
+    """Rows that the first table has received would silently never reach the second."""
     run: dict[str, Any] = {"checkpoint_location": str(tmp_path / "c"), "available_now": True, "compaction": False}
     source.add(("+I", 1, "a"))
     finish(write_stream(source.stream(spark), make_table("first"), **run))
@@ -268,7 +268,7 @@ def test_an_aggregation_keeps_its_table_up_to_date(
     assert snapshot is not None
     assert (snapshot.commit_user, snapshot.commit_identifier) == (str(stream.id), 1)
 
-    # A crash between our commit and Spark's note of it: the batch is not written again, but Spark's state needs it.
+    # As after a crash between our commit and Spark's: the batch is not written again, but Spark's state needs it.
     for path in (tmp_path / "checkpoint" / "commits" / "1", tmp_path / "checkpoint" / "commits" / ".1.crc"):
         path.unlink(missing_ok=True)
     source.add(("+I", 5, "a"))

@@ -1,4 +1,4 @@
-"""A stream from a foreign topic: its offsets are in the table's snapshots, and a checkpoint has to agree with them."""
+"""A stream from an external topic: its offsets are in the table's snapshots, and a checkpoint must agree with them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_rollback_rewinds_the_source_and_refuses_the_checkpoint(
     stream("first")
     kept = table.context.file_store.snapshots.latest_id()
     assert table.inspect.source_offsets(topic) == LogOffsets({0: 2})
-    # A deletion that only says its key: the log has to tell the row.
+    # A deletion with its key only: the log must contain the whole row.
     produce(bootstrap_servers, topic, {"before": {"id": 1}, "after": None, "op": "d"}, None)
     stream("first")
     assert committed_changes(table)[-1] == ("d", 1, "a")
@@ -142,7 +142,7 @@ def test_a_stream_does_not_go_on_in_the_middle_of_a_topic_that_was_made_anew(
 
 
 def checkpoint(directory: Path, *batches: str, done: int) -> CheckpointSources:
-    """As Spark writes it: a batch's line for a topic, one of another source, and one that has not begun."""
+    """Write a checkpoint as Spark does: lines for a topic, another source, and a source that has not begun."""
     for name in ("offsets", "commits"):
         (directory / name).mkdir(parents=True)
     for batch_id, line in enumerate(batches):

@@ -1,4 +1,4 @@
-"""The sink as a process of its own: from a foreign topic into a table, watched by its heartbeat."""
+"""The sink as a separate process: from an external topic into a table, monitored by its heartbeat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recreated table of the same name is another table for a process that has the old one open."""
+"""A process that has a table open treats a recreated table of the same name as another table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def make_anew(make_table: Callable[..., DynamicTable]) -> Callable[[DynamicTable], DynamicTable]:
-    """Drop a table and make one of the same name and columns."""
+    """Return a function that drops a table and creates one with the same name and columns."""
 
     def again(table: DynamicTable) -> DynamicTable:
         open_catalog(table.address.warehouse).drop_table(table.name)
@@ -42,7 +42,7 @@ def reader_of(table: DynamicTable) -> TableStreamReader:
 
 
 def drained(reader: TableStreamReader, offset: dict[str, Any] | None = None) -> tuple[list[int], dict[str, Any]]:
-    """The ids of all changes from an offset (default: the stream's start), and the offset after them."""
+    """Return the ids of all changes from an offset (default: the stream's start), and the offset after them."""
     at, ids = reader.initialOffset() if offset is None else offset, []
     while (end := reader.latestOffset(at, ReadAllAvailable())) != at:
         ids += [

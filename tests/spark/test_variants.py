@@ -1,4 +1,4 @@
-"""VARIANT columns in Spark: what parse_json makes is written, and variant_get finds it again."""
+"""VARIANT columns in Spark: values of parse_json are written, and variant_get reads them back."""
 
 from __future__ import annotations
 

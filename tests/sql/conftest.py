@@ -1,4 +1,4 @@
-"""A new session of ours over an empty warehouse for each case."""
+"""A new SQL session over an empty warehouse for each case."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def warehouse(tmp_path: Path) -> str:
-    """A directory for tables."""
+    """Return a directory for tables."""
     return str(tmp_path / "warehouse")
 
 
 @pytest.fixture
 def sql(spark: SparkSession, warehouse: str) -> Iterator[Session]:
-    """A session without tables."""
+    """Open a session without tables."""
     from storage_lib.sql import Session
 
     with Session(spark, open_catalog(warehouse)) as session:

@@ -1,4 +1,4 @@
-"""UPDATE, DELETE and MERGE while somebody else commits."""
+"""UPDATE, DELETE and MERGE while another writer commits."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_merged_row_that_takes_the_key_of_a_deleted_one_stays_whatever_the_exc
     sql.execute(KEYED)
     table = open_catalog(warehouse).load_table("shop.t")
     table.append(rows((1, 1), (2, 2)))
-    # Insertions before deletions, as an exchange may hand them on.
+    # Insertions before deletions, as an exchange may deliver them.
     monkeypatch.setattr(
         "storage_lib.spark.verbs.dataframe_verbs.by_partition_and_bucket",
         lambda df, _: df.coalesce(1).sort("_row_kind"),

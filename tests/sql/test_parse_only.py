@@ -1,4 +1,4 @@
-"""Text to statements, without Spark and without a catalog."""
+"""Parsing of statements, without Spark and without a catalog."""
 
 from __future__ import annotations
 

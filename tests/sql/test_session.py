@@ -121,7 +121,7 @@ def test_a_table_in_memory_can_not_be_read_by_spark(spark: SparkSession) -> None
 
 
 def test_errors_of_bare_spark_stay_sparks_beside_a_session(sql: Session, spark: SparkSession) -> None:
-    # PySpark asks loggers of its own kind for errors that show a piece of the statement.
+    # PySpark uses its own type of logger for errors that show a piece of the statement.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.Logger.manager.loggerDict.pop(name, None)
     sql.execute("SELECT 1").to_arrow()
@@ -133,7 +133,7 @@ def test_errors_of_bare_spark_stay_sparks_beside_a_session(sql: Session, spark: 
 
 
 def counted(session: Session, number: int) -> int:
-    """Rows of a table after one more was written."""
+    """Return the number of rows after one more was written."""
     session.execute(f"INSERT INTO t VALUES ({number})")  # noqa: S608
     return session.execute("SELECT * FROM t").to_arrow().num_rows
 

@@ -1,4 +1,4 @@
-"""What SHOW CREATE TABLE shows makes a table of equal schema in an empty catalog."""
+"""The statement of SHOW CREATE TABLE creates a table with an equal schema in an empty catalog."""
 
 from __future__ import annotations
 
@@ -71,6 +71,6 @@ def test_its_output_makes_an_equal_table_elsewhere(
 
 
 def comparable(schema: TableSchema) -> TableSchema:
-    """Without what only one table has: its uuid and its time."""
+    """Return the schema without the properties of a single table: its uuid and its time."""
     options = {key: value for key, value in schema.options.items() if key != f"{OWN_PREFIX}uuid"}
     return replace(schema, options=options, time_millis=0, id=0)

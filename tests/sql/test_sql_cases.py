@@ -1,6 +1,6 @@
-"""Every statement, in text files: what it gives, or what it is refused with. See ``tests/support/sql_cases.py``.
+"""Every statement, in text files, with its result or its error. See ``tests/support/sql_cases.py``.
 
-`pytest tests/sql --rewrite-sql-cases` writes what is given now; read the difference before you commit it.
+`pytest tests/sql --rewrite-sql-cases` stores the current results; review the diff before you commit it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The same statements in a database's and a metastore's catalog; where the entries are, no statement tells."""
+"""The same statements with a database and a metastore as the catalog; the results do not depend on the catalog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/sql.md is run: every statement on it, in order, in one session."""
+"""Runs docs/sql.md: every statement on it, in order, in one session."""
 
 from __future__ import annotations
 

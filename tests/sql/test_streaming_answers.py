@@ -1,4 +1,4 @@
-"""After each run of a streaming INSERT its table holds what the query answers on the source, whatever Spark plans."""
+"""After each run of a streaming INSERT its table holds the query's answer on the source, whatever Spark plans."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Streamed:
         self.source.append(pa.table({"id": list(ids), "cat": cats, "n": numbers, "_row_kind": [kind] * count}))
 
     def insert(self, query: str, hint: str = "") -> str:
-        """Run the query as a stream to the source's end, the dimension as a snapshot; what is said of it."""
+        """Stream the query to the source's end, with the dimension as a snapshot; return the message."""
         hinted = query.replace("src", f"src {hint}").replace("dim", f"dim {BATCH}")
         self.sql.execute("SET 'execution.runtime-mode' = 'streaming'")
         try:
@@ -120,7 +120,7 @@ JOINED = "id BIGINT, cat STRING, n INT, label STRING"
 
 
 def history(of: Streamed) -> Iterator[None]:
-    """Three changes of each row to a stop, the last one of some a deletion."""
+    """Change each row several times before each run of the stream; delete some rows last."""
     for cat, n in (("a", 1), ("b", 2), ("c", 3)):
         of.change(range(KEYS), cat, n)
     yield
@@ -256,7 +256,7 @@ def test_the_same_holds_with_a_log(logged: Streamed, case: str) -> None:
 
 
 def told_by_log(table: DynamicTable) -> list[tuple[object, ...]]:
-    """The rows that a reader of the whole log ends with."""
+    """Return the rows that result from reading the whole log."""
     changes = table.stream(startup="from-timestamp", timestamp=0).poll()
     assert changes is not None
     rows: Counter[tuple[object, ...]] = Counter()

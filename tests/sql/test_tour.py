@@ -1,4 +1,4 @@
-"""docs/tour.md, copied into one file, runs with ``dynamic-table sql -f`` over a real broker and gives what it shows."""
+"""docs/tour.md, copied into one file, runs with ``dynamic-table sql -f`` over a real broker with the output shown."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_tour_gives_what_it_says(tmp_path: Path, kafka: LocalKafka, request:
 
 
 def answer_lines(statement: str, answer: Any) -> tuple[str, ...]:
-    """One document of the command's JSON as the lines that the page shows."""
+    """Format one document of the command's JSON as the lines that the page shows."""
     is_ordered = "ORDER BY" in statement or not statement.startswith("SELECT")
 
     def result() -> tuple[str, pa.Table | None]:

@@ -1,4 +1,4 @@
-"""The state that a streaming INSERT with ``table.dml-sync`` leaves if its wait ends early."""
+"""State that a streaming INSERT with ``table.dml-sync`` leaves if its wait ends early."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A batch read as Spark plans and runs it, without a Spark."""
+"""A batch read as Spark plans and runs it, without Spark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def table(make_table: Callable[..., DynamicTable]) -> DynamicTable:
-    """Three partitions, a row each."""
+    """Create a table of three partitions with one row each."""
     columns = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
     table = make_table(columns=columns, primary_key=("day", "id"), partition_by=("day",))
     table.append(pa.table({"day": ["a", "b", "c"], "id": [1, 2, 3]}))
@@ -35,7 +35,7 @@ def reader_of(table: DynamicTable) -> TableBatchReader:
 
 
 def ids_of(reader: TableBatchReader) -> list[list[int]]:
-    """The ids that each task reads."""
+    """Return the ids that each task reads."""
     return [
         [key for batch in reader.read(partition) for key in batch.column("id").to_pylist()]
         for partition in reader.partitions()

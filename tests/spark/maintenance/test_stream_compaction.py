@@ -1,4 +1,4 @@
-"""The compaction during a stream, without a stream: its reaction to a failed round."""
+"""Reaction of a stream's compaction to a failed round, without a stream."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from storage_lib.spark.maintenance.stream_compaction import StreamCompaction
 
 
 class Rounds:
-    """Stands for ``compact_if_due``: each call takes the next outcome, and what stood in ``error`` is noted."""
+    """Replaces ``compact_if_due``: each call takes the next outcome and records the value of ``error``."""
 
     def __init__(self, *outcomes: object) -> None:
         self.outcomes = list(outcomes)

@@ -1,4 +1,4 @@
-"""The decisions of a streaming write about a query, without Spark."""
+"""Planning of a streaming write from its query, without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs Spark on this machine listens on this machine only."""
+"""Spark on this machine listens on the loopback interface only."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_the_ui_is_refused_where_it_would_be_offered_to_others(monkeypatch: pyte
 
 
 def test_a_socket_beyond_loopback_is_found() -> None:
-    """The other tests of this kind could not fail otherwise."""
+    """Proves that the other tests of this kind can fail."""
     import socket
 
     with socket.create_server(("0.0.0.0", 0)) as everywhere, socket.create_server(("127.0.0.1", 0)) as here:  # noqa: S104

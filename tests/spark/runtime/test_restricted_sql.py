@@ -1,4 +1,4 @@
-"""SQL of somebody else reads tables, and reaches neither Java nor programs nor files nor the driver's environment."""
+"""Untrusted SQL reads tables, but reaches neither Java, programs, files nor the driver's environment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
 @pytest.fixture
 def shared(spark: SparkSession) -> Iterator[SparkSession]:
-    """The session of all tests, with its settings as before afterwards: a new one lacks our formats."""
+    """Return the shared session and restore its settings; a new session would lack our formats."""
     names = ("spark.sql.runSQLOnFiles", "spark.sql.variable.substitute")
     before = {name: spark.conf.get(name) for name in names}
     yield spark
@@ -85,7 +85,7 @@ def test_no_expression_of_a_stream_runs_a_program(spark: SparkSession, tmp_path:
 
 
 def test_a_computed_column_of_a_table_runs_no_program(spark: SparkSession, tmp_path: Path) -> None:
-    """Who may make tables decides what its expression is."""
+    """A user who may create tables controls this expression."""
     own = spark.newSession()
     own.range(1).selectExpr(f"(SELECT TRANSFORM(1) USING 'touch {tmp_path}/done' AS (x)) AS y").createTempView("v")
 

@@ -1,4 +1,4 @@
-"""The scratch files of Spark on a local master can be read by their owner only, and are deleted with the session."""
+"""Spark's scratch files on a local master are readable by their owner only, and are deleted with the session."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def found(script: str, directory: Path, **environment: str) -> list[Any]:
         **{key: value for key, value in clean_environment().items() if not key.endswith("LOCAL_DIRS")},
         "PYTHONPATH": os.pathsep.join(sys.path), "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={directory}", **environment,
     }  # fmt: skip
-    # The JVM also has the output open: this waits until it has ended.
+    # The JVM also holds the output open, so this waits until it has ended.
     ran = subprocess.run(
         [sys.executable, "-c", script, str(directory)],
         env=environment, cwd=HERE, capture_output=True, text=True, check=False, umask=0o022,

@@ -1,4 +1,4 @@
-"""Without a Java that Spark runs on, a person reads what is wrong instead of a traceback."""
+"""Without a Java that Spark supports, the error explains the problem instead of a traceback."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMMAND = Path(sys.executable).with_name("dynamic-table")
 
 
 def home_of_java(directory: Path, answer: str) -> Path:
-    """A JAVA_HOME whose ``java`` writes ``answer`` to standard error, as ``java -version`` does."""
+    """Create a JAVA_HOME whose ``java`` writes ``answer`` to standard error, as ``java -version`` does."""
     java = directory / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(f"#!/bin/sh\n{answer}\n")

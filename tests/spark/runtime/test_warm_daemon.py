@@ -1,4 +1,4 @@
-"""The processes that Spark forks for a local session begin with the library imported."""
+"""The processes that Spark forks for a local session start with the library imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of a read or write: what is not understood is refused, never ignored."""
+"""Options of a read or write: unknown ones are refused, never ignored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A foreign CDC topic as a stream."""
+"""An external CDC topic as a stream."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.spark
 
 
 def rows_of(df: DataFrame, checkpoint: Path) -> list[tuple[Any, ...]]:
-    """Everything that is there and was not read under this checkpoint before, in order."""
+    """Return all rows not yet read under this checkpoint, in order."""
     seen: list[tuple[Any, ...]] = []
     query = (
         df.writeStream.foreachBatch(lambda batch, _: seen.extend(tuple(row) for row in batch.collect()))

@@ -1,4 +1,4 @@
-"""A snapshot that a stream reads of another table is kept by a tag, or the stream says why it can't go on."""
+"""A tag keeps the snapshot of another table that a stream reads, or the stream reports why it can't continue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TAG = "stream-5e1f"
 
 @pytest.fixture
 def other() -> DynamicTable:
-    """Three snapshots of one row."""
+    """Create a table of three snapshots of one row."""
     catalog = WarehouseCatalog("memory", environment=fake_environment())
     columns = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
     table = catalog.create_table("db.dim", columns, primary_key=("id",), options={"bucket": "1"})

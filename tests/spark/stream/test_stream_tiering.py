@@ -1,4 +1,4 @@
-"""Tiering during a stream whose rows go to the log first."""
+"""Tiering during a stream whose rows are written to the log first."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def written(table: DynamicTable, *changes: str) -> None:
 
 
 class Rounds:
-    """A table whose tierings have given outcomes."""
+    """A table whose tiering calls return given outcomes."""
 
     def __init__(self, *outcomes: object) -> None:
         self.outcomes = list(outcomes)
@@ -56,7 +56,7 @@ def test_a_round_that_fails_is_told_and_the_next_one_is_tried() -> None:
     table: Any = Rounds("a snapshot", failure, None)
     tiering = table.tiering = StreamTiering(table, "query", interval_seconds=0.001)
 
-    # The last round is the one when the stream has ended.
+    # The last round runs after the stream has ended.
     tiering.start(until=lambda: len(table.outcomes) <= 1)
     tiering._thread.join(120)  # type: ignore[union-attr]
 
@@ -112,7 +112,7 @@ def all_changes(table: DynamicTable) -> pa.Table:
 
 
 def values_of(table: pa.Table) -> dict[int, str]:
-    """The rows of a reader that keeps the newest row of each key."""
+    """Return the rows of a reader that keeps the newest row of each key."""
     return {row["id"]: row["v"] for row in table.to_pylist()}
 
 
@@ -137,7 +137,8 @@ def test_a_stream_is_in_the_log_at_once_and_in_the_files_by_its_end(
     stream = write_stream(source, table, checkpoint_location=checkpoint, tier_interval_seconds=3600)
     with running(stream):
         stream.processAllAvailable()
-        # Nobody had tiered before, so the first micro-batch did; the second leaves it to the thread, an hour from now.
+        # The first micro-batch tiered because nothing was tiered before; the second leaves it to the thread, in an
+        # hour.
         (tmp_path / "input" / "1.json").write_text('{"id": 1, "v": "newer"}')
         stream.processAllAvailable()
         in_files, in_log = values_of(table.to_arrow()), values_of(all_changes(table))

@@ -1,4 +1,4 @@
-"""The driver's thread that shows a lease to be alive while Spark plans and runs the tasks."""
+"""The driver's thread that renews a lease while Spark plans and runs the tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OURS = 7
 
 @dataclass
 class Lease:
-    """Is over, or somebody else's, once it was asked so many times."""
+    """Leases that end as given in ``asked``, one answer per call of ``newest``."""
 
     asked: list[str]
     beats: int = 0

@@ -1,4 +1,4 @@
-"""A write in its tasks and on its driver, called as Spark calls it but without Spark."""
+"""A write in its tasks and on its driver, called as by Spark but without Spark."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def writer_of(
 
 
 def stream_writers(table: DynamicTable, **options: str) -> tuple[TableStreamWriter, TableStreamWriter]:
-    """The writer that plans a micro-batch, and the one that commits it in another process."""
+    """Return the writer that plans a micro-batch, and the one that commits it in another process."""
     source = DynamicTableSource({"path": table.location, **options})
     struct = struct_of(table.schema, ["id"])
     elsewhere: DynamicTableSource = pickle.loads(pickle.dumps(source))  # noqa: S301  as Spark does

@@ -1,4 +1,4 @@
-"""Spark's Python processes do not look for garbage in what they have imported, again and again."""
+"""Spark's Python workers exclude their imported modules from garbage collection."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_process_of_sparks_daemon_sets_apart_what_lives_after_its_first_reques
 
 
 def is_looked_through(wanted: object) -> bool:
-    """Whether a collection looks at it: what is frozen is in no generation."""
+    """Return whether the collector tracks the object: frozen objects are in no generation."""
     return any(each is wanted for each in gc.get_objects())
 
 

@@ -1,4 +1,4 @@
-"""Spark's own arithmetic places every row in the bucket that the library's does."""
+"""Spark's native expression computes the same bucket for every row as the library."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_what_spark_can_not_tell_the_library_does(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("ddl", ["b int, s string", "b string, s string", "s string"])
 def test_rows_of_other_types_than_the_tables_are_not_guessed_at(spark: SparkSession, ddl: str) -> None:
-    """Whether they fit at all is the write's to say."""
+    """The write itself checks whether these types fit."""
     assert native_bucket(spark.createDataFrame([], ddl).schema, table_schema("b")) is None
 
 

@@ -1,4 +1,4 @@
-"""What Spark reports, as the error that it was."""
+"""Translation of Spark's exceptions to the original errors."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_an_error_of_ours_is_found_in_what_spark_says(text: str, error: type[Sto
 
 
 def test_the_plan_of_a_wrong_query_shows_no_secret_of_its_source(spark: SparkSession) -> None:
-    """It stands in a sink's heartbeat, in its task's log and on the pages."""
+    """The plan appears in a sink's heartbeat, in its task's log and on the pages."""
     options = {key: f"sesame-{number}" for number, key in enumerate(SECRETS)}
     changes = spark.readStream.format("debezium_json").schema("id BIGINT").options(**options, topic="shown").load()
 

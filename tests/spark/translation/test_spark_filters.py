@@ -1,4 +1,4 @@
-"""Filters of Spark's as predicates of ours: exact, or left to Spark."""
+"""Spark's filters as predicates of this library: exact, or left to Spark."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ROWS = pa.record_batch(
     }
 )
 ROUNDED = Decimal("39999999999999999999999999.99999") * 1
-"""What Spark makes of a literal of 31 digits on its way to a Python source: 4E+25."""
+"""Result of Spark's conversion of a 31-digit literal for a Python source: 4E+25."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A table's schema as Spark's, and back."""
+"""Conversion between a table's schema and Spark's."""
 
 from __future__ import annotations
 

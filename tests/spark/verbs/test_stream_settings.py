@@ -1,4 +1,4 @@
-"""A stream is started with settings that make its batches quick, unless the session says otherwise."""
+"""A stream starts with settings for quick batches, unless the session sets others."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def settings_of_a_stream(
     directory: Path,
     query: Callable[[DataFrame], DataFrame] = lambda rows: rows,
 ) -> tuple[str, bool]:
-    """The class by which a stream wrote its checkpoint, and whether its last batch was replanned while it ran."""
+    """Return the class that wrote the stream's checkpoint, and whether its last batch was replanned."""
     (directory / "input").mkdir()
     (directory / "input" / "0.json").write_text(json.dumps({"id": 1, "v": "a", "n": 1}))
     rows = spark.readStream.schema("id long, v string, n int").json(str(directory / "input"))
