@@ -1,4 +1,4 @@
-"""Airflow's home while DAG files are parsed: thrown away, never the user's. And one real Airflow for all tests."""
+"""A temporary Airflow home for parsing DAG files, never the user's, and one real Airflow for all tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-# Before the first import of Airflow, which reads it once.
+# Before the first import of Airflow, which reads this variable once.
 os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-home-"))
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from airflow_rest import AirflowRest
 
 HERE = Path(__file__).resolve().parent
-# Of no use to a warehouse on this machine: whatever any test lets Airflow do, they have to stay where they are.
+# Planted secrets, which a local warehouse does not need: they must not leak, whatever a test lets Airflow do.
 PLANTED = {
     "s3.secret-key": "planted-key-4711",
     "s3.session-token": "Endpoint=sb://x/;SharedAccessKey=planted-part-4712",
@@ -33,7 +33,7 @@ EVENTS = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("text",
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the drills unless somebody asks for them by their mark."""
+    """Leave out the drills unless their mark is requested."""
     if "drill" in config.getoption("markexpr"):
         return
     drills = [item for item in items if item.get_closest_marker("drill")]
@@ -43,7 +43,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAirflow]:
-    """One Airflow for all tests, with the project's DAGs and those of the tests."""
+    """Start one Airflow for all tests, with the project's DAGs and those of the tests."""
     home = tmp_path_factory.mktemp("airflow")
     local = LocalAirflow(
         home=home,
@@ -53,7 +53,7 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAirflow]:
             "secret_options": PLANTED,
         },
         dag_folders=(HERE.parents[1] / "dags", HERE / "dags_for_tests"),
-        # A triggerer that was killed is missed, and its triggers are taken over, sooner than after half a minute.
+        # Detect a killed triggerer, and take over its triggers, sooner than after the default half minute.
         environment={**DAY_ROWS_ALLOWED, "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15"},
     )
     local.start()
@@ -67,17 +67,17 @@ _running: list[LocalAirflow] = []
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
-    """An Airflow that nobody asks takes a quarter of a core: it ends with the last test of this folder."""
+    """Stop Airflow after the last test of this folder: an idle one takes a quarter of a core."""
     if nextitem is None or not nextitem.path.is_relative_to(HERE):
         end_airflow()
 
 
 def end_airflow() -> None:
-    """Stop it, if it runs, and see that nothing of it is left."""
+    """Stop Airflow, if it runs, and check that none of its processes remain."""
     while _running:
         local = _running.pop()
         started = local.process_ids()
-        # Its triggerer would wait for its child for ten seconds after that has gone, and more with triggers of assets.
+        # The triggerer waits ten seconds for its child after that has ended, and longer with triggers of assets.
         local.stop(timeout=3)
         assert len(started) > len(("scheduler", "dag-processor", "api-server", "triggerer"))
         assert not any(lives(pid) for pid in started), "stopping left a process behind"
@@ -87,13 +87,13 @@ def end_airflow() -> None:
 
 @pytest.fixture(scope="session")
 def rest(airflow: LocalAirflow) -> AirflowRest:
-    """The way to ask it."""
+    """Return the REST client of the shared Airflow."""
     return airflow.rest
 
 
 @pytest.fixture(scope="session")
 def catalog(airflow: LocalAirflow) -> Catalog:
-    """The warehouse that Airflow's connection names, seen from outside."""
+    """Open the warehouse of Airflow's connection from this process."""
     return open_catalog(airflow.connection_extra["warehouse"], airflow.connection_extra["options"])
 
 

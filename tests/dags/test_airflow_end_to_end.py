@@ -1,4 +1,4 @@
-"""The real thing: scheduler, workers, triggerer and API of one local Airflow, asked by REST only."""
+"""End to end: scheduler, workers, triggerer and API of one local Airflow, accessed by REST only."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.airflow, pytest.mark.integration]
 
 
 def ready(rest: AirflowRest, *dag_ids: str) -> None:
-    """Wait until the DAGs are there and unpaused."""
+    """Wait until the DAGs are parsed and unpaused."""
     for dag_id in dag_ids:
         rest.wait_for_dag(dag_id)
 
@@ -55,7 +55,7 @@ def test_a_table_lives_its_life_through_forms_with_their_defaults(rest: AirflowR
     after_backfill = flights.to_arrow(columns=["flight_date"]).num_rows
     checked = rest.run("validate")
     by_form = rest.run("reprocess")
-    # A day that was reprocessed is one file, with which nothing can be merged.
+    # A reprocessed day is a single file, so there is nothing to merge it with.
     flights.append(flights.to_arrow().slice(0, 1))
     maintained = rest.run("maintain", conf={"tables": ["demo.flights"], "full": True, "retain_last": 1})
     dropped = rest.run("drop_old_partitions")
@@ -102,7 +102,7 @@ def test_partitions_are_dropped_only_when_somebody_approves(
 
     run = rest.trigger("drop_old_partitions", conf=named)
     rest.wait_for_task("drop_old_partitions", run, "approve_drop", "awaiting_input")
-    # An answer that arrives before the scheduler has seen the end of the worker makes Airflow ask again.
+    # If the answer arrives before the scheduler has seen the worker's end, Airflow asks again.
     gone = f"executor event with state success for .*task_id='approve_drop', run_id='{re.escape(run)}'"
     wait_until(lambda: re.search(gone, (airflow.home / "scheduler.log").read_text()))
     before = table.to_arrow().num_rows
@@ -120,7 +120,7 @@ def test_provisioning_makes_the_pools_that_compaction_and_reprocessing_use(rest:
     form |= {"partition_by": ["day"], "options": None, "comment": None, "pool_slots": 2}
     source = {"table": name, "column": "day", "rows": "tests.support.day_rows:rows_of_day"}
 
-    # The second time finds both as they are.
+    # The second run finds both already up to date.
     made = [rest.run("provision", conf=form) for _ in range(2)]
     rest.run("provision_tables")
     reprocessed = rest.run("reprocess", conf=source)
@@ -128,7 +128,7 @@ def test_provisioning_makes_the_pools_that_compaction_and_reprocessing_use(rest:
     for one in (1, 2):
         for table in (catalog.load_table(name), unpooled):
             table.append(pa.table({"day": ["a", "b"], "id": [one] * 2}, schema=DAILY))
-    # The smallest share of a compaction is one bucket.
+    # The smallest unit of a compaction is one bucket.
     form_of_care = {"tables": [name, unpooled.name], "full": True, "retain_last": 9, "gib_per_task": 1e-9}
     maintained = rest.run("maintain", conf=form_of_care)
     other = rest.run("reprocess", conf={**source, "table": "life.unpooled"})
@@ -166,7 +166,7 @@ def test_the_compose_files_health_checks_say_that_this_airflow_is_well_and_who_i
         if name.startswith("airflow-") and "healthcheck" in service
     }
     assert len(checks) == 4
-    # Nothing of this kind runs here.
+    # Services of this kind do not run here.
     checks["nobody"] = [word.replace("TriggererJob", "NoSuchJob") for word in checks["airflow-triggerer"]]
 
     said = {name: subprocess.run(check, env=environment, check=False).returncode for name, check in checks.items()}
@@ -313,7 +313,7 @@ def test_a_commit_ends_a_wait_in_the_triggerer_and_starts_the_dag_that_watches_t
     ready(rest, "wait_for_a_snapshot", "after_a_commit")
     run = rest.trigger("wait_for_a_snapshot")
     rest.wait_for_task("wait_for_a_snapshot", run, "wait", "deferred")
-    # A watcher starts after the current snapshot: commits are reported once it has started.
+    # A watcher starts after the current snapshot: it reports only commits after its own start.
     told = 0
 
     def is_told() -> bool:

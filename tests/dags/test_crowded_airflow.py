@@ -1,7 +1,7 @@
-"""A drill: many at once in a real Airflow whose database is PostgreSQL. ``make drill``.
+"""A drill: high concurrency in a real Airflow whose database is PostgreSQL. ``make drill``.
 
-A backfill overwrites thirty partitions while a stream flows into the same table and compactions fire; fifty
-tables are maintained in one run.
+A backfill overwrites thirty partitions while a stream writes to the same table and compactions run; fifty tables are
+maintained in one run.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ pytestmark = [
 def crowded(
     tmp_path_factory: pytest.TempPathFactory, kafka: LocalKafka, postgres: LocalPostgres
 ) -> Iterator[LocalAirflow]:
-    """An Airflow on PostgreSQL, with the project's DAGs and those of the tests."""
+    """Start an Airflow on PostgreSQL, with the project's DAGs and those of the tests."""
     home = tmp_path_factory.mktemp("crowded")
     local = LocalAirflow(
         home=home,
@@ -74,13 +74,13 @@ def crowded(
 
 @pytest.fixture(scope="module")
 def catalog(crowded: LocalAirflow) -> Catalog:
-    """Its warehouse, seen from outside."""
+    """Open its warehouse from this process."""
     extra = crowded.connection_extra
     return open_catalog(extra["warehouse"], {"log.kafka.bootstrap.servers": extra["bootstrap_servers"]})
 
 
 class Shop:
-    """Writes changes of two rows a day into a topic, round after round, until it is stopped, after a complete one."""
+    """Writes changes of two rows per day into a topic, in rounds, until it is stopped after a complete one."""
 
     def __init__(self, servers: str, topic: str) -> None:
         self._servers, self._topic = servers, topic
@@ -102,7 +102,7 @@ class Shop:
             self._end.wait(1)
 
     def round(self) -> None:
-        """Every key once, so that a round after the last overwrite brings back what overwrites took away."""
+        """Write every key once, so that a round after the last overwrite restores the overwritten rows."""
         rows: list[dict[str, object]] = [{"day": day, "id": one} for day in DAYS for one in (1, 2)]
         changes: list[dict[str, object]] = [{"before": None, "after": row, "op": "c"} for row in rows]
         produce(self._servers, self._topic, *changes)
@@ -115,7 +115,7 @@ def test_a_backfill_of_thirty_days_beside_a_stream_and_compactions_loses_nothing
     rest, began = crowded.rest, time.monotonic()
     for dag_id in ("provision", "stream", "reprocess", "maintain", "lost_race_daily"):
         rest.wait_for_dag(dag_id)
-    # By its DAG, as users do: Airflow fails one of two tasks that emit a table's first event at the same moment.
+    # Through its DAG, as users do: if two tasks emit a table's first event at the same moment, Airflow fails one.
     columns = "(day STRING, id BIGINT, PRIMARY KEY (day, id) NOT ENFORCED) PARTITIONED BY (day) WITH ('bucket' = '1')"
     made = {"table": "crowd.daily", "ddl": f"CREATE TABLE crowd.daily {columns}"}
     rest.run("provision", conf=made)
@@ -133,7 +133,7 @@ def test_a_backfill_of_thirty_days_beside_a_stream_and_compactions_loses_nothing
         full = {"tables": ["crowd.daily"], "full": True, "retain_last": 500}
         maintained = [rest.run("maintain", conf=full, timeout=900)]
         states = rest.wait_for_backfill("reprocess", backfill, timeout=1800)
-        # Only now: in parallel with four overwrites it may have more commit conflicts than retries.
+        # Not earlier: in parallel with four overwrites it may have more commit conflicts than retries.
         raced = rest.trigger("lost_race_daily")
         raced_state = rest.wait("lost_race_daily", raced, timeout=900)
         maintained.append(rest.run("maintain", conf=full, timeout=900))
@@ -152,7 +152,7 @@ def test_a_backfill_of_thirty_days_beside_a_stream_and_compactions_loses_nothing
     wanted = Counter((day, one) for day in DAYS for one in (1, 2, 100, 200))
     assert Counter(rows_of(table)) == wanted
     assert replayed(table) == {(day, one) for day in DAYS for one in (1, 2)}
-    # A compaction of thirty partitions in parallel with four overwrites keeps those not overwritten meanwhile.
+    # In parallel with four overwrites, a compaction of thirty partitions keeps those that were not overwritten.
     tried = [rest.tries("maintain", run, "compact_table", map_index=0) for run in maintained]
     assert [attempts[-1]["state"] for attempts in tried] == ["success"] * 2
     print(f"30 days, {shop.rounds} rounds of 60 changes, {table.context.file_store.snapshots.latest_id()} snapshots, "
@@ -161,7 +161,7 @@ def test_a_backfill_of_thirty_days_beside_a_stream_and_compactions_loses_nothing
 
 
 def load(airflow: LocalAirflow) -> str:
-    """What the DAGs cost: seconds to parse each file, and how busy the scheduler and the DAG processor were."""
+    """Return the cost of the DAGs: seconds to parse each file, and CPU load of the scheduler and the DAG processor."""
     dags = airflow.rest.pages("/dags", "dags")
     parsed = {dag["dag_id"]: round(dag["last_parse_duration"] or 0, 2) for dag in dags}
     pids = json.loads((airflow.home / "local_airflow.json").read_text())["pids"]
@@ -170,7 +170,7 @@ def load(airflow: LocalAirflow) -> str:
 
 
 def cpu_seconds(session: int) -> float:
-    """Of all running processes of a session and of their ended children."""
+    """Return the CPU seconds of all running processes of a session and of their ended children."""
     total = 0
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -184,7 +184,7 @@ def rows_of(table: DynamicTable) -> list[tuple[str, int]]:
 
 
 def replayed(table: DynamicTable) -> set[tuple[str, int]]:
-    """What the log alone makes of the table: the backfill did not tell it anything."""
+    """Return the rows that result from the log alone, which does not contain the backfill."""
     rows: set[tuple[str, int]] = set()
     for change in committed_values(table):
         row = change["before"] if change["op"] == "d" else change["after"]

@@ -1,4 +1,4 @@
-"""Every DAG parses, survives serialisation, and keeps the house rules."""
+"""Every DAG parses, survives serialisation, and follows the project's conventions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ DAG_IDS = {
 
 @pytest.fixture(scope="module")
 def dags() -> dict[str, DAG]:
-    """All DAGs of the folder."""
+    """Return all DAGs of the folder."""
     bag = DagBag(str(CHECKOUT / "dags"))
     assert bag.import_errors == {}
     return dict(bag.dags)
@@ -95,7 +95,7 @@ def test_every_task_that_changes_a_table_announces_it(dags: dict[str, DAG]) -> N
 
 
 def test_no_dag_ends(dags: dict[str, DAG]) -> None:
-    """A run that a form starts after a DAG's end date has no tasks, and succeeds by doing nothing."""
+    """A run that is started after a DAG's end date has no tasks, and succeeds without doing anything."""
     assert [dag.dag_id for dag in dags.values() if dag.end_date] == []
 
 
@@ -113,7 +113,7 @@ def test_what_a_form_may_leave_out_is_not_marked_as_required(dags: dict[str, DAG
 
 
 def test_a_list_of_partitions_is_no_list_of_lines(dags: dict[str, DAG]) -> None:
-    """The form makes text of each line of a list whose items have no type of their own."""
+    """For a list whose items have no type the form converts each line to text."""
     for dag_id, name in (("drop_old_partitions", "partitions"), ("validate", "expectations")):
         assert dags[dag_id].params.get_param(name).schema["items"] == {"type": "object"}
 
@@ -221,7 +221,7 @@ def test_parsing_the_dags_imports_nothing_heavy() -> None:
 
 
 def test_no_plugin_file_shadows_an_installed_module() -> None:
-    """Airflow loads every file of its plugins folder under its bare stem, should somebody name this folder."""
+    """If this folder is the plugins folder, Airflow loads every file of it under its bare stem."""
     plugins = CHECKOUT / "plugins"
     assert [path.name for path in plugins.glob("*.py")] == []
     assert "dynamic_table/" in (plugins / ".airflowignore").read_text().splitlines()

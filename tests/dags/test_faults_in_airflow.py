@@ -1,7 +1,7 @@
 """A drill: kill processes in the middle of every kind of operator, and act on their tasks, in a real Airflow.
 
-``make drill``. After each blow the table is what it would have been without it: truth equals files, each commit is
-there once, and nothing is left running.
+``make drill``. After each fault the table is as without it: files equal the expected rows, each commit exists once,
+and no process keeps running.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.airflow, pytest.mark.drill, pytest.mark.integration, p
 
 @pytest.fixture(scope="module")
 def hurt(tmp_path_factory: pytest.TempPathFactory, postgres: LocalPostgres) -> Iterator[LocalAirflow]:
-    """An Airflow of its own, for it is killed in part; it has room for all operators at once."""
+    """Start a separate Airflow, parts of which are killed, with slots for all operators at once."""
     home = tmp_path_factory.mktemp("hurt")
     local = LocalAirflow(
         home=home,
@@ -49,7 +49,7 @@ def hurt(tmp_path_factory: pytest.TempPathFactory, postgres: LocalPostgres) -> I
         environment={
             **airflow_on_postgres(postgres, "hurt"),
             **DAY_ROWS_ALLOWED,
-            # A scheduler or a triggerer that is gone is noticed in seconds and not in minutes.
+            # Detect the loss of a scheduler or triggerer within seconds instead of minutes.
             "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "5",
             "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15",
         },
@@ -66,12 +66,12 @@ def hurt(tmp_path_factory: pytest.TempPathFactory, postgres: LocalPostgres) -> I
 
 @pytest.fixture
 def catalog(hurt: LocalAirflow) -> Catalog:
-    """Its warehouse, seen from outside."""
+    """Open its warehouse from this process."""
     return open_catalog(hurt.connection_extra["warehouse"], hurt.connection_extra["options"])
 
 
 def prepare(catalog: Catalog, name: str) -> None:
-    """Make a table of two commits for each kind; what is to be made is not there."""
+    """Create a table of two commits for each kind, except for tables that the operator itself creates."""
     for kind in KINDS:
         if kind == "made":
             continue
@@ -94,7 +94,7 @@ def rows_of(table: DynamicTable, **arguments: Any) -> list[tuple[str, int]]:
 
 
 def check(catalog: Catalog, name: str) -> None:
-    """Each table is what its operator makes of it, once."""
+    """Check that each operator has taken effect on its table exactly once."""
     everything = sorted(FIRST + SECOND)
     wanted = {
         "compact": everything,
@@ -141,7 +141,7 @@ class Round:
         self.pids = [int(path.read_text()) for path in paths]
 
     def go(self) -> None:
-        """Let them continue."""
+        """Let the tasks continue."""
         (self._held / "go").touch()
 
     def nothing_runs(self) -> None:
@@ -191,7 +191,7 @@ def test_tasks_that_are_ended_by_hand_leave_nothing_running_and_do_nothing_any_m
     standing = Round(hurt, catalog, act, "before")
 
     if act == "deleted":
-        # Airflow deletes no run that is running.
+        # Airflow does not delete a running run.
         hurt.rest.patch(f"/dags/{DAG_ID}/dagRuns/{standing.run.replace('+', '%2B')}", {"state": "failed"})
         hurt.rest.delete_run(DAG_ID, standing.run)
     else:
@@ -206,7 +206,7 @@ def test_tasks_that_are_ended_by_hand_leave_nothing_running_and_do_nothing_any_m
         table = catalog.load_table(f"{act}.{kind}")
         assert rows_of(table) == sorted(FIRST + SECOND), kind
         assert table.context.file_store.snapshots.latest_id() == 2, kind
-    # And all of it can still be done.
+    # The same work can still be done afterwards.
     again = hurt.rest.run(DAG_ID, conf={"point": "none", "round": act}, timeout=600)
     assert set(hurt.rest.task_states(DAG_ID, again).values()) == {"success"}
     check(catalog, act)

@@ -1,4 +1,4 @@
-"""The pages in a real browser, served by a real Airflow: what people see, press and are kept from."""
+"""The pages in a real browser, served by a real Airflow: content, buttons and access control."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COLUMNS = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id"
 
 @pytest.fixture(scope="module")
 def visits(catalog: Catalog) -> DynamicTable:
-    """A table whose comment and partition would run a script if a page let them, with three runs to compact."""
+    """Create a table whose comment and partition contain scripts, with three runs to compact."""
     table = catalog.create_table(
         "pages.visits",
         COLUMNS,
@@ -45,7 +45,7 @@ def visits(catalog: Catalog) -> DynamicTable:
 
 @pytest.fixture(scope="module")
 def broken(catalog: Catalog, visits: DynamicTable) -> DynamicTable:
-    """A table whose newest snapshot is unreadable."""
+    """Create a table whose newest snapshot is unreadable."""
     table = catalog.create_table("pages.broken", COLUMNS, primary_key=["day", "id"])
     table.append(pa.table({"day": ["a"], "id": [1]}))
     for path in Path(table.location, "snapshot").glob("snapshot-*"):
@@ -145,7 +145,7 @@ def test_a_button_opens_the_dags_form_filled_in_and_starts_it_through_airflows_o
 
 
 def test_a_statement_keeps_its_lines_in_a_form(browser: Chromium, rest: AirflowRest, visits: DynamicTable) -> None:
-    """A comment of SQL ends with its line, and a browser pastes several lines into a field of one as one."""
+    """An SQL comment ends with its line, and a single-line field would join pasted lines."""
     rest.wait_until(lambda: "provision" in rest.dag_ids(), "the DAG to be parsed", timeout=240)
     opened(browser, rest, f"table?name={visits.name}").wait_for("document.querySelector('.heat button')")
 

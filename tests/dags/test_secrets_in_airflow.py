@@ -1,6 +1,6 @@
-"""Secrets that were planted in a connection are in nothing that a real Airflow and its tasks leave behind or show.
+"""Secrets planted in a connection appear in no output or file of a real Airflow and its tasks.
 
-Everything that the other tests of this folder let it do before is searched as well.
+The output of the folder's other tests, which run before, is searched as well.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OF_API = {
 
 @pytest.fixture
 def job(airflow: LocalAirflow, rest: AirflowRest, events: DynamicTable) -> SinkJob:
-    """A sink that runs, with the secrets in its environment."""
+    """Start a sink with the secrets in its environment."""
     rest.wait_for_dag(DAG_ID)
     rest.trigger(DAG_ID)
     jobs = airflow.home / "dynamic_table_jobs" / events.name
@@ -56,7 +56,7 @@ def test_a_planted_secret_is_shown_nowhere_and_nothing_listens_beyond_this_machi
 ) -> None:
     pid = json.loads((job.directory / "process.json").read_text())["pid"]
     processes = airflow.process_ids() | {pid}
-    # It is there: in the environment of the sink, which only its owner reads.
+    # It exists only in the environment of the sink, which only its owner can read.
     assert WORD in Path(f"/proc/{pid}/environ").read_bytes()
 
     assert [line for line in map(command_line, processes) if WORD in line] == []

@@ -1,4 +1,4 @@
-"""A drill: a sink whose connection names a standalone Spark. Its executors write, and its driver may die."""
+"""A drill: a sink whose connection names a standalone Spark. Its executors write, and its driver may crash."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TOPIC = "cluster.changes"
 COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.string())])
 
-# Two drivers and their executors take two minutes of a small machine, and little of it is ours.
+# Two drivers and their executors take two minutes on a small machine, most of them Spark's own start-up.
 pytestmark = [
     pytest.mark.drill,
     pytest.mark.integration,
@@ -40,7 +40,7 @@ pytestmark = [
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[str]:
-    """The address of a master with one worker."""
+    """Start a master with one worker and yield its address."""
     with spark_cluster(tmp_path, workers=1) as master:
         yield master
 
@@ -49,7 +49,7 @@ def cluster(tmp_path: Path) -> Iterator[str]:
 def task(
     cluster: str, kafka: LocalKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[StreamSinkOperator]:
-    """A sink into ``db.t``, on the master that its connection names."""
+    """Return a sink into ``db.t``, on the master that its connection names."""
     extra = {
         "warehouse": str(tmp_path / "warehouse"),
         "bootstrap_servers": kafka.bootstrap_servers,
@@ -96,7 +96,7 @@ def wait_for_rows(job: SinkJob, count: int) -> None:
 
 
 def applications(directory: Path) -> int:
-    """How many drivers had executors of the worker."""
+    """Return the number of drivers that had executors on the worker."""
     return len(list((directory / "worker-0").glob("app-*")))
 
 
@@ -120,7 +120,7 @@ def test_a_sink_on_a_cluster_whose_driver_is_killed_is_started_again_once(
             task_context(task, store=store), {"directory": str(first.directory), "state": first.report().state.value}
         )
     second = start(task, store)
-    # Another try finds it and starts none.
+    # Another try finds the running sink and starts none.
     assert start(task, store) == second
     wait_for_rows(second, 5)
 

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.airflow, pytest.mark.integration, pytest.mark.timeout(
 
 
 def declare(airflow: LocalAirflow, **seconds: int) -> None:
-    """Write the file of streams: a table and the seconds between its batches."""
+    """Write the declaration of streams: a table and the seconds between its batches."""
     tables = {
         f"kept.{name}": {
             "columns": {"id": "BIGINT"},
@@ -52,7 +52,7 @@ def active_runs(rest: AirflowRest) -> list[str]:
 
 
 def watched(rest: AirflowRest) -> set[str]:
-    """The tables whose sinks the triggerer watches now."""
+    """Return the tables whose sinks the triggerer watches now."""
     return {
         one["rendered_map_index"]
         for run in active_runs(rest)

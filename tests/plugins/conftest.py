@@ -1,4 +1,4 @@
-"""Airflow without a database: its home is thrown away, connections come from the environment."""
+"""Airflow without a database: its home is temporary, connections come from the environment."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-# Before the first import of Airflow, which reads them once.
+# Before the first import of Airflow, which reads these variables once.
 os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-home-"))
 os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
 os.environ.setdefault("AIRFLOW__CORE__UNIT_TEST_MODE", "False")
-# The sources of rows of the tests; some stand for a module of a DAGs folder.
+# Modules with the tests' row callables; some represent a module of a DAGs folder.
 os.environ.setdefault(
     "AIRFLOW__DYNAMIC_TABLE__CALLABLE_MODULES", "dags-folder, tests, rows_for_tests, changes_for_tests"
 )
-# A minimum for real schedulers; what it does is tested with a clock of its own.
+# The minimum is for real schedulers; a test with a fake clock covers it.
 os.environ.setdefault("AIRFLOW__DYNAMIC_TABLE__DEFERRAL_SECONDS_MIN", "0")
 
 import pytest
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The warehouse of the default connection, empty."""
+    """Return the empty warehouse of the default connection."""
     folder = tmp_path / "warehouse"
     extra = {"warehouse": str(folder), "publish_pages": True, "options": {"log.system": "none"}}
     connection = json.dumps({"conn_type": "dynamic_table", "extra": extra})
@@ -37,7 +37,7 @@ def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def table(monkeypatch: pytest.MonkeyPatch) -> RecordingTable:
-    """The table that every hook opens: it records how the operators call it."""
+    """Return the table that every hook opens; it records how the operators call it."""
     from dynamic_table.hook import DynamicTableHook
     from tests.support.recording_table import RecordingTable
 

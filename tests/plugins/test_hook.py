@@ -1,4 +1,4 @@
-"""From a connection to a catalog."""
+"""Opens catalogs from connections."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ ROWS = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id", p
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, dict[str, str]]]:
-    """Every metric: its name, its value, its tags."""
+    """Record every metric: its name, value and tags."""
     seen: list[tuple[str, Any, dict[str, str]]] = []
 
     def note(name: str, value: float = 1, *, tags: dict[str, str]) -> None:
@@ -36,7 +36,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, dict[str, str]
 
 @pytest.fixture
 def orders(warehouse: Path) -> Any:
-    """A table of one day and two rows."""
+    """Create a table of one day with two rows."""
     table = open_catalog(str(warehouse)).create_table(
         "shop.orders", ROWS, primary_key=["day", "id"], partition_by=["day"], options={"log.system": "none"}
     )

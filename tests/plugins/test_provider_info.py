@@ -1,4 +1,4 @@
-"""Installed as a package, this is a provider: Airflow accepts what it says and knows the connection's form."""
+"""The installed package is a provider: Airflow accepts its metadata and knows the connection's form."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from storage_lib.distribution import DISTRIBUTION
 
 
 def test_what_airflow_is_told_is_what_it_accepts() -> None:
-    """Anything else would keep every process of Airflow from starting."""
+    """Invalid metadata would keep every Airflow process from starting."""
     schema = Path(airflow.__file__).with_name("provider_info.schema.json")
 
     jsonschema.validate(get_provider_info(), json.loads(schema.read_text()))

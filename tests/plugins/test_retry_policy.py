@@ -1,4 +1,4 @@
-"""Which failures are tried again, and when."""
+"""Which failures are retried, and when."""
 
 from __future__ import annotations
 

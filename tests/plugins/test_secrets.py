@@ -1,4 +1,4 @@
-"""A secret of a connection is in no answer of Airflow's API, in no log, and in no file that others may read."""
+"""A connection's secrets appear in no response of Airflow's API, no log, and no file that other users may read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LOGIN = "planted-six"
 
 @pytest.fixture
 def lake(monkeypatch: pytest.MonkeyPatch) -> Callable[..., DynamicTableHook]:
-    """Makes a hook of a connection with this extra."""
+    """Return a factory of hooks for connections with the given extra."""
 
     def made(**extra: Any) -> DynamicTableHook:
         connection = {"conn_type": "dynamic_table", "extra": {"warehouse": "/tables", **extra}}
@@ -49,7 +49,7 @@ def lake(monkeypatch: pytest.MonkeyPatch) -> Callable[..., DynamicTableHook]:
 
 @pytest.fixture
 def open_umask() -> Iterator[None]:
-    """Nothing of what is created is closed by chance."""
+    """Set umask 0, so that no file is private by chance."""
     before = os.umask(0)
     yield
     os.umask(before)

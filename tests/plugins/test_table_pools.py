@@ -1,4 +1,4 @@
-"""Which pool a task belongs to, decided from what the scheduler knows of it: the serialised task and the run's form."""
+"""A task's pool, derived from what the scheduler knows: the serialised task and the run's form."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORM = "{{ params.table }}"
 
 @pytest.fixture(scope="module")
 def tasks() -> dict[str, Any]:
-    """One task of each sort, as the scheduler has it."""
+    """Return one task of each kind, as the scheduler has it."""
     with DAG("pools", schedule=None, params={"table": Param("shop.orders")}) as dag:
         CompactTableOperator(task_id="by_name", table="shop.items")
         CompactTableOperator(task_id="by_form", table=FORM)
@@ -76,7 +76,7 @@ def test_a_task_that_rewrites_files_belongs_to_the_pool_of_its_table(
 
 
 def test_where_the_list_of_tables_can_not_be_seen_the_common_pool_is_left(tasks: dict[str, Any]) -> None:
-    """It lies in a store of somebody's own, or is shorter than it was; or nothing is mapped yet."""
+    """The list is in a custom store, or shorter than before, or nothing is mapped yet."""
     task = tasks["compact_listed"]
 
     assert mapped_table(task, 0, lambda _: None) is None

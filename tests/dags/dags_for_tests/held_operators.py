@@ -1,8 +1,8 @@
 """Every kind of operator, blocked at a chosen point of its first try, so that a test can kill it there.
 
-``conf``: ``point`` is ``before`` (the first thing it writes that others see) or ``after`` (all is done, and Airflow
-does not know it yet). It continues once ``<Airflow's home>/held/go`` is there; ``held/<table>`` holds the
-process id of who waits.
+``conf``: ``point`` is ``before`` (before its first visible write) or ``after`` (when all is done but Airflow does not
+know it yet). It continues once ``<Airflow's home>/held/go`` exists; ``held/<table>`` holds the id of the blocked
+process.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def wait_here(table: str) -> None:
 
 
 def held(kind: type[Any]) -> type[Any]:
-    """Return the operator, blocking at its point."""
+    """Return a subclass of the operator that blocks at its point."""
 
     class Held(kind):  # type: ignore[misc]  # any of them
         def execute(self, context: Context) -> Any:

@@ -1,4 +1,4 @@
-"""Streaming sinks without Spark: two for the tests to kill, mark and clear, and one that fails again and again."""
+"""Streaming sinks without Spark: two for the tests to kill, mark and clear, and one that fails repeatedly."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ for name, deferrable, manners in (
     with DAG(
         dag_id=name,
         schedule=None,
-        # After the crash of a worker Airflow does not call the policy: there the plain delay applies.
+        # After a worker's crash Airflow does not call the retry policy; this plain delay applies instead.
         default_args=RETRY_ARGUMENTS | {"retry_delay": timedelta(seconds=1)},
     ):
         StreamSinkOperator(

@@ -1,4 +1,4 @@
-"""The supervisor of sinks with sinks that have no Spark, as the file ``light_tables.yaml`` in Airflow's home says."""
+"""The supervisor of sinks, with sinks without Spark, as declared in ``light_tables.yaml`` in Airflow's home."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DECLARATIONS = f"{os.environ['AIRFLOW_HOME']}/light_tables.yaml"
 
 with DAG(
     dag_id="light_stream_tables",
-    # Not "@continuous": without a start date Airflow 3.3 wants to make the first run again and again.
+    # Not "@continuous": without a start date Airflow 3.3 tries to create the first run repeatedly.
     schedule=timedelta(seconds=2),
     catchup=False,
     max_active_runs=1,

@@ -1,4 +1,4 @@
-"""Compactions whose first try loses for certain: the same files are replaced by somebody else while it works."""
+"""Compactions whose first try always conflicts: another commit replaces the same files in the meantime."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class RacedCompactOperator(CompactTableOperator):
-    """Compacts in the library's two steps; between them, on the first try, somebody else overwrites the table."""
+    """Compacts in the library's two steps; on the first try another commit overwrites the table between them."""
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Lose the first race, win the second."""
+        """Lose the first race and win the second."""
         from dynamic_table.policies.commit_identity import commit_identity
         from dynamic_table.table_events import announce
 
@@ -34,24 +34,24 @@ class RacedCompactOperator(CompactTableOperator):
         return announce(context, table=self.table, op="compact", version=snapshot.id if snapshot else None)
 
     def wait_for_work(self, table: Any) -> None:
-        """There is some."""
+        """Return at once: the table has files to compact."""
 
     def be_faster(self, table: Any) -> None:
-        """Untracked, so it does not look for a difference; and one more file, so the second try has work."""
+        """Overwrite without change tracking, which computes no difference, and append a file for the second try."""
         table.overwrite(table.to_arrow(), partition={}, change_tracking=False)
         table.append(table.to_arrow())
 
 
 class RivalledCompactOperator(RacedCompactOperator):
-    """Loses against another compaction, which takes no row away from those who write meanwhile."""
+    """Conflicts with another compaction, which removes no row of concurrent writers."""
 
     def wait_for_work(self, table: Any) -> None:
-        """A stream writes: there will be files to compact."""
+        """Wait until the stream has written files to compact."""
         while not table.maintenance.plan_compaction():
             time.sleep(0.1)
 
     def be_faster(self, table: Any) -> None:
-        """Compact them all."""
+        """Compact all files."""
         while table.compact(full=True) is None:
             time.sleep(0.1)
 

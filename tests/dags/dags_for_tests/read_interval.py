@@ -1,4 +1,4 @@
-"""A task that reads what changed in an interval, fails once after that, and reads it again."""
+"""A task that reads the changes of an interval, fails once afterwards, and reads it again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ with DAG(
 
     @task
     def read(**context: Any) -> list[int]:
-        """Return the ids that changed; the first try tells them to a file and fails when it may."""
+        """Return the ids that changed; the first try writes them to a file, waits for the test and fails."""
         from datetime import datetime
 
         from storage_lib.errors import CommitConflictError

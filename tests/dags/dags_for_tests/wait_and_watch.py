@@ -1,4 +1,4 @@
-"""One DAG that waits for a table's next snapshot, and one that every commit to the table starts."""
+"""One DAG that waits for a table's next snapshot, and one that runs after every commit to the table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ with DAG(dag_id="after_a_commit", schedule=[commits]):
 
     @task
     def told(triggering_asset_events: Any = None) -> list[Any]:
-        """Return what the commits' events say."""
+        """Return the payloads of the commits' events."""
         return [event.extra["payload"] for events in triggering_asset_events.values() for event in events]
 
     told()

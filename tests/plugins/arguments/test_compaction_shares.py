@@ -1,4 +1,4 @@
-"""Shares of a compaction: they travel as JSON, and their buckets are found again."""
+"""Shares of a compaction: they are sent as JSON, and their buckets are resolved again."""
 
 from __future__ import annotations
 

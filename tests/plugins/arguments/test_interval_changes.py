@@ -1,4 +1,4 @@
-"""A run reads what was committed in its interval, and reads the same again whatever was committed since."""
+"""A run reads the commits of its interval, and reads the same again after later commits."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ COLUMNS = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id"
 
 
 class SetClock:
-    """A clock that advances only by sleeping."""
+    """Clock that advances only by sleeping."""
 
     def __init__(self) -> None:
         self.now = NOON
@@ -55,7 +55,7 @@ class SetClock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
-    """The clock of every catalog that a hook opens."""
+    """Replace the clock of every catalog that a hook opens."""
     clock = SetClock()
     monkeypatch.setattr(
         "storage_lib.catalog.warehouse.warehouse_catalog.system_environment",
@@ -66,7 +66,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
 
 @pytest.fixture
 def orders(warehouse: Path, clock: SetClock) -> DynamicTable:
-    """One commit before noon's hour (1), two in it (2 and 3), one in the next (4)."""
+    """Create tables with one commit before noon's hour (1), two in it (2 and 3), and one in the next (4)."""
     catalog = WarehouseCatalog(str(warehouse), {"log.system": "none"})
     for name in ("shop.orders", "shop.copy"):
         catalog.create_table(name, COLUMNS, primary_key=["day", "id"], partition_by=["day"])
@@ -78,7 +78,7 @@ def orders(warehouse: Path, clock: SetClock) -> DynamicTable:
 
 
 def in_interval(context: Context, start: datetime | None = NOON, end: datetime | None = NOON + HOUR) -> Context:
-    """The context of a run whose interval are moments of Airflow's own kind."""
+    """Set a run's data interval, with times of Airflow's own type."""
     given = {"data_interval_start": start, "data_interval_end": end}
     moments = {name: pendulum.instance(moment) if moment else None for name, moment in given.items()}
     cast("dict[str, Any]", context).update(moments)
@@ -86,7 +86,7 @@ def in_interval(context: Context, start: datetime | None = NOON, end: datetime |
 
 
 def ids(changes: pa.RecordBatchReader, factor: int = 1) -> list[int]:
-    """A function that a DAG names."""
+    """Return the ids of the changes; DAGs refer to this function by name."""
     return sorted(factor * id_ for id_ in changes.read_all()["id"].to_pylist())
 
 

@@ -1,4 +1,4 @@
-"""What templates make of a partition is checked before it reaches a table."""
+"""Rendered templates of a partition are validated before they reach a table."""
 
 from __future__ import annotations
 

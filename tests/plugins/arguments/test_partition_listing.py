@@ -1,4 +1,4 @@
-"""Partitions of a real table: which lie before a value, and which rows are one partition's."""
+"""Partitions of a real table: those before a value, and the rows of a single one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def sales(tmp_path: Path) -> DynamicTable:
-    """Partitioned by a number and by a text that may be null; ``v`` counts the rows."""
+    """Create a table partitioned by a number and by a nullable text; ``v`` numbers the rows."""
     rows = pa.table({"week": [9, 9, 10, 10], "shop": ["a", None, "a", "b"], "v": [0, 1, 2, 3]})
     catalog = open_catalog(str(tmp_path), {"log.system": "none"})
     table = catalog.create_table("db.sales", rows.schema, partition_by=["week", "shop"])

@@ -1,4 +1,4 @@
-"""What templates leave of an operator's arguments: taken as what it says, or refused by name."""
+"""Rendered templates of operators' arguments: converted to their types, or refused by name."""
 
 from __future__ import annotations
 

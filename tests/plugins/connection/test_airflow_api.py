@@ -18,7 +18,7 @@ PASSWORD = "right"  # noqa: S105  of a server that lives for a test
 
 
 class Pools(ThreadingHTTPServer):
-    """Airflow's pools behind a password, as far as a task needs them; ``asked`` is what came in."""
+    """Airflow's pools API behind a password, as far as a task needs it; ``asked`` lists the requests."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), PoolsHandler)
@@ -62,7 +62,7 @@ class PoolsHandler(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps(body).encode())
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A declaration file becomes operators' arguments, or an error that names file, table, key and remedy."""
+"""A declaration file is converted to operators' arguments, or to an error with file, table, key and remedy."""
 
 from __future__ import annotations
 

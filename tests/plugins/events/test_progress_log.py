@@ -1,4 +1,4 @@
-"""Long operations of a task write a line in a while into its log."""
+"""Long operations of a task log their progress at intervals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Lines:
-    """The log of a task."""
+    """Records the lines of a task's log."""
 
     def __init__(self) -> None:
         self.written: list[str] = []
@@ -67,7 +67,7 @@ def test_short_operations_write_nothing_however_many_there_are() -> None:
 
 @pytest.fixture
 def orders(warehouse: Path) -> DynamicTable:
-    """A table of two buckets of two files."""
+    """Create a table of two buckets with two files each."""
     columns = pa.schema([pa.field("id", pa.int64(), nullable=False)])
     options = {"log.system": "none", "bucket": "2", "write-only": "true"}
     table = open_catalog(str(warehouse)).create_table("shop.orders", columns, primary_key=["id"], options=options)
@@ -80,7 +80,7 @@ UNIQUE = [{"type": "expect_column_values_to_be_unique", "kwargs": {"column": "id
 
 
 @pytest.mark.usefixtures("orders")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Great Expectations imports what Python is about to lose
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Great Expectations imports deprecated names
 @pytest.mark.parametrize(
     ("operator", "arguments", "line"),
     [

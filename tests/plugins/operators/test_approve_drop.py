@@ -1,4 +1,4 @@
-"""Nothing is dropped before somebody has approved the list; what was approved is what the next task gets."""
+"""Nothing is dropped before a user has approved the list; the next task receives exactly the approved partitions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """The questions that Airflow would show."""
+    """Return the questions that Airflow would show."""
     questions: list[dict[str, Any]] = []
     monkeypatch.setattr(
         "airflow.providers.standard.operators.hitl.upsert_hitl_detail", lambda **asked: questions.append(asked)
@@ -27,7 +27,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 
 def execute(task: ApproveDropOperator) -> dict[str, Any]:
-    """Run one try and return what it handed to the tasks behind it."""
+    """Run one try and return its XComs."""
     context, pushed = task_context(task), cast("dict[str, Any]", {})
     ti = SimpleNamespace(id="id", xcom_push=lambda key, value: pushed.update({key: value}))
     cast("dict[str, Any]", context).update(ti=ti, task_instance=ti)
@@ -60,7 +60,7 @@ def test_a_long_list_is_shown_in_part_and_handed_on_whole(asked: list[dict[str, 
 
 
 def test_nobody_is_asked_where_no_approval_is_needed(asked: list[dict[str, Any]]) -> None:
-    """Not even the table, which the fixture would stand in for."""
+    """The table itself is not opened either: it does not exist."""
     task = ApproveDropOperator(task_id="approve", table="no.such", before={"dt": "b"}, needs_approval="False")
 
     assert execute(task) == {}

@@ -1,4 +1,4 @@
-"""Which engine does the work, and that both leave the same table behind."""
+"""Choice of the engine; both engines leave the same table behind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROWS = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id", p
 
 
 def frame_of_day(partition: Mapping[str, str], *, spark: Any, count: int = 3) -> Any:
-    """The source of a Spark job."""
+    """Return the rows of a day as a Spark data frame."""
     from pyspark.sql.functions import lit
 
     return spark.range(10, 10 + count).select(lit(partition["day"]).alias("day"), "id")
@@ -30,7 +30,7 @@ def frame_of_day(partition: Mapping[str, str], *, spark: Any, count: int = 3) ->
 
 @pytest.fixture
 def orders(warehouse: Path) -> Any:
-    """Two days, of which each has two files."""
+    """Create a table of two days with two files each."""
     table = open_catalog(str(warehouse)).create_table(
         "shop.orders", ROWS, primary_key=["day", "id"], partition_by=["day"], options={"log.system": "none"}
     )
@@ -73,12 +73,12 @@ def test_a_reprocessing_has_one_source() -> None:
 
 @pytest.mark.spark
 @pytest.mark.integration
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Great Expectations imports what Python is about to lose
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Great Expectations imports deprecated names
 def test_spark_does_what_this_process_would_have_done(orders: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyspark.sql import SparkSession
 
     stop = SparkSession.stop
-    monkeypatch.setattr(SparkSession, "stop", lambda _spark: None)  # one for the three tasks; each would start its own
+    monkeypatch.setattr(SparkSession, "stop", lambda _spark: None)  # one session for the three tasks
     spark: dict[str, Any] = {"table": "shop.orders", "engine": "spark", "master": "local[1]"}
     partitions = [{"day": "it's"}]
     orders.append(pa.table({"day": ["c"], "id": [7]}, schema=ROWS))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from storage_lib import Catalog, DynamicTable
 
 ROWS = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
-# These only read; sinks have their own tests.
+# Operators that only read; sinks have their own tests.
 OTHERS = {
     "ApproveDropOperator",
     "AwaitStreamChangesOperator",
@@ -51,14 +51,14 @@ MARKS = {"ingest": pytest.mark.kafka, "tier": pytest.mark.kafka, "sql": pytest.m
 
 @pytest.fixture(scope="module")
 def processes() -> Any:
-    """Where processes come from that have imported everything and share nothing with the test."""
+    """Return a context for processes that have everything imported but share no state with the test."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.support.ended_operator"])
     return context
 
 
 def prepare(catalog: Catalog, kind: str, connection: dict[str, str]) -> DynamicTable | None:
-    """Make the table of two commits that the operator works on; None where it is to make it."""
+    """Create the table of two commits for the operator; return None if the operator creates it."""
     if kind == "made":
         return None
     options = {"log.consistency": "eventual"} if kind == "tier" else {"log.system": "none"}
@@ -104,11 +104,11 @@ def test_an_operator_that_is_ended_leaves_nothing_behind(
     family = descendants(process.pid)
 
     os.kill(process.pid, signal.SIGTERM)
-    # Airflow gives it five seconds before it kills it; a machine that is busy may take longer.
+    # Airflow kills it after five seconds; a busy machine may need longer.
     process.join(240)
 
     assert process.exitcode == ENDED
-    # A JVM goes when it sees that its Python has gone.
+    # A JVM ends when it notices that its Python process has ended.
     wait_until(lambda: not any(lives(pid) for pid in family))
     if table is None:
         with pytest.raises(NotFoundError):
@@ -117,13 +117,13 @@ def test_an_operator_that_is_ended_leaves_nothing_behind(
     again = catalog.load_table(table.name)
     after = state_of(again)
     if kind == "expire":
-        # What it has done of its work by then is done.
+        # Snapshots expired before the signal stay expired.
         assert set(after.pop("snapshots")) <= set(before.pop("snapshots"))
     assert (after, again.inspect.lease_holder()) == (before, None)
 
 
 def state_of(table: DynamicTable) -> dict[str, Any]:
-    """What others see of a table, and what lies there that nobody needs."""
+    """Return a table's visible state and its orphan files."""
     rows = sorted((row["day"], row["id"]) for row in table.to_arrow().to_pylist())
     return {
         "rows": rows,
@@ -141,7 +141,7 @@ def orphans(table: DynamicTable) -> tuple[str, ...]:
 
 
 def end(process: Any) -> None:
-    """Kill all processes even if the test fails; a blocked one would never end."""
+    """Kill all processes, even if the test fails: a blocked one would never end."""
     if process.is_alive():
         for pid in descendants(process.pid):
             with suppress(ProcessLookupError):
@@ -150,7 +150,7 @@ def end(process: Any) -> None:
 
 
 def descendants(pid: int) -> set[int]:
-    """The processes that a process has started, and theirs, and itself."""
+    """Return a process and all its descendants."""
     parents = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:

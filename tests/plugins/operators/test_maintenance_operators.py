@@ -1,4 +1,4 @@
-"""The operators that look after a table's history, on real tables."""
+"""The operators that maintain a table's history, on real tables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string
 
 @pytest.fixture
 def orders(warehouse: Path) -> DynamicTable:
-    """A table with two commits: 1 is "a", then "b"."""
+    """Create a table with two commits: 1 is "a", then "b"."""
     catalog = open_catalog(str(warehouse))
     table = catalog.create_table("shop.orders", COLUMNS, primary_key=["id"], options={"log.system": "none"})
     for value in "ab":
@@ -214,7 +214,7 @@ def test_what_is_due_of_a_large_table_is_divided_among_tasks_the_largest_first(w
 
 
 def test_a_compaction_is_planned_once(orders: DynamicTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The plan that says how much there is to do is the one that is run."""
+    """The plan whose size is reported is the one that is run."""
     planned, plan = [], FileStoreCompact.plan
 
     def noting(self: FileStoreCompact, *arguments: Any, **options: Any) -> tuple[CompactionTask, ...]:

@@ -1,4 +1,4 @@
-"""Write, audit, publish: rows are on a branch until they are as expected, then the table shows them at once."""
+"""Write, audit, publish: rows stay on a branch until they pass validation, then the table shows them atomically."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ TABLE, BRANCH = "shop.orders", "audit"
 COLUMNS = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
 NO_NEGATIVE_ID = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "id", "min_value": 0}}
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Great Expectations imports what is about to go
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Great Expectations imports deprecated names
 
 
 @pytest.fixture
 def orders(warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> DynamicTable:
-    """A table with one row on day a, and a source of rows."""
+    """Create a table with one row on day a, and a row callable."""
     monkeypatch.setitem(sys.modules, "rows_for_tests", cast("Any", SimpleNamespace(of_day=of_day)))
     table = open_catalog(str(warehouse), {"log.system": "none"}).create_table(
         TABLE, COLUMNS, primary_key=["day", "id"], partition_by=["day"]

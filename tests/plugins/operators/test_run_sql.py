@@ -1,4 +1,4 @@
-"""SQL from Airflow: what statements say comes back, and what they commit is committed once."""
+"""SQL from Airflow: results are returned, and each statement is committed once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.task_context import DictStore, task_context
 
 
 class RecordingSession:
-    """Notes what it is asked, and with which identity."""
+    """Records statements and the commit identities under which they run."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str | None, int | None]] = []

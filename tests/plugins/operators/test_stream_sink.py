@@ -1,4 +1,4 @@
-"""A streaming sink as a task sees it: started once, found again, stopped by hand, replaced when lost."""
+"""A streaming sink from its task's view: started once, found again, stopped by hand, replaced when lost."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 LIGHT_SINK = (sys.executable, str(Path(light_sink.__file__)))
 PATIENT = 120.0
-"""Seconds: a sink on a busy machine may not come to show life for a while, and is not lost."""
+"""Timeout in seconds of heartbeats and stops; long enough that a sink on a busy machine is not taken for lost."""
 
 pytestmark = pytest.mark.usefixtures("table", "warehouse")
 
 
 @pytest.fixture
 def sink(tmp_path: Path) -> Iterator[Callable[..., StreamSinkOperator]]:
-    """Makes sink tasks of the table ``db.t``; their jobs are killed at the end."""
+    """Return a factory of sink tasks for table ``db.t``; their jobs are killed at the end."""
 
     def make(*, deferrable: bool = True, retries: int = 2, **manners: str) -> StreamSinkOperator:
         return StreamSinkOperator(
@@ -104,7 +104,7 @@ def test_the_spec_holds_what_the_task_says_and_no_secret(
     assert spec["secret_options"] == {"log.kafka.sasl.plain.password": "DYNAMIC_TABLE_SECRET_0"}
     assert "sesame" not in job.spec_path.read_text()
     pid = json.loads((job.directory / "process.json").read_text())["pid"]
-    # For a moment of its exec a process has none.
+    # During its exec a process briefly has no environment.
     wait_until(lambda: b"DYNAMIC_TABLE_SECRET_0=sesame" in Path(f"/proc/{pid}/environ").read_bytes())
 
 
@@ -130,7 +130,7 @@ def test_a_secret_of_a_form_is_refused_before_it_lies_in_a_file(
 def test_the_spec_holds_every_limit_of_the_form(sink: Callable[..., StreamSinkOperator]) -> None:
     task = sink()
     task.max_rows_per_trigger, task.available_now, task.select = "500", "True", ["id"]
-    task.master = "None"  # left out in the form
+    task.master = "None"  # value of an empty form field
 
     spec = json.loads(start(task, DictStore()).spec_path.read_text())
 
@@ -262,7 +262,7 @@ def test_a_failed_job_is_followed_by_another_in_a_while_within_the_same_try(
 
 
 def fail(task: StreamSinkOperator, store: DictStore, *, max_tries: int = 5) -> type[Exception]:
-    """Run a sink that fails on a worker and return what its task raises."""
+    """Run a sink that fails on a worker and return the type of its task's exception."""
     with pytest.raises(AirflowException) as raised:
         task.execute(task_context(task, store=store, max_tries=max_tries))
     return raised.type
@@ -343,7 +343,7 @@ def test_a_second_sink_of_one_table_is_refused(sink: Callable[..., StreamSinkOpe
 def test_of_two_tasks_that_start_at_once_one_is_refused(
     sink: Callable[..., StreamSinkOperator], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Both had looked for the other's sink before either had started its own."""
+    """Both tasks check for an existing sink before either has started its own."""
     met, refused = threading.Barrier(2), []
 
     def meeting(job: SinkJob | None) -> None:
@@ -382,7 +382,7 @@ def test_a_try_that_died_before_it_noted_its_sink_leaves_it_to_the_next(
 def test_a_task_that_is_ended_before_its_sink_is_there_starts_none(
     sink: Callable[..., StreamSinkOperator], tmp_path: Path
 ) -> None:
-    """Airflow ends the task by a signal, and the interrupted work continues for seconds."""
+    """Airflow ends the task by a signal, but the interrupted work continues for seconds."""
     task = sink()
     task.on_kill()
 
@@ -395,7 +395,7 @@ def test_a_task_that_is_ended_before_its_sink_is_there_starts_none(
 def test_a_report_that_can_not_look_at_the_table_leaves_the_sink_and_its_task_as_they_are(
     sink: Callable[..., StreamSinkOperator], monkeypatch: pytest.MonkeyPatch, refusal: Exception
 ) -> None:
-    """It comes every ten minutes for years, and each failure would use up a try."""
+    """Reports recur every ten minutes for years; if a failed report used up a try, the task would run out of them."""
     store = DictStore()
     job, task = start(sink(), store), sink()
     context = task_context(task, store=store)

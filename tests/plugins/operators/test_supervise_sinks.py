@@ -1,4 +1,4 @@
-"""One sink a declared stream, over runs: handed over, changed, removed, and left alone when the file is broken."""
+"""One sink per declared stream, across runs: handed over, changed, removed, and unaffected by an invalid file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ pytestmark = pytest.mark.usefixtures("table", "warehouse")
 
 @pytest.fixture
 def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where the sinks live; they are killed at the end."""
+    """Return the directory of the sinks, which are killed at the end."""
     root = tmp_path / "jobs"
     for module in ("stream_sink", "supervise_sinks"):
         monkeypatch.setattr(f"dynamic_table.operators.{module}.jobs_root", lambda _hook, _chosen=None: root)
@@ -79,7 +79,7 @@ def read(folder: Path) -> list[dict[str, Any]]:
 
 
 def await_changes(folder: Path, run_id: str, streams: Any) -> Any:
-    """Return the trigger that it waits with, or what it answers."""
+    """Return the trigger for which the task defers, or its result."""
     task = AwaitStreamChangesOperator(task_id="await", source="tables.yaml", streams=streams, poll_seconds=0.01)
     try:
         return task.execute(task_context(task, folder=folder, run_id=run_id))

@@ -45,13 +45,13 @@ HERE = f"{__name__}:rows_of"
 
 
 def rows_of(partition: Mapping[str, str], count: int = 2) -> pa.Table:
-    """The source that the tests reprocess from."""
+    """Return the rows with which the tests reprocess a partition."""
     count = 0 if partition["dt"] == "empty" else count
     return pa.table({"dt": pa.array([partition["dt"]] * count, pa.string()), "v": pa.array(range(count), pa.int64())})
 
 
 def no_table(partition: Mapping[str, str]) -> dict[str, str]:
-    """A source that returns something else than a table."""
+    """Return an object that is not a table."""
     return dict(partition)
 
 
@@ -319,7 +319,7 @@ def test_partitions_are_reprocessed_one_commit_each_untracked(table: RecordingTa
 
 
 def test_the_answer_is_the_last_snapshot_that_was_made(table: RecordingTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows that are in a partition already make no snapshot."""
+    """Replacing a partition with its own rows creates no snapshot."""
     made = iter([SimpleNamespace(id=4), None])
     monkeypatch.setattr(table, "overwrite", lambda *_, **__: next(made))
     task = ReprocessPartitionsOperator(
@@ -433,7 +433,7 @@ def test_expiry_keeps_at_least_one_snapshot(table: RecordingTable) -> None:
     assert table.calls == []
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Great Expectations imports what Python is about to lose
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Great Expectations imports deprecated names
 @pytest.mark.usefixtures("warehouse")
 def test_a_critical_expectation_fails_with_a_readable_list(table: RecordingTable) -> None:
     wrong = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "v", "min_value": 2}}
@@ -500,7 +500,7 @@ def test_validation_reads_the_named_partition_at_the_named_snapshot(table: Recor
 
 
 def test_a_partition_without_rows_is_no_partition_that_passes(table: RecordingTable) -> None:
-    """Nearly every expectation holds for no rows at all."""
+    """Nearly every expectation holds for an empty table."""
     table.rows = table.rows.slice(0, 0)
     expectation = {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "v"}}
     missing = ValidateTableOperator(

@@ -1,4 +1,4 @@
-"""The pages keep a few boards, the newest of each connection."""
+"""The pages cache a few boards, the newest of each connection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def hook(connection: str) -> DynamicTableHook:
 
 @pytest.fixture
 def connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three connections, each with its own warehouse."""
+    """Define three connections, each with its own warehouse."""
     for name in ("one", "two", "three"):
         connect(monkeypatch, name, tmp_path / name)
 

@@ -1,4 +1,4 @@
-"""What the pages' server answers, without a browser and without an Airflow that runs."""
+"""Responses of the pages' server, without a browser and without a running Airflow."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("day",
 
 @pytest.fixture
 def client(warehouse: Path) -> Iterator[AsgiClient]:
-    """Somebody who may look at Airflow's assets."""
+    """Return the client of a user who may read Airflow's assets."""
     [guard] = pages.app.router.dependencies
     assert guard.dependency is not None
     pages.app.dependency_overrides[guard.dependency] = lambda: None

@@ -1,4 +1,4 @@
-"""The pages open published connections only, and do not tell which other ids exist."""
+"""The pages open published connections only, and do not reveal which other ids exist."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.asgi_client import AsgiClient
 
 @pytest.fixture
 def client() -> Iterator[AsgiClient]:
-    """A viewer: somebody who may look at Airflow's assets."""
+    """Return the client of a viewer: a user who may read Airflow's assets."""
     [guard] = pages.app.router.dependencies
     assert guard.dependency is not None
     pages.app.dependency_overrides[guard.dependency] = lambda: None
@@ -30,7 +30,7 @@ def client() -> Iterator[AsgiClient]:
 
 @pytest.fixture
 def hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Ids that a viewer must not be able to distinguish; each warehouse contains a validation."""
+    """Define ids that a viewer must not be able to distinguish; each warehouse contains a validation."""
     ours = {"warehouse": str(tmp_path), "docs_directory": str(tmp_path / "docs"), "options": {"log.system": "none"}}
     given: dict[str, Any] = {
         "not_published": {"conn_type": "dynamic_table", "extra": ours},

@@ -29,7 +29,7 @@ MODULES = {
 
 @pytest.fixture
 def dags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A DAGs folder with modules, on the path as in a worker."""
+    """Create a DAGs folder with modules and put it on the path, as in a worker."""
     folder = tmp_path / "dags"
     for name, text in MODULES.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

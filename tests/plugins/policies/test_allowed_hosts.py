@@ -1,4 +1,4 @@
-"""Requests that name another host than the server's own are refused where the server is on loopback."""
+"""On the loopback interface, requests for a host other than the server's own are refused."""
 
 from __future__ import annotations
 

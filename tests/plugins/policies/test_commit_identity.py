@@ -1,4 +1,4 @@
-"""The same identity on every try, a new one when somebody clears the task."""
+"""The same identity on every try, a new one when a user clears the task."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_task_cleared_after_success_commits_again() -> None:
 
 
 def test_a_task_cleared_after_it_failed_commits_again() -> None:
-    """Else it would find what the failed tries had committed and leave that as it is, whatever was mended since."""
+    """Otherwise it would find the failed tries' commits and keep them, even after a correction."""
     store = DictStore()
     with pytest.raises(ValueError, match="wrong"), commit_identity(task_context(TASK, store=store)) as first:
         raise ValueError("wrong")

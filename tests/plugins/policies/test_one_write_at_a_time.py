@@ -1,4 +1,4 @@
-"""Requests to an API server on SQLite pass in their turn, those on other databases as they come."""
+"""Writing requests to an API server on SQLite run one at a time; other databases are not limited."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ def test_a_client_that_stands_still_in_its_request_holds_up_nobody(monkeypatch: 
 
 
 async def _most_at_once(methods: tuple[str, ...]) -> int:
-    """Send requests at once to an application that answers when nobody moves any more; return how many it held."""
+    """Send concurrent requests to an application that waits for all of them; return its maximum concurrency."""
     inside, most = 0, 0
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
         nonlocal inside, most
         inside += 1
-        for _ in range(10):  # turns of the event loop, in which everybody who may come in does
+        for _ in range(10):  # event loop iterations, in which every admitted request enters
             await asyncio.sleep(0)
         most = max(most, inside)
         inside -= 1

@@ -1,4 +1,4 @@
-"""A form chooses among masters and settings of Spark that can neither run code nor take secrets elsewhere."""
+"""A form can choose only Spark masters and settings that can neither run code nor disclose secrets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLUSTER = "spark://ours:7077"
 
 @pytest.fixture
 def hook(monkeypatch: pytest.MonkeyPatch) -> DynamicTableHook:
-    """Of a connection that names a cluster."""
+    """Return the hook of a connection that names a cluster."""
     extra = {"warehouse": "/tables", "spark_master": CLUSTER}
     monkeypatch.setenv("AIRFLOW_CONN_DYNAMIC_TABLE_DEFAULT", json.dumps({"conn_type": "dynamic_table", "extra": extra}))
     return DynamicTableHook()

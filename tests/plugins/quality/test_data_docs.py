@@ -1,4 +1,4 @@
-"""A validation's expectations come from the table's file; its result is kept by snapshot, with a page to look at."""
+"""Expectations come from the table's file; results are stored by snapshot and have a page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.task_context import task_context
 if TYPE_CHECKING:
     from tests.support.recording_table import RecordingTable
 
-# Great Expectations imports what Python is about to lose.
+# Great Expectations imports deprecated names
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 NOT_NULL = {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "v"}}
@@ -30,7 +30,7 @@ TOO_FEW = {"type": "expect_table_row_count_to_equal", "kwargs": {"value": 3}, "s
 
 @pytest.fixture
 def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DataDocs:
-    """Where the results of ``db.t`` are kept."""
+    """Return the store of results for ``db.t``."""
     extra = {"warehouse": str(tmp_path), "docs_directory": str(tmp_path / "docs"), "publish_pages": True}
     connection = {"conn_type": "dynamic_table", "extra": extra}
     monkeypatch.setenv("AIRFLOW_CONN_DYNAMIC_TABLE_DEFAULT", json.dumps(connection))
@@ -117,7 +117,7 @@ def test_a_task_that_fails_has_its_page_too(table: RecordingTable, docs: DataDoc
 
 @pytest.fixture
 def client() -> Any:
-    """Somebody who may look at Airflow's assets."""
+    """Return the client of a user who may read Airflow's assets."""
     [guard] = pages.app.router.dependencies
     assert guard.dependency is not None
     pages.app.dependency_overrides[guard.dependency] = lambda: None

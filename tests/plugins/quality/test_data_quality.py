@@ -1,4 +1,4 @@
-"""Expectations as plain data, answers as lines that a person can read."""
+"""Expectations as plain data, results as readable lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynamic_table.quality.data_quality import check_expectations
 from dynamic_table.quality.expectation_suites import expectations_of
 from storage_lib.errors import InvalidInputError
 
-# Great Expectations imports what Python is about to lose.
+# Great Expectations imports deprecated names
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 ROWS = pa.table({"id": [1, 2, 2, None], "origin": ["EWR", "JFK", "XXX", "LGA"]})

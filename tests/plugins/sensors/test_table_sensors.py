@@ -1,4 +1,4 @@
-"""Sensors see the same on a worker and in the triggerer, and fail loudly on what will never come."""
+"""Sensors behave the same on a worker and in the triggerer, and fail if their condition can never be met."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ COLUMNS = pa.schema([pa.field("dt", pa.string(), nullable=False), pa.field("id",
 
 @pytest.fixture
 def orders(warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> DynamicTable:
-    """A table by day without a commit. Triggers get their connection as workers do."""
+    """Create a table partitioned by day without a commit. Triggers read their connection as workers do."""
 
     async def aget_connection(conn_id: str) -> Any:
         return BaseHook.get_connection(conn_id)
@@ -197,7 +197,7 @@ def test_a_trigger_waits_for_the_end_of_an_outage(orders: DynamicTable, monkeypa
 
 
 def heartbeat(jobs: Path, **said: Any) -> None:
-    """Write what a sink of ``shop.orders`` says of itself; its process is this test's."""
+    """Write the heartbeat of a sink of ``shop.orders``, with this test as its process."""
     job = open_job_directory(jobs / "shop.orders")
     job.spec_path.write_text(json.dumps({"source": {"kind": "dynamic_table", "name": "shop.raw", "options": {}}}))
     stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()

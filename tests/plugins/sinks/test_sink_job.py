@@ -1,4 +1,4 @@
-"""A real detached process, watched through its files."""
+"""A real detached process, monitored through its files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LIGHT_SINK = (sys.executable, str(Path(light_sink.__file__)))
 
 @pytest.fixture
 def launch(tmp_path: Path) -> Iterator[Callable[..., SinkJob]]:
-    """Starts a light sink with the given manners; all are killed at the end."""
+    """Return a function that starts a light sink with the given behaviour; all are killed at the end."""
     jobs: list[SinkJob] = []
 
     def start(**manners: str) -> SinkJob:
@@ -73,7 +73,7 @@ def test_a_job_has_its_own_session_and_nothing_of_airflow(
 
     job = launch()
     pid = pid_of(job)
-    # Until the process has become another program it has no environment to show.
+    # During its exec a process has no environment to read.
     wait_until(lambda: job.report().state is SinkState.RUNNING)
 
     assert os.getsid(pid) == pid
@@ -188,7 +188,7 @@ def test_only_the_newest_jobs_are_kept_and_those_that_run(
 
 
 def test_a_job_whose_starter_is_killed_before_anybody_can_find_it_ends_by_itself(tmp_path: Path) -> None:
-    """Otherwise an unknown job would keep writing in parallel with the one that the next try starts."""
+    """Otherwise an untracked job would keep writing in parallel with that of the next try."""
     job = open_job_directory(tmp_path / "db.t")
     starter = f"""
 import os, signal
@@ -207,9 +207,9 @@ sink_job.SinkJob(Path({str(job.directory)!r})).launch(["sh", "-c", "echo begun; 
 
 
 def processes_in(directory: Path) -> list[str]:
-    """Who works there."""
+    """Return the processes whose working directory is this one."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cwd"):
-        with suppress(OSError):  # it has ended meanwhile, or is none of ours
+        with suppress(OSError):  # it has ended in the meantime, or belongs to another user
             found += [path.parent.name] if path.readlink() == directory else []
     return found

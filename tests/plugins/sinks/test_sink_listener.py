@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SinkJob:
-    """The job that the state store of the task ``sink`` names."""
+    """Return the job that the state store of task ``sink`` names."""
     started = open_job_directory(tmp_path / "db.t")
     stored = {("sink", 3): json.dumps(str(started.directory))}
     backend = SimpleNamespace(get=lambda scope, _key: stored.get((scope.task_id, scope.map_index)))

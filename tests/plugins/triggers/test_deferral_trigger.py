@@ -21,7 +21,7 @@ from dynamic_table.triggers.table_condition_trigger import TableConditionTrigger
 
 
 def triggers_of_tasks() -> list[type[BaseTrigger]]:
-    """Every trigger class of the package, but those of watched assets: no task waits for them."""
+    """Return every trigger class of the package, except for those of watched assets: no task waits for them."""
     found = set()
     for module in pkgutil.walk_packages(dynamic_table.__path__, "dynamic_table."):
         for value in vars(importlib.import_module(module.name)).values():
@@ -48,7 +48,7 @@ async def fired(trigger: BaseTrigger) -> Any:
 
 
 class FakeTime:
-    """A clock that only sleeping moves."""
+    """Clock that only sleeping advances."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -95,7 +95,7 @@ def test_a_trigger_that_is_met_at_once_fires_after_the_minimum(
 
 
 class LateTrigger(DeferralTrigger):
-    """Met after some seconds of a clock."""
+    """Trigger whose condition is met after some seconds of a clock."""
 
     def __init__(self, clock: FakeTime, seconds: float) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # Airflow's

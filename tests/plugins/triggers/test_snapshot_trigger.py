@@ -21,7 +21,7 @@ COLUMNS = pa.schema([pa.field("dt", pa.string(), nullable=False), pa.field("id",
 
 
 class Store:
-    """An asset's state store."""
+    """State store of an asset."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
@@ -55,7 +55,7 @@ def fill(table: DynamicTable, *days: str) -> None:
 
 
 def watched(store: Store, count: int, *, table: str = "shop.orders", before: Any = None) -> list[dict[str, Any]]:
-    """The next events, as a new triggerer sees them; ``before`` happens once it has looked."""
+    """Return the next events of a new triggerer; ``before`` is called after its first check."""
 
     async def watch() -> list[dict[str, Any]]:
         store.is_written = asyncio.Event()
@@ -72,7 +72,7 @@ def watched(store: Store, count: int, *, table: str = "shop.orders", before: Any
         payloads = [(await next_event).payload]
         while len(payloads) < count:
             payloads.append((await anext(events)).payload)
-        # The watermark follows when the next look is asked for.
+        # The watermark is stored when the next event is requested.
         coming = asyncio.ensure_future(anext(events))
         while store.values["snapshot_id"] < payloads[-1]["version"]:
             store.is_written.clear()
