@@ -1,4 +1,4 @@
-"""Append-only tables as users hold them: inserts only, no row kind in streams, nobody waits for a lease."""
+"""Append-only tables through the public interface: inserts only, no row kind in streams, no lease."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.orders_table import COLUMNS, NAME, reopened, rows
 
 
 def appended(*, log: bool = False, **options: str) -> DynamicTable:
-    """An append-only table of (dt, id, price), partitioned by dt."""
+    """Create an append-only table of (dt, id, price), partitioned by dt."""
     catalog = MemoryCatalog(environment=fake_environment())
     spelled = {key.replace("_", "-"): value for key, value in options.items()}
     return catalog.create_table(

@@ -1,4 +1,4 @@
-"""A table whose log is Avro: its schemas are in a registry, from CREATE over ALTER to DROP."""
+"""A table with an Avro log: its schemas are in a registry, from CREATE through ALTER to DROP."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def streamed(table: DynamicTable) -> list[dict[str, Any]]:
 
 
 def read_elsewhere(table: DynamicTable, registry: LocalRegistry) -> Iterator[tuple[Any, Any]]:
-    """Keys and values as librdkafka and fastavro read them by the registry's schemas."""
+    """Yield keys and values as librdkafka and fastavro read them with the registry's schemas."""
 
     def decoded(content: bytes) -> Any:
         assert content[0] == 0

@@ -1,4 +1,4 @@
-"""Tables without primary key as users hold them: every row counts, in the files, in the log and in what changed."""
+"""Tables without a primary key through the public interface: equal rows are counted, in files, log and changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.orders_table import COLUMNS, NAME, reopened, rows
 
 
 def counted(*, log: bool = True, **options: str) -> DynamicTable:
-    """A table of (dt, id, price) without key, partitioned by dt, in two buckets."""
+    """Create a table of (dt, id, price) without a key, partitioned by dt, in two buckets."""
     catalog = MemoryCatalog(environment=fake_environment())
     spelled = {key.replace("_", "-"): value for key, value in options.items()}
     given = {"bucket": "2", **({} if log else {"log.system": "none"}), **spelled}
@@ -32,7 +32,7 @@ def content(table: DynamicTable) -> list[str]:
 
 
 def news(source: HybridSource) -> list[str]:
-    """Changes since the last look, sorted: ``"+I a 1 10"``."""
+    """Return the changes since the last call, sorted: ``"+I a 1 10"``."""
     found: list[str] = []
     while (batch := source.poll()) is not None:
         found += [f"{row.pop('_row_kind')} {' '.join(map(str, row.values()))}" for row in batch.to_pylist()]

@@ -1,4 +1,4 @@
-"""Tables whose data files lie in directories apart from their metadata: every verb, and what must never be deleted."""
+"""Tables with external data directories: every verb, and what must never be deleted."""
 
 from __future__ import annotations
 
@@ -383,11 +383,11 @@ def test_a_table_that_another_engine_renamed_says_how_to_claim_its_directory_aga
     assert not claim.parent.exists()
 
 
-# What metadata names, and must not be deleted.
+# Files that metadata names, but that must not be deleted.
 
 
 def forged(table: DynamicTable, change: Callable[[dict[str, str]], dict[str, str]]) -> DynamicTable:
-    """The table as if somebody had written other options into its schemas."""
+    """Return the table with options forged into its schemas."""
     files = table.environment.file_io
     for schema_id in range(table.schema.id + 1):
         path = f"{table.location}/schema/schema-{schema_id}"
@@ -409,7 +409,7 @@ def forged(table: DynamicTable, change: Callable[[dict[str, str]], dict[str, str
 def test_a_table_of_another_engine_is_cleaned_by_name_only(
     catalog: MemoryCatalog, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It has claimed nothing, so another table may have files in the same directory."""
+    """It has not claimed the directory, so another table may have files in it."""
     table = outside(catalog)
     files = table.environment.file_io
     files.delete(f"{PLACE}/{CLAIM_NAME}")

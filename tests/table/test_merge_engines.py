@@ -31,7 +31,7 @@ def _table(tmp_path: Path, options: dict[str, str], **more: Any) -> DynamicTable
 
 
 def _rows(*rows: Sequence[Any]) -> pa.Table:
-    """``(kind, id, n, name, at)``."""
+    """Convert rows of ``(kind, id, n, name, at)`` to Arrow."""
     kinds, *columns = zip(*rows, strict=True)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, COLUMNS, strict=True)]
     return pa.table([*arrays, pa.array(kinds)], names=[*COLUMNS.names, "_row_kind"])

@@ -1,7 +1,7 @@
-"""Tables of every merge engine, read by programs that are not ours, and such tables of theirs read by us.
+"""Tables of every merge engine, read by independent programs, and theirs read by this library.
 
-What they don't do they refuse: pypaimon 2.1 anything that takes back, and sequence groups; both the function ``count``.
-First-row they show after a compaction only, since they pass over level 0 then.
+They refuse unsupported tables: pypaimon 2.1 refuses retractions and sequence groups, both refuse the function
+``count``. They show first-row tables only after a compaction, since they skip level 0 then.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ READ_BY_RUST: dict[str, dict[str, str]] = {
 
 
 def _rows(*rows: Sequence[Any]) -> pa.Table:
-    """``(kind, id, n, name, at)``."""
+    """Convert rows of ``(kind, id, n, name, at)`` to Arrow."""
     kinds, *columns = zip(*rows, strict=True)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, COLUMNS, strict=True)]
     return pa.table([*arrays, pa.array(kinds)], names=[*COLUMNS.names, "_row_kind"])

@@ -1,4 +1,4 @@
-"""Tables and batches of unusual shape: none, many partitions, many columns, rows larger than the log takes."""
+"""Tables and batches of unusual shape: empty, many partitions, many columns, rows too large for the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VARIANT columns: kept as they come where nobody compares them, and refused where they can't be had."""
+"""VARIANT columns: stored unchanged where no comparison is needed, refused elsewhere."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_shredded_variants_of_another_writer_are_refused_by_name_with_the_remedy
     pq.write_table(written.set_column(written.column_names.index("v"), "v", shredded), file)
 
     with pytest.raises(InvalidInputError, match=r"Column 'v' of .*\.parquet: .*shredded.*inferShreddingSchema=false"):
-        catalog.load_table("db.t").to_arrow(columns=["v"])  # some columns: the checksum of ours is not compared
+        catalog.load_table("db.t").to_arrow(columns=["v"])  # some columns only: the checksum of ours is not compared
 
 
 def test_variants_inside_of_other_types_are_given_back() -> None:

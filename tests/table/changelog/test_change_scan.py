@@ -1,4 +1,4 @@
-"""Incremental reads tell what lies between two snapshots or two times, and read nothing else."""
+"""Incremental reads return the changes between two snapshots or two times, and read no other files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOUR = 3_600_000
 
 
 def told(table: DynamicTable, **which: Any) -> list[str]:
-    """The changes as ``"+I a 1 10"``, through pickled splits, as an engine's tasks would read them."""
+    """Return the changes as ``"+I a 1 10"``, read through pickled splits as by an engine's tasks."""
     which = {
         {"start": "start_snapshot_id", "end": "end_snapshot_id"}.get(key, key): value for key, value in which.items()
     }
@@ -42,7 +42,7 @@ def applied_to(content: set[str], changes: list[str]) -> set[str]:
 
 @pytest.fixture
 def lived() -> DynamicTable:
-    """1 and 2 append, 3 compacts, 4 appends, 5 replaces day a, 6 appends."""
+    """Create a table: 1 and 2 append, 3 compacts, 4 appends, 5 replaces day a, 6 appends."""
     table = orders(None, **{"log.system": "none"})
     table.append(rows("+I a 1 10", "+I b 2 20"))
     table.append(rows("+U a 1 11", "-D b 2 20"))
@@ -231,7 +231,7 @@ def test_the_newest_change_of_zeros_of_both_signs_is_told_for_each() -> None:
 
 
 def test_who_remembers_an_expired_snapshot_is_told_that_it_was_expired() -> None:
-    # Given: a range of which the end is kept, and the beginning was read before it was expired.
+    # Given: a range whose end is retained, and whose start was read before its expiry.
     options = {"merge-engine": "aggregation", "fields.price.aggregate-function": "sum", "log.system": "none"}
     table = orders(None, **options)
     for price in "12":

@@ -1,4 +1,4 @@
-"""``scan.normalize=lookup``: streams of upserts tell what was there before, from wherever and however they are read."""
+"""``scan.normalize=lookup``: streams of upserts include the old rows, however they are read."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _polled(source: HybridSource) -> list[str]:
 
 
 def _by_key(changes: list[str]) -> list[str]:
-    """Order is kept within a key; keys of different buckets may come in any."""
+    """Sort by key: order is kept within a key, but keys of different buckets may arrive in any order."""
     return sorted(changes, key=lambda change: change.split()[1:3])
 
 
@@ -75,7 +75,7 @@ KINDS = [
 def test_every_change_follows_upon_the_one_before(
     seed: int, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Small stretches, so that one commit of a life is many of them.
+    # Small chunks, so that one commit spans many of them.
     for module in (changelog_normalizer, complete_appends):
         monkeypatch.setattr(module, "ROWS_AT_ONCE", 3)
     chance = random.Random(seed)  # noqa: S311  not for secrets

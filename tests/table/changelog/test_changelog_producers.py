@@ -1,4 +1,4 @@
-"""Tables with a changelog producer, shared with Paimon's Java core: its rows and its stream are ours."""
+"""Tables with a changelog producer, shared with Paimon's Java core: both see the same rows and stream."""
 
 from __future__ import annotations
 

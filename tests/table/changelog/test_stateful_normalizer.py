@@ -72,7 +72,7 @@ def small_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The states, so that nothing is synced to a disk."""
+    """Keep the states in memory, so that nothing is synced to a disk."""
     files = MemoryFileIO()
     monkeypatch.setattr(stream_states, "file_io_of", lambda *_: files)
 
@@ -177,7 +177,7 @@ def test_of_two_tasks_with_the_same_work_one_writes_the_state() -> None:
 
 
 def test_a_stream_needs_no_snapshot_but_the_one_it_begins_with(tmp_path: Path) -> None:
-    """Rows that were written to the files only do not mislead it either."""
+    """Rows written to the files only do not mislead it either."""
     table = orders(None, bucket="2")
     table.append(rows("+I a 1 1", "+I a 2 1", "+I a 3 1"))
     source = table.stream(normalize="state", state_directory=str(tmp_path))
@@ -194,7 +194,7 @@ def test_a_stream_needs_no_snapshot_but_the_one_it_begins_with(tmp_path: Path) -
 
     assert "-U a 2 1" in received
     assert strictly_applied(by_key(received)) == content(table)
-    # The state is what makes the difference.
+    # Without the state the same position fails.
     with pytest.raises(SnapshotExpiredError):
         reopened(table).stream(normalize="lookup", position=source.position).poll()
 

@@ -1,4 +1,4 @@
-"""Rows added to and taken from an answer, against a model that counts them."""
+"""Rows added to and removed from an answer, against a model that counts them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def batch_of(changes: list[tuple[int, Row]]) -> Changes:
 def applied(
     stored: dict[int, Row], batches: list[list[tuple[int, Row]]], bytes_in_memory: int = 1 << 20
 ) -> dict[int, Row]:
-    """The stored rows after the resulting changes, each of which has to match the stored row."""
+    """Return the stored rows after the resulting changes, each of which must match the stored row."""
 
     def find(keys: pa.Table) -> pa.Table:
         return table_of([stored[key] for key in set(keys.column("k").to_pylist()) if key in stored])

@@ -1,4 +1,4 @@
-"""With ``write.produce-update-before=input`` a commit that contradicts the stored rows is refused whole."""
+"""With ``write.produce-update-before=input``, a commit that contradicts the stored rows is refused as a whole."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_pair_may_be_cut_by_batches_and_flushes(batch_rows: int) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_log_of_accepted_commits_is_the_table(seed: int) -> None:
-    """Random changes, most of which follow: a commit is taken if and only if a model in plain Python takes it."""
+    """Random changes, most of them valid: a commit is accepted if and only if a plain Python model accepts it."""
     chance = random.Random(seed)  # noqa: S311  not for secrets
     table = orders(None, **INPUT, bucket="2")
     stored: dict[tuple[str, int], int] = {}
@@ -111,7 +111,7 @@ def test_updates_without_their_old_rows_are_refused_when_the_table_is_made() -> 
 
 
 def _changes(chance: random.Random, there: dict[tuple[str, int], int], number: int) -> list[str]:
-    """One commit: changes that follow upon ``there``, now and then one that does not."""
+    """Return one commit: changes that are consistent with ``there``, occasionally an inconsistent one."""
     changes = []
     for step in range(chance.randrange(1, 5)):
         key = (chance.choice("ab"), chance.randrange(3))
@@ -132,7 +132,7 @@ def _changes(chance: random.Random, there: dict[tuple[str, int], int], number: i
 
 
 def _applied(stored: dict[tuple[str, int], int], changes: list[str]) -> dict[tuple[str, int], int] | None:
-    """Stored rows after applying the changes one by one; None if one of them does not follow."""
+    """Return the stored rows after the changes; None if one of them is inconsistent."""
     there, opened = dict(stored), set[tuple[str, int]]()
     for change in changes:
         kind, dt, id_, price = change.split()

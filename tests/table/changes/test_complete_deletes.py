@@ -1,4 +1,4 @@
-"""Deletions that came with a key only get the row that they delete."""
+"""Key-only deletions are completed with the row that they delete."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_row_is_looked_for_in_the_batch_and_then_in_the_table() -> None:
 
 
 def by_key(changes: list[str]) -> list[str]:
-    """Order is kept within a key; keys of different buckets may come in any."""
+    """Sort by key: order is kept within a key, but keys of different buckets may arrive in any order."""
     return sorted(changes, key=lambda change: change.split()[1:3])
 
 
@@ -45,7 +45,7 @@ def by_key(changes: list[str]) -> list[str]:
 def test_a_task_finds_what_it_has_written_itself(
     seed: int, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever is looked at together; price is NOT NULL, which a deletion that lacks it does not break."""
+    """With any lookup batch size; price is NOT NULL, but a deletion may lack it."""
     random = Random(seed)  # noqa: S311  the same draws at every run
     monkeypatch.setattr(task_deletions, "_ROWS_AT_ONCE", random.choice([1, 4, 1000]))
     columns = pa.schema([*list(COLUMNS)[:2], pa.field("price", pa.int64(), nullable=False)])

@@ -1,4 +1,4 @@
-"""The difference of two tables, whatever their columns are called."""
+"""The difference of two tables, regardless of their columns' names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A new value of a row depends on this row alone, whatever the batch it is read in."""
+"""A new value of a row depends on this row alone, regardless of its batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows by their positions, in memory and out of runs that were put aside."""
+"""Rows sorted by position, in memory and from spilled runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from storage_lib.table.changes.rows_in_order import rows_in_order
 
 
 def batches_of(positions: list[list[int]]) -> list[pa.RecordBatch]:
-    """Batches whose rows are numbered as they come."""
+    """Return batches whose rows are numbered consecutively."""
     made, count = [], 0
     for each in positions:
         came = list(range(count, count + len(each)))

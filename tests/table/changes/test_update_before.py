@@ -1,4 +1,4 @@
-"""With ``log.changelog-mode=all`` the log tells what was there before each change, whatever the input says of it."""
+"""With ``log.changelog-mode=all`` the log contains the old row of each change, regardless of the input."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ALL = {"log.changelog-mode": "all"}
 
 
 def life(seed: int, *, commits: int = 12, rows_max: int = 12) -> list[list[str]]:
-    """Commits of a few changes each to few keys of two partitions, deletions of unknown keys among them."""
+    """Return commits of a few changes to few keys of two partitions, including deletions of unknown keys."""
     chance = random.Random(seed)  # noqa: S311  not for secrets
     return [
         [
@@ -114,5 +114,5 @@ def test_an_old_half_that_came_with_its_new_one_is_no_change_of_its_own() -> Non
 
 
 def _by_bucket(changes: list[str]) -> list[str]:
-    """Order is kept within a key; keys of different buckets may come in any."""
+    """Sort by key: order is kept within a key, but keys of different buckets may arrive in any order."""
     return sorted(changes, key=lambda change: change.split()[1:3])

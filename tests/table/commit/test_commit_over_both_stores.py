@@ -189,7 +189,7 @@ def test_a_task_fenced_within_its_own_lease_blames_another_task_if_there_may_be_
     with table.new_write().open_task(write_context, task_index=task_index) as task:
         task.write(rows("+I a 1 10"))
         assert table.log is not None
-        table.log.begin(0)  # another task, or a sleeper who had looked at the lease before our lease
+        table.log.begin(0)  # another task, or a stalled process that had read the lease before ours
 
         with pytest.raises(error):
             task.write(rows("+I a 2 20"))
@@ -218,7 +218,7 @@ def test_a_task_that_leaves_without_a_word_is_undone() -> None:
         task.write(rows("+I a 1 10"))
 
     assert table.log is not None
-    table.log.begin(1)  # another slot, which would not end it
+    table.log.begin(1)  # another slot, which would not abort it
     assert table.log.latest_offsets().of(0) > 1  # the log continues after the aborted record
 
 
@@ -240,7 +240,7 @@ def test_a_sleeper_that_wakes_up_before_its_first_record_does_not_fence_its_succ
 
 
 def test_a_commit_under_another_lease_since_the_base_makes_a_writer_start_over() -> None:
-    """The second rule: it has to hold also where the look at the lease came a moment too early."""
+    """The second rule must hold even if the lease was checked too early."""
     table = orders()
     stale = table.new_write().begin(commit_user="sleeper")
     task = table.new_write().open_task(replace(stale, lease=None))
@@ -315,7 +315,7 @@ def test_compactions_and_untracked_commits_carry_the_offsets_forward() -> None:
 
 
 def test_a_writer_asks_the_log_once_what_became_of_its_own_transactions() -> None:
-    """A commit is final; another process, which can't know, asks again."""
+    """A commit is final; another process, which can't know the outcome, asks again."""
     table = orders()
     assert table.log is not None
     asked: list[tuple[TransactionHandle, ...]] = []
@@ -343,7 +343,7 @@ def test_a_streams_commit_looks_back_no_further_than_to_its_last_one(monkeypatch
         table.append(rows(f"+I a {n} 1"))
 
     def commit(batch_id: int) -> int:
-        """In a new process; how many snapshots it read."""
+        """Commit in a new process; return the number of snapshots that it read."""
         files = FaultyFileIO(table.environment.file_io)
         stream = reopened_in(files, table, names=f"batch-{next(processes)}")
         write_context = replace(stream.new_write().begin(commit_user="query"), identifiers_ascend=True)

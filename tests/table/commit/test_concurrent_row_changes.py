@@ -1,4 +1,4 @@
-"""Rows that were made of a snapshot's (read, change, write): refused where another commit came between."""
+"""Rows computed from a snapshot (read, change, write) are refused after an intermediate commit."""
 
 from __future__ import annotations
 

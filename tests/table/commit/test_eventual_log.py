@@ -1,4 +1,4 @@
-"""``log.consistency=eventual``: the log is the table, and ``tier_log`` makes the files of it, each record once."""
+"""``log.consistency=eventual``: the log is the table, and ``tier_log`` writes its records to files, each once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def eventual(**options: str) -> DynamicTable:
 
 
 def written(table: DynamicTable, *changes: str) -> None:
-    """Rows that a stream hands to the log and leaves to the next tiering."""
+    """Write rows to the log only, as a stream that leaves them to the next tiering."""
     write_context = table.new_write().begin(commit_user="stream")
     with table.new_write().open_task(write_context) as write:
         write.write(rows(*changes))
@@ -47,12 +47,12 @@ def written(table: DynamicTable, *changes: str) -> None:
 
 
 def physical_rows(table: DynamicTable) -> int:
-    """Rows in files, every version counted, so that a record which got in twice shows."""
+    """Return the number of rows in files, all versions included, so that a duplicate record is detected."""
     return sum(table.inspect.files().column("record_count").to_pylist())
 
 
 def assert_every_start_leads_to_the_same_table(table: DynamicTable) -> None:
-    """Any snapshot plus the log from its offsets is the log's content."""
+    """Check that any snapshot plus the log from its offsets equals the log's content."""
     truth = applied(streamed(table))
     for snapshot_id in _starts(table):
         start = StreamPosition(snapshot_id=snapshot_id, split_index=0)
@@ -60,7 +60,7 @@ def assert_every_start_leads_to_the_same_table(table: DynamicTable) -> None:
 
 
 def _starts(table: DynamicTable) -> list[int]:
-    """All snapshots but another engine's oldest ones, when the one that told its offsets has been expired."""
+    """Return all snapshots, except another engine's oldest ones if the snapshot with their offsets has expired."""
     snapshots = table.inspect.snapshots()
     told = pc.index(snapshots.column("log_offsets").is_valid(), value=True).as_py()
     ids: list[int] = snapshots.column("snapshot_id").to_pylist()
@@ -183,7 +183,7 @@ def test_an_overwrite_replaces_what_is_in_the_log_too_if_it_is_tracked(*, tracke
     table.overwrite(rows("+I a 1 10", "+I a 2 21"), partition={"dt": "a"}, change_tracking=tracked)
     table.maintenance.tier_log()
 
-    # Untracked, an overwrite replaces the files of when it began; what is in the log comes after it.
+    # An untracked overwrite replaces the files as of its start; records in the log are applied after it.
     late = set() if tracked else {"a 3 30"}
     assert content(table) == {"a 1 10", "a 2 21", "b 1 1"} | late
     if tracked:
@@ -331,7 +331,7 @@ LIFE = (
     ("+I b 1 1", "-D c 9 9"),
     ("+I a 3 30",),
 )
-"""No key comes twice, so that rows in files count the records that got there."""
+"""Keys are unique, so the number of rows in files equals the number of tiered records."""
 
 LOGGED = [change for step in LIFE for change in step]
 
@@ -344,7 +344,7 @@ def _live(table: DynamicTable) -> None:
 
 
 _ACTS = WRITES | {"log.append", "log.finish"}
-"""After which files or log differ; dying before one is dying after the one of before."""
+"""Operations that change files or log; a crash before one is equivalent to a crash after the previous one."""
 
 
 def _acts() -> int:
@@ -388,7 +388,7 @@ def test_of_a_stalled_tierer_and_its_successor_only_one_wins() -> None:
     successor = reopened(table)
 
     class Overtaken(type(table.log)):  # type: ignore[misc]
-        """While this tierer reads the log, another takes its lease over and tiers."""
+        """Lets another process take over the lease and tier while this one reads the log."""
 
         overtaken = False
 
@@ -457,7 +457,7 @@ def test_whatever_is_done_in_turn_the_log_the_files_and_a_model_agree(seed: int)
 
     def foreign_append() -> None:
         take(new := [f"+I b {chance.randrange(6)} {chance.randrange(100)}"])
-        # Its rows come after the log of before, and are in the log before that of afterwards.
+        # Its rows are ordered after the log so far, and before later records.
         table.maintenance.tier_log()
         _append_as_another_engine(table, rows(*new))
         table.maintenance.tier_log()

@@ -1,10 +1,10 @@
-"""Every interleaving of two writers that take turns on one bucket, with take-overs, a crash and a broker time-out.
+"""Every interleaving of two writers that alternate on one bucket, with takeovers, a crash and a broker time-out.
 
-A model of ``TableLeases``, ``TableCommit`` and ``LogRepair`` small enough to be explored whole: each writer commits
-rows, one per lease; a take-over may happen at any moment (the holder may merely be slow), one writer may crash at any
-step, and Kafka may time an open transaction out at any step. In every quiescent state, after one more opener came:
-each row is in exactly one snapshot, once in the committed log, in the same order, and every snapshot plus the log
-after its offsets (without what repairs it) is the final content. Leaving any rule out finds a counterexample.
+A model of ``TableLeases``, ``TableCommit`` and ``LogRepair`` small enough for exhaustive exploration: each writer
+commits rows, one per lease; a takeover may happen at any moment (the holder may merely be slow), one writer may crash
+at any step, and Kafka may time out an open transaction at any step. In every quiescent state, after one more opener:
+each row is in exactly one snapshot and once in the committed log, in the same order, and every snapshot plus the log
+after its offsets (without repairs of it) equals the final content. Removing any rule produces a counterexample.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _in_log(world: World, snapshot_id: int) -> bool:
 
 
 def _find_missing(world: World) -> tuple[tuple[int, ...], int]:
-    """LogRepair.find: only the newest lease's snapshot can be in doubt, with what it was to repair itself."""
+    """LogRepair.find: only the newest lease's snapshot can be incomplete, including its own repairs."""
     newest = len(world.snaps)
     if newest == 0 or _in_log(world, newest):
         return (), 0
@@ -212,7 +212,7 @@ def _complaint(world: World, rows: int) -> str | None:
 
 
 def _is_within_bounds(world: World) -> bool:
-    """Endless take-overs without progress add nothing new."""
+    """Endless takeovers without progress add no new states."""
     return world.epoch <= 6 and len(world.log) <= 4
 
 

@@ -1,4 +1,4 @@
-"""Replacing partitions: contents of the files, changes in the log, and conflicts with a stream."""
+"""Replacing partitions: content of the files, changes in the log, and conflicts with a stream."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_compaction_that_loses_one_bucket_to_an_overwrite_keeps_the_others() -
     assert content(table) == {"a 9 90", "b 1 2"}
     levels = table.inspect.files().select(["partition", "level"]).to_pylist()
     assert sorted((each["partition"], each["level"] > 0) for each in levels) == [("dt=a", True), ("dt=b", True)]
-    # The lost bucket's output was deleted with the commit that did without it.
+    # The output of the failed bucket was deleted when the commit proceeded without it.
     assert len(before - data_files(table)) == 1
 
 

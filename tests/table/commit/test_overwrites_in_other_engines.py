@@ -1,4 +1,4 @@
-"""Overwrites, drops and rollbacks of ours, as Paimon's Java core and its streams see them at once."""
+"""Overwrites, drops and rollbacks by this library are visible to Paimon's Java core and its streams at once."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def days(*rows: tuple[int, str, int]) -> list[tuple[RowKind, Row]]:
 
 
 def made(core: PaimonCore, home: Path, options: dict[str, str]) -> SharedTable:
-    """By Java, so that its batch reads leave level 0 out where they do."""
+    """Create the table by Java, so that its batch reads skip level 0 with these options."""
     return SharedTable.made_by_java(core, home, COLUMNS, options, partition="day")
 
 
 @pytest.fixture(params=[*PRODUCERS, *SEEN_LATE])
 def table(paimon_core: PaimonCore, tmp_path: Path, request: pytest.FixtureRequest) -> SharedTable:
-    """Two partitions, written twice."""
+    """Create two partitions and write each twice."""
     table = made(paimon_core, tmp_path, {**PRODUCERS, **SEEN_LATE}[request.param])
     table.append_by_us(days((1, "a", 1), (2, "a", 2), (3, "b", 3)))
     table.append_by_us(days((2, "a", 20), (3, "b", 30), (4, "b", 4)))
@@ -61,7 +61,7 @@ def is_seen_alike(table: SharedTable, *, adds_up: bool = True) -> list[Row]:
 
 
 def rows_of_stream(table: SharedTable) -> list[Row]:
-    """Where input is the changelog, ``+I`` may be of a row that is there, and is added to it in a table of sums."""
+    """Apply the stream. With producer ``input``, ``+I`` replaces an existing row, or in a table of sums adds to it."""
     if table.schema.options["changelog-producer"] != "input":
         return table.rows_of_stream()
     sums = "merge-engine" in table.schema.options

@@ -1,4 +1,4 @@
-"""After a commit, an abort, a repair: no file too many, no transaction open, no change told twice or only later."""
+"""After a commit, an abort, a repair: no extra file, no open transaction, no repeated or late change."""
 
 from __future__ import annotations
 

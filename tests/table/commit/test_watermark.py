@@ -1,4 +1,4 @@
-"""A snapshot's watermark follows the newest event among the rows that were written, and never falls."""
+"""A snapshot's watermark follows the newest event time of the written rows, and never decreases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ALTER TABLE: older files under new schemas, other writers, time travel, the log, and what is refused."""
+"""ALTER TABLE: older files under new schemas, other writers, time travel, the log, and refused changes."""
 
 from __future__ import annotations
 

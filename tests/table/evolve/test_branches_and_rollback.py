@@ -1,4 +1,4 @@
-"""A branch is written separately from the table and published atomically; a rollback is one more snapshot."""
+"""A branch is written separately from the table and published atomically; a rollback creates a new snapshot."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BOTH = pytest.mark.parametrize("log", ["none", "kafka"])
 
 
 def table_of(log: str) -> DynamicTable:
-    """Two keys, one of them updated, in two snapshots and a compaction."""
+    """Create a table of two keys, one of them updated, in two snapshots and a compaction."""
     table = orders(None, **{"log.system": log})
     table.append(rows("+I a 1 10", "+I b 2 20"))
     table.append(rows("+U a 1 11"))
@@ -98,7 +98,7 @@ def test_a_rollback_to_a_tag_whose_snapshot_has_expired_keeps_its_files_for_good
 
 
 def test_expiry_between_keeps_what_a_later_rollback_brought_back() -> None:
-    """The file of snapshot 1 is taken out by 2, brought back by 4: expiring 1 to 2 must leave it."""
+    """Snapshot 2 removes the file of snapshot 1, and 4 restores it: expiring 1 to 2 must keep it."""
     table = orders(None, **{"log.system": "none"})
     table.append(rows("+I a 1 10"))
     table.overwrite(rows("+I a 1 11"), partition={})
@@ -138,7 +138,7 @@ def test_a_rollback_of_a_table_with_a_log_may_leave_the_log_alone() -> None:
 
 
 def test_a_rollback_brings_back_what_others_noted_in_the_snapshot() -> None:
-    """Source offsets, for example, so that the source is rewound too."""
+    """For example source offsets, so that the source is rewound as well."""
     table = orders(None, **{"log.system": "none"})
     write_context = table.new_write().begin(commit_user="ingest")
     task = table.new_write().open_task(write_context)
@@ -407,7 +407,7 @@ def test_a_tracked_rollback_is_refused_where_rows_are_not_replaced_by_rows() -> 
 
 
 def test_a_file_that_a_rollback_brought_back_can_be_compacted_once_more() -> None:
-    # Given: a file that moved to another level under its own name, and was brought back to where it had been.
+    # Given: a file that moved to another level under its own name, and was restored to its former level.
     table = orders(None, **{"log.system": "none"})
     table.append(rows("+I a 1 10"))
     table.compact()

@@ -120,7 +120,7 @@ def test_a_tracked_rollback_tells_of_rows_that_were_only_marked_as_deleted(
     assert seen_by_both(table) == table.rows_of_stream() == [(1, 1), (2, 2), (3, 3)]
 
 
-# The first four lost rows when a rollback brought every file back as it was.
+# The first four seeds lost rows when a rollback restored every file unchanged.
 @pytest.mark.parametrize("seed", [8, 30, 33, 41, *range(100, 112)])
 def test_two_engines_and_a_model_agree_on_random_lives_with_rollbacks(
     paimon_core: PaimonCore, tmp_path: Path, seed: int

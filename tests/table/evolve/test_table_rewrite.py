@@ -41,7 +41,7 @@ def filled(catalog: MemoryCatalog | None = None, options: Mapping[str, str] | No
 
 
 def keyless(catalog: MemoryCatalog, **options: str) -> DynamicTable:
-    """Counted rows, without a key."""
+    """Create a table without a key, which counts its rows."""
     return catalog.create_table("shop.visits", COLUMNS, partition_by=["dt"], options=options)
 
 
@@ -289,11 +289,11 @@ def test_rows_larger_than_the_memory_for_writing_are_spilled() -> None:
     assert sorted(rewritten.to_arrow()["price"].to_pylist()) == list(range(count))
 
 
-# --- others, and deaths ------------------------------------------------------------------------------------------
+# --- concurrent writers, and crashes -----------------------------------------------------------------------------
 
 
 def test_an_append_without_a_lease_in_between_is_carried_over() -> None:
-    """Appends of such a table commute and take no lease: the rewriting notices, and begins once more."""
+    """Appends to such a table commute and take no lease: the rewrite detects them, and starts over."""
     environment = fake_environment()
     table = keyless(catalog_over(environment), **{"write-mode": "append-only"}, **NO_KEY)
     table.append(inserted("a 1 10"))
@@ -332,7 +332,7 @@ def test_two_who_rewrite_at_a_time_do_it_one_after_the_other() -> None:
 
 
 def test_a_rewriting_that_slept_can_not_come_into_force_behind_an_alter_that_gave_it_up() -> None:
-    """It resumes right before it creates its snapshot; the mark of its successor already has that number."""
+    """It resumes right before it creates its snapshot; its successor's marker already has that number."""
     environment = fake_environment()
     catalog = catalog_over(environment)
     filled(catalog, {"lease.timeout": "5 s"})
@@ -385,7 +385,7 @@ def _with_rows(table: DynamicTable) -> DynamicTable:
 
 @pytest.mark.parametrize("name", list(CHANGES))
 def test_whenever_it_dies_the_table_is_the_old_or_the_new_one_and_others_go_on(name: str) -> None:
-    """Dead before the k-th act on storage, for every k: then others write, alter, and rewrite again."""
+    """Crash before the k-th storage operation, for every k: then others write, alter, and rewrite again."""
     make, change, expected = CHANGES[name]
     count = _acts_of(make, change)
     seen = set()

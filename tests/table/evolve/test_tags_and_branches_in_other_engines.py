@@ -1,4 +1,4 @@
-"""Tags and branches that we made, read by programs that are not ours, and theirs by us."""
+"""Tags and branches of this library, read by independent programs, and vice versa."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IDENTIFIER = "shop.orders"
 
 @pytest.fixture
 def table(tmp_path: Path) -> DynamicTable:
-    """Three versions of a row."""
+    """Create a table with three versions of a row."""
     options = {"log.system": "none", "bucket": "2", "write-only": "true"}
     table = orders(open_catalog(str(tmp_path)), **options)
     for price in (1, 2, 3):

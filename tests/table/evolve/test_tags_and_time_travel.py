@@ -1,4 +1,4 @@
-"""Snapshots are found again by number, tag and time, and what is tagged stays whatever expires."""
+"""Snapshots are found by number, tag and time, and tagged snapshots survive expiry."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def pass_time(table: DynamicTable, seconds: float) -> None:
 
 @pytest.fixture
 def lived() -> DynamicTable:
-    """Three versions of a row, a minute apart; the third is compacted."""
+    """Create three versions of a row, a minute apart; the third is compacted."""
     table = orders(None, **{"log.system": "none"})
     for price in (1, 2, 3):
         table.append(rows(f"+U a 1 {price}"))
@@ -181,7 +181,7 @@ def test_what_can_not_be_tagged_is_refused(lived: DynamicTable) -> None:
 def test_a_tag_made_while_its_snapshot_is_expired_is_taken_back(
     lived: DynamicTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """EARLIEST has passed the snapshot and the tags have been read: a tag that came now would keep nothing."""
+    """EARLIEST has passed the snapshot and the tags have been read: a tag created now would protect nothing."""
     create = lived.context.file_store.tags.create
 
     def create_late(tag: object) -> bool:

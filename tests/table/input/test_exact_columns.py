@@ -1,4 +1,4 @@
-"""Columns of exactly the table's types pass without being conformed, and nothing else differs for them."""
+"""Columns of exactly the table's types skip the conversion, with identical results."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def batches(draw: st.DrawFn, of: list[tuple[str, str]]) -> pa.RecordBatch:
     count = draw(st.integers(1, 3))
     arrays = {}
     for index, (given_as, wanted) in enumerate(of):
-        # Not always as in the last batch: the columns that were accepted last must not speak for others.
+        # Types may change between batches: the columns accepted last must not stand for the next ones.
         also = draw(st.sampled_from([given_as, *(name for name in GIVEN if can_be(name, wanted))]))
         values = st.lists(st.none() | GIVEN[also][1], min_size=count, max_size=count)
         arrays[f"c{index}"] = array_of(also, draw(values))

@@ -1,4 +1,4 @@
-"""Filters as expressions of Polars and Arrow select the rows that Polars and Arrow select by them."""
+"""Filters given as Polars or Arrow expressions select the same rows as Polars and Arrow."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def value(rng: Random, name: str) -> Any:
 
 
 def table_of(rng: Random, *, key: bool) -> DynamicTable:
-    """Three overlapping commits; the column ``n`` was ``m`` at first, and rows were deleted."""
+    """Create three overlapping commits; the column ``n`` was renamed from ``m``, and rows were deleted."""
     schema = {"m" if name == "n" else name: of for name, of in TYPES.items()}
     options = {"log.system": "none"} | ({} if key else {"write-mode": "append-only"})
     catalog = MemoryCatalog()
@@ -76,7 +76,7 @@ def table_of(rng: Random, *, key: bool) -> DynamicTable:
 
 
 def expressions(rng: Random, depth: int = 0) -> tuple[pl.Expr, pc.Expression]:
-    """The same condition of both libraries."""
+    """Return the same random condition for both libraries."""
     if depth == 3 or rng.random() < 0.45:
         return comparison(rng, rng.choice([each for each in TYPES if each != "sold"]))
     left, right = expressions(rng, depth + 1), expressions(rng, depth + 1)
@@ -88,7 +88,7 @@ def comparison(rng: Random, name: str) -> tuple[pl.Expr, pc.Expression]:
     column, field = pl.col(name), pc.field(name)
     literal, high, some = value(rng, name), value(rng, name), [value(rng, name) for _ in range(rng.randint(1, 3))]
     sign = rng.choice(("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"))
-    # Arrow says false of a null that is looked for among values, Polars and SQL say null.
+    # For a null looked up among values Arrow returns false, Polars and SQL return null.
     among = pc.if_else(
         field.is_null(), pa.scalar(None, pa.bool_()), field.isin(pa.array(some, _scalar(name, literal).type))
     )

@@ -88,7 +88,7 @@ def test_values_out_of_range_of_other_writers_are_shown_as_numbers_and_can_be_de
     type_, low, high = TYPES[spelled]
     table = table_of(tmp_path, spelled)
     stored = moments(type_, high + 1, low, low - 1)
-    with monkeypatch.context() as patched:  # as an engine writes that does not check
+    with monkeypatch.context() as patched:  # written as by an engine without the check
         patched.setattr(input_rows, "find_out_of_range", lambda *_: None)
         table.append(stored)
 

@@ -1,4 +1,4 @@
-"""Nested values that may be handed in, and those that are refused with the path of the part that is wrong."""
+"""Accepted nested values, and values refused with the path of the invalid part."""
 
 from __future__ import annotations
 

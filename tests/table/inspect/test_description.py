@@ -1,4 +1,4 @@
-"""What describes a table has typed attributes, the text of DESCRIBE, and short forms for shells and notebooks."""
+"""Descriptions of a table have typed attributes, the text of DESCRIBE, and short forms for shells and notebooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table's metadata can be read as system tables under Paimon's names."""
+"""A table's metadata is readable as system tables under Paimon's names."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_the_files_are_shown(lived: DynamicTable) -> None:
 
 
 def test_bounds_of_files_that_are_older_than_the_schema_go_by_the_present_columns() -> None:
-    # Given: files of a decimal that is wide by now, of a column that is gone, and of one that has its name.
+    # Given: files with a decimal that was widened later, a dropped column, and a new column of the same name.
     table = MemoryCatalog({"log.system": "none"}, environment=fake_environment()).create_table(
         "shop.altered", {"id": "INT", "price": "DECIMAL(5, 2)", "gone": "STRING", "kept": "INT"}, primary_key=["id"]
     )
@@ -235,7 +235,7 @@ def test_a_first_look_at_a_tables_health_reads_each_of_its_files_once_and_the_ne
     first, read[:] = list(read), []
     files.inspect.health()
 
-    # The oldest snapshot's number may change at any time: once for the look, once for each of the three snapshots.
+    # The oldest snapshot's number may change at any time: one read for the query, one for each of three snapshots.
     assert first.count("/snapshot/EARLIEST") == 4
     others = [path for path in first if path != "/snapshot/EARLIEST"]
     assert len(others) == len(set(others))

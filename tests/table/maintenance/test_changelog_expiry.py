@@ -1,4 +1,4 @@
-"""Changelog files expire with their snapshots, or live on where the options say so; clean-ups keep what is needed."""
+"""Changelog files expire with their snapshots, or are retained longer by options; clean-ups keep needed files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.shared_table import SharedTable
 ADD = RowKind.INSERT
 COLUMNS = {"k": "INT NOT NULL", "n": "INT"}
 FEW = {"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "2"}
-# Java's own commits fail where "min" is more than there are snapshots.
+# Java's own commits fail if "min" exceeds the number of snapshots.
 KEPT = {
     "changelog.num-retained.min": "1",
     "changelog.num-retained.max": "100",

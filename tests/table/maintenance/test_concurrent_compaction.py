@@ -1,4 +1,4 @@
-"""Large buckets are compacted several at a time; tests make every bucket large."""
+"""Large buckets are compacted several at a time; the tests make every bucket count as large."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two expire the same table at once, whatever each is about: neither fails, and nothing is taken that is needed."""
+"""Two processes expire the same table concurrently: neither fails, and no needed file is deleted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ACTS: dict[str, Act] = {
 
 
 class MeetingFileIO(FaultyFileIO):
-    """Before the ``at``-th I/O, somebody else does ``act``."""
+    """Calls ``act`` of another process before the ``at``-th I/O."""
 
     def __init__(self, delegate: FileIO, at: int, act: Callable[[], object]) -> None:
         super().__init__(delegate)
@@ -40,7 +40,7 @@ class MeetingFileIO(FaultyFileIO):
 
 
 def lived() -> DynamicTable:
-    """Four snapshots, of which a tag and a branch keep what nobody else needs; their time has passed."""
+    """Create four expired snapshots; a tag and a branch keep files that nothing else needs."""
     table = orders(None, **{"log.system": "none"})
     for price in (1, 2, 3):
         table.append(rows(f"+U a 1 {price}"))

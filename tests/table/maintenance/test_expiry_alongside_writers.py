@@ -1,4 +1,4 @@
-"""Snapshots expire while others write: nothing is lost, and readers that have to start over get an error."""
+"""Snapshots expire during writes: no row is lost, and readers that must start over get an error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _died_before_its_log_part(table: DynamicTable) -> LogStore:
 def test_a_snapshot_whose_changes_never_reached_the_log_does_not_expire() -> None:
     table = orders()
     log = _died_before_its_log_part(table)
-    handle = log.begin(0).handle  # as a successor or a time-out does: the transaction is lost
+    handle = log.begin(0).handle  # as a successor or a time-out does: the transaction is aborted
     log.end(handle, commit=False)
     table.overwrite(rows("+I b 1 1"), change_tracking=False)
     table.overwrite(rows("+I b 2 2"), change_tracking=False)
@@ -43,7 +43,7 @@ def test_what_the_log_lacks_stays_although_others_commit_while_that_is_found_out
     log = _died_before_its_log_part(table)
 
     class Slow(BreakingLog):
-        """Nobody answers for so long that another commits, and the transaction is over."""
+        """Responds so slowly that another commit completes, and the transaction is aborted."""
 
         def end_all(self, handles: tuple[TransactionHandle, ...], *, commit: bool) -> tuple[EndOutcome, ...]:
             log.end_all(handles, commit=False)

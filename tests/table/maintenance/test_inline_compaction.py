@@ -29,7 +29,7 @@ def _levels(table: DynamicTable) -> list[int]:
 
 
 def _stray_files(table: DynamicTable) -> set[str]:
-    """Data files that no snapshot names."""
+    """Return data files that no snapshot refers to."""
     named = {entry.file.file_name for each in _snapshots(table) for entry in table.context.file_store.scan.delta(each)}
     directory = f"{table.location}/dt=a/bucket-0"
     return {status.name for status in table.environment.file_io.list_directory(directory)} - named
@@ -41,7 +41,7 @@ def _snapshots(table: DynamicTable) -> list[Any]:
 
 
 def _meanwhile(monkeypatch: pytest.MonkeyPatch, table: DynamicTable, act: Callable[[], object]) -> None:
-    """``act`` is done once, by somebody else, when this table's next compaction has written its files."""
+    """Call ``act`` once, as another process, when this table's next compaction has written its files."""
     run = table.context.file_store.compact.run
     acts = [act]
 
@@ -195,7 +195,7 @@ def test_a_bucket_below_the_stop_trigger_keeps_no_engine_waiting(options: dict[s
 
 
 def _written(table: DynamicTable, *changes: str) -> tuple[Any, list[Any], int]:
-    """One write up to its commit, as an engine does it: without compaction."""
+    """Write as an engine does, up to the commit and without compaction."""
     order = table.new_write().begin(commit_user="engine")
     task = table.new_write().open_task(order)
     task.write(rows(*changes))

@@ -1,4 +1,4 @@
-"""What nobody needs is found and removed, what anybody may still need never is."""
+"""Orphan files are found and removed; files that may still be needed never are."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pass_time(table: DynamicTable, seconds: float) -> None:
 
 @pytest.fixture
 def lived() -> DynamicTable:
-    """A tag, a branch, an expiry, and files of a writer that crashed."""
+    """Create a table with a tag, a branch, an expiry, and files of a writer that crashed."""
     table = orders(None, **{"log.system": "none"})
     for price in (1, 2, 3):
         table.append(rows(f"+U a 1 {price}", "+I b 2 5"))
@@ -37,7 +37,7 @@ def lived() -> DynamicTable:
 
 
 def leave_orphans(table: DynamicTable) -> set[str]:
-    """A write that nobody commits, a manifest of a lost commit, and what was being written aside."""
+    """Leave an uncommitted write, a manifest of a lost commit, and temporary files."""
     before = data_files(table)
     task = table.new_write().open_task(table.new_write().begin(commit_user="dead"))
     task.write(rows("+I z 9 9"))

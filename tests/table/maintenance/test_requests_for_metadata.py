@@ -1,4 +1,4 @@
-"""How often operations ask the storage for schemas and for the earliest snapshot: not once a bucket, nor in vain."""
+"""How often operations read schemas and the earliest snapshot from storage: not once per bucket, nor needlessly."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_compaction_of_many_buckets_lists_the_schemas_once_to_plan_and_once_to
 
     assert counted.compact() is not None
 
-    # The read is the check of the commit that the table was not dropped meanwhile.
+    # The commit reads the schema to check that the table was not dropped in the meantime.
     assert _calls(storage, "/schema") == [("list_directory", "schema")] * 2 + [("read_bytes", "schema-0")]
     assert content(table) == {f"{partition} 1 1" for partition in PARTITIONS}
 

@@ -1,4 +1,4 @@
-"""Identities of commits, by which each commit happens once."""
+"""Identities of commits, with which each commit takes effect once."""
 
 from __future__ import annotations
 

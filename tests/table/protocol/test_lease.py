@@ -14,7 +14,7 @@ from tests.support.fake_environment import FakeClock, fake_environment
 
 
 class _SteppingClock(FakeClock):
-    """Does something at every sleep: what others do while a waiter waits."""
+    """Calls ``meanwhile`` at every sleep: the actions of others during a wait."""
 
     def __init__(self) -> None:
         super().__init__()

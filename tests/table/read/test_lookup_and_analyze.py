@@ -1,4 +1,4 @@
-"""Rows are found by key without a scan, and what a table holds is noted for planners."""
+"""Rows are found by key without a scan, and a table's statistics are stored for planners."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.orders_table import content, orders, reopened, rows
 
 @pytest.fixture
 def lived() -> DynamicTable:
-    """200 keys in each of two days, four buckets; some updated, one deleted."""
+    """Create 200 keys in each of two days, in four buckets; some updated, one deleted."""
     table = orders(None, **{"log.system": "none", "bucket": "4", "write-only": "true"})
     table.append(rows(*(f"+I {day} {n} {n}" for day in "ab" for n in range(200))))
     table.compact()

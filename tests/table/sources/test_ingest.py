@@ -1,4 +1,4 @@
-"""A foreign topic into a table: rows and the source's offsets are in one snapshot, and go back together."""
+"""Ingest of an external topic: rows and source offsets are in one snapshot, and are rolled back together."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ KINDS_OF_TABLES = pytest.mark.parametrize(
 
 
 class Topic:
-    """A topic of two partitions that others write to."""
+    """A topic of two partitions that other programs write to."""
 
     def __init__(self) -> None:
         schema = new_table_schema(COLUMNS, options={"bucket": "2"}, time_millis=0)
@@ -59,7 +59,7 @@ class Topic:
         appender.finish()
 
     def make_anew(self) -> None:
-        """Delete it, and make one of the same name."""
+        """Delete the topic, and create one of the same name."""
         self.log.drop()
         self.log.create()
 
@@ -230,7 +230,7 @@ def test_two_sources_do_not_disturb_each_other() -> None:
 
 @KINDS_OF_TABLES
 def test_of_two_who_read_the_same_records_one_commits(options: dict[str, str]) -> None:
-    """The other one's are older by then: they must not come last anywhere."""
+    """The records of the other reader are older by then: they must not be applied last."""
     topic, table = Topic(), orders(None, **options)
     topic.tell(0, "+I a 1 10")
     slow = reopened(table)
@@ -249,7 +249,7 @@ def test_of_two_who_read_the_same_records_one_commits(options: dict[str, str]) -
 
 
 def test_who_reads_a_source_into_an_eventual_log_has_it_alone() -> None:
-    """Any number at once: each record is in the log once, for what was visible can't be taken back."""
+    """Concurrent readers commit each record to the log once, since visible records can't be retracted."""
     topic, table = Topic(), orders(MemoryCatalog(), **{"log.consistency": "eventual"})
     topic.tell(0, *(f"+U a {key % 3} {key}" for key in range(30)))
 
@@ -274,7 +274,7 @@ def test_who_has_slept_while_another_read_the_source_writes_nothing() -> None:
         table.new_write().begin(commit_user="sleeper"), lambda sources: sources
     )
 
-    # Waits for the lease to run out, by its own clock.
+    # Wait for the lease to expire, by its own clock.
     reopened(table).append(rows("+I a 1 2"), source=first)
     with table.new_write().open_task(sleeper) as write, pytest.raises(LeaseLostError):
         write.write(rows("+I a 1 1"))

@@ -1,4 +1,4 @@
-"""``ingest`` over a real broker: what other clients wrote, read on from the table's own snapshots."""
+"""``ingest`` over a real broker: reads records of other clients, resuming from the table's own snapshots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stream reads: snapshot then log, each change once, wherever the reader starts and however small its bites are."""
+"""Stream reads: snapshot then log, each change once, regardless of the reader's start and batch size."""
 
 from __future__ import annotations
 

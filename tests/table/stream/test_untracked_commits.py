@@ -1,4 +1,4 @@
-"""``scan.on-untracked``: a stream does not pass in silence a commit that it is never told of."""
+"""``scan.on-untracked``: a stream does not silently skip a commit that the log does not contain."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _table(log_system: str = "kafka", **options: str) -> DynamicTable:
 
 
 def _steps(table: DynamicTable, position: StreamPosition | None = None, *, on_untracked: str, **how: int) -> list[str]:
-    """Changes of a stream until it is up to date, and its error, if it fails. Positions survive a checkpoint."""
+    """Return a stream's changes until it is up to date, and its error, if any. Positions survive a checkpoint."""
     told: list[str] = []
     source = table.stream(on_untracked=on_untracked)
     position = position or source.initial_position()
@@ -90,7 +90,7 @@ def test_a_stream_that_only_warns_says_it_once_and_goes_on(log_system: str, capl
 
     with caplog.at_level(logging.WARNING):
         position = source.latest_position(position)
-        for _ in range(3):  # other processes, which know the checkpoint only
+        for _ in range(3):  # other processes, which know only the checkpoint
             source = table.stream(on_untracked="warn")
             position = source.latest_position(StreamPosition.from_json(position.to_json()))
     table.append(rows("+I a 9 90"))
@@ -183,7 +183,7 @@ def test_the_overwrite_of_another_engine_is_told_and_its_append_is_none(log_syst
 
 
 def _commit_as_another_engine(table: DynamicTable, change: str, *, is_overwrite: bool) -> None:
-    """It knows nothing of our properties."""
+    """Commit without this library's snapshot properties."""
     write = table.context.file_store.new_write(table.context.file_store.snapshots.latest())
     batch = rows(change).select(table.arrow_schema.names).cast(table.arrow_schema).to_batches()[0]
     for partition, bucket, indices in group_rows(batch, table.schema):

@@ -1,4 +1,4 @@
-"""``insert``, ``upsert``, ``update``, ``delete`` and ``merge``, compared with a dictionary, and what they refuse."""
+"""``insert``, ``upsert``, ``update``, ``delete`` and ``merge``, compared with a dictionary, and their errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _row(key: tuple[str, int], price: int | None) -> dict[str, object]:
 
 
 class Life:
-    """Random verbs on a table and on a dictionary."""
+    """Runs random verbs on a table and on a dictionary."""
 
     def __init__(self, table: DynamicTable, seed: int) -> None:
         self.table, self.rng = table, random.Random(seed)  # noqa: S311  chance, not secrets

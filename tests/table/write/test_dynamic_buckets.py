@@ -1,4 +1,4 @@
-"""Tables with dynamic buckets: written, read, moved between partitions; the index follows whatever happens."""
+"""Tables with dynamic buckets: written, read, moved between partitions; the index stays consistent."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def catalog(tmp_path: Path) -> WarehouseCatalog:
 
 
 def keyed(catalog: WarehouseCatalog, options: Mapping[str, str] | None = None, name: str = "db.t") -> DynamicTable:
-    """A key is in one partition."""
+    """Create a table in which a key belongs to one partition."""
     options = {**SMALL, **(options or {})}
     return catalog.create_table(name, COLUMNS, primary_key=["id", "p"], partition_by=["p"], options=options)
 
 
 def crossing(catalog: WarehouseCatalog, options: Mapping[str, str] | None = None) -> DynamicTable:
-    """A key moves between partitions."""
+    """Create a table in which a key can move between partitions."""
     options = {**SMALL, **(options or {})}
     return catalog.create_table("db.x", COLUMNS, primary_key=["id"], partition_by=["p"], options=options)
 
@@ -110,7 +110,7 @@ def _whole(table: DynamicTable) -> object:
 
 
 def test_a_tracked_overwrite_keeps_keys_that_another_number_of_assigners_brought(catalog: WarehouseCatalog) -> None:
-    """The difference is published per bucket: a key that moved would be added in one bucket, then deleted here."""
+    """The difference is published per bucket: a moved key would be added in one bucket, then deleted here."""
     table = keyed(catalog)
     table.append(some(range(30)))
     table = table.alter(SetOption("dynamic-bucket.initial-buckets", "3"))
@@ -237,7 +237,7 @@ def test_buckets_become_dynamic_and_fixed_again(catalog: WarehouseCatalog) -> No
 
 
 def test_a_bucket_without_an_index_is_read_for_its_keys(catalog: WarehouseCatalog) -> None:
-    """As a writer leaves it that makes no index."""
+    """As left by a writer that writes no index."""
     table = keyed(catalog)
     table.append(some(range(6)))
     latest = table.context.file_store.snapshots.latest()

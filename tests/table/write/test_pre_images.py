@@ -1,4 +1,4 @@
-"""The rows before a task's changes are looked up once for all that need them."""
+"""The old rows of a task's changes are looked up once for all components that need them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.strict_changelog import strictly_applied, told
 
 @pytest.fixture
 def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The ids of the keys that were looked up, one entry for each time."""
+    """Record the ids of looked-up keys, one entry per lookup."""
     ids: list[int] = []
     rows_of = PointLookup.rows_of
 
@@ -43,7 +43,7 @@ def test_a_deletion_by_key_and_the_log_share_one_look_up(looked_up: list[int]) -
 
 @pytest.mark.parametrize("seed", range(8))
 def test_however_a_task_is_cut_its_log_follows_upon_what_was_there(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whole and key-only deletions, looked up together or one by one, before and after the task has flushed."""
+    """Whole and key-only deletions, looked up together or one by one, before and after a flush of the task."""
     random = Random(seed)  # noqa: S311  the same draws at every run
     monkeypatch.setattr(task_deletions, "_ROWS_AT_ONCE", random.choice([1, 5, 1000]))
     options = {"log.changelog-mode": "all", "write-buffer-size": random.choice(["64 b", "2 kb", "1 mb"])}
