@@ -10,5 +10,5 @@ from tests.support.stored_table import StoredTable, orders_schema
 
 @pytest.fixture
 def table() -> StoredTable:
-    """``(dt STRING, id BIGINT, item STRING)``, key (dt, id), partitioned by dt, two buckets; in memory."""
+    """Create ``(dt STRING, id BIGINT, item STRING)``, key (dt, id), partitioned by dt, two buckets; in memory."""
     return StoredTable(orders_schema(), fake_environment())

@@ -1,4 +1,4 @@
-"""Optimistic commit: exactly once, atomic, never lost, and nothing left behind by what failed."""
+"""Optimistic commit: exactly once, atomic, never lost, and no files left behind by failures."""
 
 from __future__ import annotations
 
@@ -309,7 +309,7 @@ class TestRaces:
         assert set(table.names_on_storage("manifest")) == referenced_metadata(table)
 
     def test_a_replay_that_slips_in_before_the_create_is_found(self, table: StoredTable) -> None:
-        """Two processes replay one commit at the same time: the loser of the race answers with the winner's."""
+        """Two processes replay one commit at the same time: the loser of the race returns the winner's snapshot."""
         other = StoredTable(table.schema, fake_environment(table.environment.file_io, names="zombie"))
         replays = iter([other.messages([A1])])
 
@@ -324,7 +324,7 @@ class TestRaces:
 
 
 def faulty(*faults: Fault) -> tuple[StoredTable, StoredTable]:
-    """A table whose storage breaks, and the same table on sound storage."""
+    """Return a table on faulty storage, and the same table on sound storage."""
     files = MemoryFileIO()
     sound = StoredTable(orders_schema(), fake_environment(files, names="sound"))
     sound.append([A1])
@@ -356,7 +356,7 @@ class TestLostAnswers:
         assert table.rows() == [A1, A2]
 
     def test_a_put_that_lost_against_itself_has_happened(self) -> None:
-        """The store's client retries a put whose response was lost, and gets the answer that the name is taken."""
+        """The store's client retries a put whose response was lost, and receives the error that the name exists."""
 
         class Repeating(FaultyFileIO):
             def create_if_absent(self, path: str, data: bytes) -> bool:
@@ -414,7 +414,7 @@ class TestAbort:
 
 
 def test_a_commit_reads_no_more_when_history_is_long() -> None:
-    """W5: the last commit as fast as the first. Counted in I/O, since a clock would lie."""
+    """W5: the last commit as fast as the first. Counted in I/O, since wall-clock time is unreliable."""
     counted = FaultyFileIO(MemoryFileIO())
     table = StoredTable(orders_schema(), fake_environment(counted))
 
@@ -453,7 +453,7 @@ def data_files(table: StoredTable) -> list[str]:
 
 
 def newest_manifests(table: StoredTable) -> list[str]:
-    """Manifests that a reader of the newest snapshot opens."""
+    """Return the manifests that a reader of the newest snapshot opens."""
     latest = table.store.snapshots.latest()
     assert latest is not None
     lists = (latest.base_manifest_list, latest.delta_manifest_list)
@@ -461,7 +461,7 @@ def newest_manifests(table: StoredTable) -> list[str]:
 
 
 def referenced_metadata(table: StoredTable) -> set[str]:
-    """Manifests and lists that some snapshot names."""
+    """Return the manifests and lists that any snapshot refers to."""
     store = table.reopened()
     latest = store.snapshots.latest_id() or 0
     names: set[str] = set()

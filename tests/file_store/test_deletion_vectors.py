@@ -1,4 +1,4 @@
-"""Rows that another engine marked as deleted do not come back: not by a read, nor a compaction, nor a lost race."""
+"""Rows that another engine marked as deleted do not reappear, after a read, a compaction or a lost race."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.stored_table import StoredTable, orders_schema
 
 OPTIONS = {"bucket": "1", "deletion-vectors.enabled": "true", "num-levels": "6"}
 OF_SPARK = bytes.fromhex("01 00000016 5e43f2d0 3a3000000100000000000000100000000300 c81d3310")
-"""An index file that Paimon's Spark connector wrote: position 3."""
+"""Index file written by Paimon's Spark connector: position 3."""
 
 
 def _table(**options: str) -> StoredTable:
@@ -31,7 +31,7 @@ def _table(**options: str) -> StoredTable:
 
 
 def _names(table: StoredTable) -> list[str]:
-    """Names of the live files, oldest first."""
+    """Return names of the live files, oldest first."""
     plan = table.store.scan.plan(table.store.snapshots.latest())
     return [entry.file.file_name for entry in sorted(plan.entries, key=lambda entry: entry.file.min_sequence_number)]
 
@@ -101,7 +101,7 @@ def test_compacted_files_are_read_raw_although_their_keys_overlap(monkeypatch: p
 
     assert table.rows(columns=["item"]) == [("new",)] + [("old",)] * 9
     assert {columns for reader in readers for columns in reader.columns_asked} == {("item",)}
-    # A file whose values do not match may be left out: it hides no other's rows.
+    # A file without matching values may be skipped: it hides no row of another file.
     assert table.rows(predicate=col("item") == "new", columns=["id"]) == [(5,)]
 
 

@@ -1,4 +1,4 @@
-"""Tables altered by us, read by programs that are not ours, and tables that they altered, read by us."""
+"""Tables altered by this library, read by independent programs, and vice versa."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Old snapshots go, and with them exactly the files that only they need."""
+"""Old snapshots expire, together with exactly the files that only they need."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.stored_table import StoredTable, orders_schema
 
 @pytest.fixture
 def lived(table: StoredTable) -> StoredTable:
-    """Five snapshots: three versions of a row, a compaction of them, and another row."""
+    """Create five snapshots: three versions of a row, a compaction of them, and another row."""
     for item in ("x", "y", "z"):
         table.append([("a", 1, item)])
     table.compact()
@@ -37,7 +37,7 @@ def every_file(table: StoredTable) -> set[str]:
 
 
 def needed_files(table: StoredTable, *snapshot_ids: int) -> set[str]:
-    """What these snapshots name, the snapshot files, hints and schema among them."""
+    """Return the files of these snapshots, including snapshot files, hints and schema."""
     store = table.reopened()
     names = {"schema/schema-0", "snapshot/LATEST", "snapshot/EARLIEST"}
     for snapshot_id in snapshot_ids:
@@ -125,7 +125,7 @@ def test_a_tag_keeps_its_files_but_not_the_snapshots_after_it(lived: StoredTable
 
 
 def test_a_tag_whose_metadata_is_gone_stops_the_expiry_before_anything_is_deleted(lived: StoredTable) -> None:
-    """Not knowing what the tag needs, deleting would be guessing."""
+    """Without knowing which files the tag needs, deletion would be unsafe."""
     tagged = lived.store.snapshots.load(2)
     lived.environment.file_io.write_bytes(f"{lived.paths.tag_directory}/tag-audit", encode_snapshot(tagged))
     lived.environment.file_io.delete(lived.paths.manifest_path(tagged.base_manifest_list))

@@ -1,4 +1,4 @@
-"""Writing and reading through the verbs: sequence numbers, memory, overwriting, changes, and what is refused."""
+"""Writing and reading through the verbs: sequence numbers, memory, overwrites, changes, and refused operations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.stored_table import StoredTable, committable_of, orders_schem
 
 
 def test_the_first_row_of_a_bucket_is_newer_than_any_overwrite(table: StoredTable) -> None:
-    """Overwritten rows have sequence number 0; a tie would leave it to the reader which of the two wins."""
+    """Overwritten rows have sequence number 0; with a tie either of the two rows could win."""
     (first,) = table.messages([("a", 1, "x")])
     assert first.increment.new_files[0].min_sequence_number == 1
 

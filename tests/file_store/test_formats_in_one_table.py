@@ -121,7 +121,7 @@ def test_we_read_and_append_to_files_of_pypaimon(tmp_path: Path, name: str) -> N
         .create_table("db.like", COLUMNS, primary_key=["id"])
         .arrow_schema
     )
-    # Its Avro has no maps, and no nulls in arrays.
+    # Its Avro reader supports no maps, and no nulls in arrays.
     without_nulls = {"a": ["x", ""], "r": {"x": 1, "y": [Decimal("1.50")]}} if name == "avro" else {}
     rows = pa.Table.from_pylist([{"id": 1, **VALUES, **without_nulls}, {"id": 2}], schema=schema)
     if name == "avro":

@@ -94,8 +94,8 @@ def test_whatever_is_written_is_read_back(drawn: tuple[TableSchema, pa.RecordBat
 
 
 def test_decimals_inside_of_nothing_but_nulls_are_written() -> None:
-    # Given: files that lack the column, whose place is taken by Arrow's array of nulls; the empty child of such an
-    # array has a buffer that is not a multiple of a decimal's 16 bytes.
+    # Given: files that lack the column, which is filled with Arrow's array of nulls; the empty child of such an array
+    # has a buffer that is not a multiple of a decimal's 16 bytes.
     catalog = MemoryCatalog({"log.system": "none"}, environment=fake_environment())
     table = catalog.create_table("shop.orders", {"id": "INT"}, primary_key=["id"], options={"file.format": "avro"})
     for number in (1, 2):

@@ -1,4 +1,4 @@
-"""Nested columns that we wrote, read by programs that are not ours, and the other way round."""
+"""Our nested columns read by independent programs, and vice versa."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables that we wrote, read by programs that are not ours, and the other way round; every row is compared."""
+"""Our tables read by independent programs, and vice versa; every row is compared."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ IDENTIFIER = "db.t"
 
 
 def moment(*parts: int) -> dt.datetime:
-    """A TIMESTAMP, which has no zone."""
+    """Return a TIMESTAMP, which has no time zone."""
     return dt.datetime(*parts, tzinfo=dt.UTC).replace(tzinfo=None)  # type: ignore[misc,arg-type]
 
 
@@ -99,7 +99,7 @@ def assert_read_alike(table: StoredTable, warehouse: Path, scratch: Path) -> Non
 
 
 def normal(value: Any) -> Any:
-    """A moment is the same in whatever zone it is shown."""
+    """Normalise a timestamp with time zone to UTC."""
     if isinstance(value, dt.datetime) and value.tzinfo is not None:
         return value.astimezone(dt.UTC)
     return value
@@ -193,7 +193,7 @@ def test_partitions_of_every_spelling_are_found(tmp_path: Path) -> None:
 @needs_pypaimon
 @pytest.mark.integration
 def test_a_reader_that_prunes_finds_what_it_looks_for(tmp_path: Path) -> None:
-    """Statistics, partition bounds and buckets have to be right in their eyes too."""
+    """Other readers rely on our statistics, partition bounds and buckets, so these must be correct for them as well."""
     table = on_disk(schema_of({"dt": "STRING", "id": "BIGINT", "v": "STRING"}, ["dt", "id"], ["dt"]), tmp_path)
     for day in range(4):
         table.append([(f"2024-05-{day:02d}", n, f"value number {day * 100 + n}") for n in range(50)])

@@ -1,4 +1,4 @@
-"""Which files a plan leaves out, and that what it leaves out could not matter."""
+"""Which files a plan skips, and that skipping never changes the result."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def days_of(table: StoredTable, plan: Plan) -> set[str]:
 
 @pytest.fixture
 def days(table: StoredTable) -> StoredTable:
-    """Three days of orders, each in its own commit, ids 0..19, both buckets."""
+    """Create three days of orders, each in its own commit, ids 0..19, both buckets."""
     for index, day in enumerate(("d1", "d2", "d3")):
         table.append([(day, n, f"item {100 * index + n:04d}") for n in range(20)])
     return table
@@ -95,7 +95,7 @@ def test_bounds_of_values_leave_a_file_out_that_is_alone_with_its_keys(days: Sto
 
 
 def test_a_newer_version_that_does_not_match_still_hides_the_older_that_does(table: StoredTable) -> None:
-    """L4: were the newer file left out by its values, the old row would come back."""
+    """L4: if the newer file were skipped by its values, the old row would reappear."""
     table.append([("a", 1, "old")])
     table.append([("a", 1, "zzz")])
     assert len(plan_of(table, col("item") == "old").entries) == 2
@@ -115,7 +115,7 @@ def test_buckets_can_be_asked_for(days: StoredTable) -> None:
 
 
 def test_whatever_is_left_out_the_answer_is_that_of_a_full_scan() -> None:
-    """Random tables and filters; a seed in the message of a failure makes it come back."""
+    """Random tables and filters; a failure message contains the seed that reproduces it."""
     for seed in range(12):
         random = np.random.default_rng(seed)
         table = StoredTable(orders_schema({"manifest.merge-min-count": "3"}), fake_environment())
@@ -230,7 +230,7 @@ def test_a_manifest_that_lost_entries_is_corrupt(table: StoredTable) -> None:
 
 
 def moment(*parts: int) -> dt.datetime:
-    """A TIMESTAMP, which has no zone."""
+    """Return a TIMESTAMP, which has no time zone."""
     return dt.datetime(*parts, tzinfo=dt.UTC).replace(tzinfo=None)  # type: ignore[misc,arg-type]
 
 

@@ -1,4 +1,4 @@
-"""Logs to test with: ``open_log`` makes a store in memory and on a real broker, with the same arguments."""
+"""Logs under test: ``open_log`` opens stores in memory and on a real broker, with the same arguments."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ TRANSACTION_TIMEOUT_MS = 60_000
 
 @pytest.fixture(scope="session")
 def kafka_servers(request: pytest.FixtureRequest) -> str:
-    """The bootstrap servers of the local broker, or of the one named in KAFKA_BOOTSTRAP_SERVERS."""
+    """Return the bootstrap servers of the local broker, or of the one named in KAFKA_BOOTSTRAP_SERVERS."""
     named = os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
     return named or str(request.getfixturevalue("kafka").bootstrap_servers)
 
 
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
-    """A name that no other test uses, in no other run either."""
+    """Return a topic name that is unique across tests and runs."""
     unique = os.urandom(6).hex()
     return "".join(each if each.isalnum() else "-" for each in request.node.name)[:100] + "-" + unique
 
 
 @pytest.fixture(params=["memory", pytest.param("kafka", marks=[pytest.mark.kafka, pytest.mark.integration])])
 def open_log(request: pytest.FixtureRequest, topic: str) -> Iterator[Callable[..., LogStore]]:
-    """Opens stores of one log; the log is dropped afterwards."""
+    """Return a function that opens stores of one log; the log is dropped afterwards."""
     opened: list[LogStore] = []
 
     def open_store(
@@ -72,7 +72,7 @@ def open_log(request: pytest.FixtureRequest, topic: str) -> Iterator[Callable[..
 
 @pytest.fixture
 def expire(request: pytest.FixtureRequest) -> Callable[[LogStore, LogOffsets], None]:
-    """Makes a log forget its records below some offsets, as its retention would in time."""
+    """Return a function that deletes a log's records below some offsets, as its retention would in time."""
 
     def forget(log: LogStore, before: LogOffsets) -> None:
         if isinstance(log, MemoryLogStore):
@@ -89,7 +89,7 @@ def expire(request: pytest.FixtureRequest) -> Callable[[LogStore, LogOffsets], N
 
 
 def delete_records(admin: KafkaAdminClient, topic: str, before: LogOffsets) -> None:
-    """Move the start of Kafka partitions."""
+    """Move the start offsets of Kafka partitions."""
     from kafka import TopicPartition
 
     admin.delete_records({TopicPartition(topic, bucket): offset for bucket, offset in before.next_offsets.items()})
@@ -105,7 +105,7 @@ def kafka_settings(
     transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS,
     limit_ms: int = 30_000,
 ) -> KafkaLogSettings:
-    """Settings for the local broker."""
+    """Return settings for the local broker."""
     return KafkaLogSettings(
         topic=topic,
         table_uuid=table_uuid,

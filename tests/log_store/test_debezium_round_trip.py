@@ -1,4 +1,4 @@
-"""Whatever a table can hold comes back from the log as it went in."""
+"""Every value that a table can hold survives a round trip through the log."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_updates_survive_the_log_with_their_row_before(table: tuple[TableSchema,
     schema, rows = table
     if not len(rows):
         return
-    # Each row before itself: -U and +U of one key.
+    # Duplicate each row: -U and +U of one key.
     doubled = rows.take(pa.array([index // 2 for index in range(2 * len(rows))]))
     kinds = pa.array([1, 2] * len(rows), pa.int8())
 

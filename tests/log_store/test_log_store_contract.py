@@ -1,4 +1,4 @@
-"""What every log does, asked of the log in memory and of a real broker alike."""
+"""Contract of every log, tested on the log in memory and on a real broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files of an append table are joined: sizes in, groups out."""
+"""Which files of an append table are combined: sizes in, groups out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TARGET = 100
 
 
 def picked(sizes: str, *, full: bool, only_neighbours: bool = False) -> str:
-    """Groups of sizes, in append order: ``"10 10 | 20 20"``."""
+    """Return groups of sizes, in append order: ``"10 10 | 20 20"``."""
     files = [
         file_meta(f"f{index}", size=int(size), sequence=(index, index)) for index, size in enumerate(sizes.split())
     ]
@@ -28,11 +28,11 @@ def picked(sizes: str, *, full: bool, only_neighbours: bool = False) -> str:
         ("10", "", ""),
         ("10 11", "", "10 11"),
         ("10 11 12", "10 11 12", "10 11 12"),
-        # A group that reaches the target is due, however few its files are.
+        # A group that reaches the target is due, regardless of its number of files.
         ("49 48 47", "49 48 47", "49 48 47"),
-        # It ends there, and the next begins.
+        # The group ends there, and the next begins.
         ("40 41 42 10 11", "40 41 42", "40 41 42 | 10 11"),
-        # A file larger than all that are newer has to wait until these have caught up.
+        # A file larger than all newer ones must wait until these have caught up.
         ("40 10 10", "", "40 10 10"),
         ("40 10 10 10", "10 10 10", "40 10 10 10"),
         ("30 10 10 10", "30 10 10 10", "30 10 10 10"),

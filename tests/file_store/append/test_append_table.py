@@ -1,4 +1,4 @@
-"""Append tables through the file store's verbs: what lies in the files, in which order, and what is left unread."""
+"""Append tables through the file store's verbs: content of the files, order of rows, and skipped files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def table() -> StoredTable:
 
 
 def in_order(table: StoredTable, predicate: object = None) -> list[object]:
-    """Ids in the order in which they are read."""
+    """Return ids in the order in which they are read."""
     plan = table.store.scan.plan(table.store.snapshots.latest(), predicate=predicate)  # type: ignore[arg-type]
     return [
         row["id"]
@@ -135,7 +135,7 @@ def test_rows_of_a_full_memory_are_written_in_several_files_in_order() -> None:
 
 
 def test_appends_side_by_side_on_one_base_are_all_there(table: StoredTable) -> None:
-    """Nobody takes turns: sequence numbers overlap, and no row hides another."""
+    """No leases: sequence numbers overlap, and no row hides another."""
     messages = [table.messages([("a", n, "x")]) for n in range(3)]
     for each in messages:
         table.commit(each)

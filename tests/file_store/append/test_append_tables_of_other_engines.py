@@ -1,4 +1,4 @@
-"""Append tables of ours read by programs that are not ours, and theirs by us; every row is compared."""
+"""Our append tables read by independent programs, and vice versa; every row is compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When may a commit not happen on top of what others committed first; the cases are in tests/cases/conflict.txt."""
+"""When a commit conflicts with concurrent commits; the cases are in tests/cases/conflict.txt."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def parse(text: str, total_buckets: int) -> list[ManifestEntry]:
 def test_conflict_rules(case: dict[str, str]) -> None:
     live = LiveFiles.empty().apply(parse(case["live"], 4))
     changes = parse(case["changes"], int(case.get("buckets", "4")))
-    # A DELETE repeats its file's values, the old bucket count among them.
+    # A DELETE repeats its file's values, including the old bucket count.
     changes = [replace(each, total_buckets=4) if each.kind is FileKind.DELETE else each for each in changes]
 
     def check() -> None:

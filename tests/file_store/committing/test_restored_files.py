@@ -1,4 +1,4 @@
-"""A restore brings files back as they were, or as copies under other names, which a failed commit deletes."""
+"""A restore restores files unchanged, or as copies under other names, which a failed commit deletes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def data_files(table: StoredTable) -> set[str]:
 def change(
     table: StoredTable, before: Sequence[ManifestEntry], after: Sequence[ManifestEntry], *, others: bool = False
 ) -> None:
-    """A compaction of one bucket that puts these files in place of those."""
+    """Commit a compaction of one bucket that replaces files ``before`` with ``after``."""
     first = next(iter([*before, *after]))
     increment = Increment(
         compact_before=tuple(entry.file for entry in before), compact_after=tuple(entry.file for entry in after)
@@ -102,7 +102,7 @@ def test_a_file_that_moves_up_comes_back_under_its_name(table: StoredTable) -> N
     assert restore_again is not None
     assert _names(*entries(table)) == [entry.file.file_name]
 
-    # The same name at a lower level, as an earlier release has left it.
+    # The same name at a lower level, as an earlier release left it.
     change(table, entries(table), [entry])
     table.store.commit.restore(committable_of([], user="c", identifier=1), table.store.snapshots.load(2))
 
@@ -207,7 +207,7 @@ def test_where_other_engines_expire_snapshots_all_that_comes_back_is_a_copy() ->
     assert restored is not None
     assert restored.index_manifest not in (None, marked.index_manifest)
     assert _names(*entries(table)) != [entry.file.file_name]
-    # Nothing that the snapshots before have named is needed.
+    # Delete every file that only earlier snapshots refer to.
     for old in (*before, *data_files(table)):
         if old not in _names(*entries(table)):
             table.environment.file_io.delete(f"{indexes}/{old}")
@@ -252,7 +252,7 @@ def test_a_damaged_file_is_not_copied(table: StoredTable) -> None:
 
 
 def prepared(environment: Environment, options: Mapping[str, str]) -> StoredTable:
-    """Two files in each of two partitions, moved up, and one more that replaced them in the one."""
+    """Create two files in each of two partitions, moved up, and one more that replaced those of one partition."""
     table = table_in(environment, **options)
     table.append([("a", 1, "x"), ("b", 1, "x")])
     for entry in entries(table):

@@ -1,4 +1,4 @@
-"""CHAR(n) in ORC files of Paimon's Java core, which fills values up with spaces: read as that core reads them."""
+"""CHAR(n) in ORC files of Paimon's Java core, which pads values with spaces: read as by that core."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serialized keys and how they compare."""
+"""Serialized keys and their order."""
 
 from __future__ import annotations
 

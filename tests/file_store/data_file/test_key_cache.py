@@ -1,4 +1,4 @@
-"""Keys that look-ups have read are read once, are found as a plain search finds them, and stay within their memory."""
+"""Keys read by lookups are read once, are found as by a plain search, and stay within their memory limit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Integers = npt.NDArray[np.integer]
 
 
 class File:
-    """Keys in row groups, and which of them were asked for."""
+    """Keys in row groups; records which groups were read."""
 
     def __init__(self, keys: Sequence[int], group_rows: int) -> None:
         self.keys = np.array(keys, dtype=np.int32)
@@ -83,7 +83,7 @@ def test_the_file_that_was_not_used_for_longest_makes_room(bytes_max: int, times
         for number, file in enumerate(files):
             assert file.positions(cache, str(number), range(1000)) == list(range(1000))
 
-    # Each takes 4 kB and what keeps it: of two thirds of the five there is room at 10,000 bytes.
+    # Each takes 4 kB plus overhead: 10,000 bytes hold two thirds of the five.
     assert files[4].positions(cache, "4", [7]) == [7]
     assert files[0].bounds_read == min(times_read, 2)
     assert files[4].bounds_read == times_read

@@ -1,4 +1,4 @@
-"""Which dynamic bucket a key goes to: Paimon's rules, and what several assigners may not do."""
+"""Which dynamic bucket a key is assigned to: Paimon's rules, and the limits of concurrent assigners."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_keys_of_replaced_rows_go_where_they_were() -> None:
 def test_each_key_has_one_bucket_whoever_assigns_it(
     known: list[int], batches: list[list[int]], count: int, target: int
 ) -> None:
-    """Assigners side by side, each with the keys of its own number, never share a new bucket and never split a key."""
+    """Concurrent assigners, each with the keys of its own number, never share a new bucket and never split a key."""
     limits = BucketLimits(target_keys=target, assigner_count=count)
     first = PartitionIndex({}, limits)
     first.assign(array(*known), assigners_of(0, array(*known), count))

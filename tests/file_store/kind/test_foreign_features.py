@@ -1,4 +1,4 @@
-"""Tables of other engines that ask for what this library lacks are refused when they are opened, read or written."""
+"""Tables of other engines that need unsupported features are refused when opened, read or written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAME = "db.t"
 
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Path:
-    """With a table of two rows, partitioned by ``dt``, with the key ``(dt, id)`` in one bucket."""
+    """Create a table of two rows, partitioned by ``dt``, with the key ``(dt, id)`` in one bucket."""
     catalog = WarehouseCatalog(str(tmp_path), {"log.system": "none"})
     table = catalog.create_table(NAME, COLUMNS, primary_key=["dt", "id"], partition_by=["dt"])
     table.append(rows("a", "b"))
@@ -34,7 +34,7 @@ def rows(*days: str) -> pa.Table:
 
 
 def reopened(warehouse: Path, edit: Callable[[dict[str, Any]], Any]) -> DynamicTable:
-    """The table as if another engine had written this in its schema."""
+    """Reopen the table with its schema edited as by another engine."""
     (path,) = warehouse.rglob("schema-0")
     schema = json.loads(path.read_text())
     edit(schema)

@@ -1,4 +1,4 @@
-"""Manifests and their lists, byte for byte what the format says, and tolerant of other releases."""
+"""Manifests and manifest lists, byte for byte as the format defines, and tolerant of other releases."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_a_list_says_what_is_in_its_manifests() -> None:
 
 @pytest.mark.parametrize("field_count", [16, 18, 21])
 def test_manifests_of_other_releases_are_read(field_count: int) -> None:
-    """0.9 wrote 16 fields of a file, 1.0 wrote 18, 2.1 writes 21: missing ones are null, new ones passed over."""
+    """0.9 wrote 16 fields of a file, 1.0 wrote 18, 2.1 writes 21: missing fields are null, unknown ones ignored."""
     schema = json.loads(MANIFEST_SCHEMA)
     file_fields = schema["fields"][5]["type"]["fields"]
     if field_count > len(file_fields):
@@ -213,7 +213,7 @@ def test_a_file_that_was_cut_short_anywhere_is_refused() -> None:
         except CorruptFileError as error:
             assert "manifest-x" in str(error)  # noqa: PT017  the loop needs both outcomes
         else:
-            # Cut exactly between the header and the first block, a container is whole and empty.
+            # Cut exactly between the header and the first block, a container is complete and empty.
             assert read == ()
 
 

@@ -1,4 +1,4 @@
-"""Which manifests are folded: few and small at a time, so that a commit's cost stays flat."""
+"""Which manifests are merged: few and small ones at a time, so that a commit's cost stays constant."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_few_deletes_do_not_make_a_commit_rewrite_a_large_table() -> None:
 
 
 def test_over_many_commits_entries_are_rewritten_a_logarithmic_number_of_times() -> None:
-    """Each commit adds one manifest of four entries; folded manifests keep all of them."""
+    """Each commit adds one manifest of four entries; merged manifests keep all of them."""
     manifests: list[ManifestFileMeta] = []
     rewritten = most_at_once = longest = 0
     commits = 4000

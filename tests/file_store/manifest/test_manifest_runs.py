@@ -1,4 +1,4 @@
-"""A fold sorts entries by partition into several manifests, and a reader of one partition opens one of them."""
+"""A merge sorts entries by partition into several manifests, and a reader of one partition opens one of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DAYS = [f"d{n:02d}" for n in range(20)]
 
 @pytest.fixture
 def folded(monkeypatch: pytest.MonkeyPatch) -> StoredTable:
-    """Forty commits, two of each day in no order; manifests of a run hold about four entries."""
+    """Create forty commits, two of each day in random order; manifests of a run hold about four entries."""
     monkeypatch.setattr("storage_lib.file_store.committing.snapshot_draft.RUN_ENTRIES", 4)
     monkeypatch.setattr("storage_lib.file_store.scan._CHEAP_ENTRIES_MAX", 0)
     table = StoredTable(
@@ -39,7 +39,7 @@ def test_a_plan_of_one_partition_opens_few_manifests(folded: StoredTable) -> Non
         plan = reader.scan.plan(reader.snapshots.latest(), predicate=col("dt") == day)
         opened = [path for operation, path in files.calls[before:] if operation == "read_bytes"]
         assert len(plan.entries) == 2
-        # Beside the snapshot's two lists: the manifest of the day in each run, and those that are not folded yet.
+        # In addition to the snapshot's two lists: the day's manifest in each run, and the unmerged manifests.
         assert len([path for path in opened if "/manifest-name" in path]) <= 6
 
 

@@ -11,11 +11,11 @@ from tests.support.fake_environment import fake_environment
 
 @pytest.fixture
 def environment() -> Environment:
-    """Nothing but memory, a standing clock and counted names."""
+    """Return an environment in memory, with a fake clock and numbered names."""
     return fake_environment()
 
 
 @pytest.fixture
 def bucket(environment: Environment) -> BucketOnDisk:
-    """Of ``id BIGINT, name STRING``, key ``id``."""
+    """Return a bucket of ``id BIGINT, name STRING``, key ``id``."""
     return BucketOnDisk(schema_of("id BIGINT; name STRING", ["id"]), environment)

@@ -1,4 +1,4 @@
-"""Many rows in another order are the same rows."""
+"""Gathering many rows in another order returns the same rows."""
 
 from __future__ import annotations
 

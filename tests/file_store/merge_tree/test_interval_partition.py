@@ -1,4 +1,4 @@
-"""Sections and runs of overlapping files, as text cases and as laws."""
+"""Sections and runs of overlapping files, as text cases and as properties."""
 
 from __future__ import annotations
 

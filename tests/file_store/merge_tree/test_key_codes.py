@@ -1,4 +1,4 @@
-"""Codes order as keys do, and say whether equal codes are equal keys."""
+"""Codes sort as keys do, and report whether equal codes imply equal keys."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_newest_row_of_each_key_is_found_whatever_the_codes_can_tell(name: s
 
 
 def test_long_keys_that_differ_late_are_told_apart_by_their_own_order() -> None:
-    # Given: 2,000 keys of which most share the first 20 varying letters, so that no code has room to tell all apart.
+    # Given: 2,000 keys of which most share the first 20 varying letters, so that no code can distinguish all of them.
     letters = "".join(chr(97 + index) for index in range(26))
     keys = [(letters[index % 2 :] + letters + f"{index % 500:05}",) for index in range(2_000)]
 

@@ -1,4 +1,4 @@
-"""However a history is split into flushes, runs and compactions, each engine says what a plain model says."""
+"""However a history is split into flushes, runs and compactions, each engine agrees with a plain model."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.support.fake_environment import fake_environment
 Row: TypeAlias = tuple[Any, ...]
 Change: TypeAlias = tuple[RowKind, Row]
 Model: TypeAlias = Callable[[Sequence[Change]], Row | None]
-"""What all changes of one key, in the order of their arrival, leave of it."""
+"""Computes the row that results from all changes of one key, in order of arrival; None for no row."""
 
 ADDS = [RowKind.INSERT, RowKind.UPDATE_AFTER]
 
@@ -72,7 +72,7 @@ def _check_laws(
     takes_back_rows: bool = False,
     unordered: tuple[int, ...] = (),
 ) -> None:
-    """Write drawn changes (``columns`` begin with the key ``k``) in drawn commits and compactions; compare."""
+    """Write random changes in random commits and compactions; compare. ``columns`` begin with the key ``k``."""
     commits = data.draw(st.lists(st.lists(change, min_size=1, max_size=8), min_size=1, max_size=6))
     bucket = BucketOnDisk(
         schema_of(columns, ["k"]),
@@ -103,7 +103,7 @@ def _check_laws(
 
 
 def _told(row: Row, unordered: tuple[int, ...]) -> Row:
-    """The row with the arrays at some places as bags."""
+    """Return the row with the arrays at ``unordered`` positions sorted."""
     return tuple(sorted(map(str, v)) if place in unordered and v else v for place, v in enumerate(row))
 
 
@@ -121,7 +121,7 @@ def _after_an_addition(
 def _of_a_changelog(
     changes: Sequence[Change], standing: dict[Any, list[Row]], history: dict[Any, list[Change]]
 ) -> list[Change]:
-    """The same with retractions of rows that stand, as a changelog has them; of a key that has none, additions."""
+    """Replace retractions by ones of existing rows, as in a changelog, or by additions if the key has none."""
     told = []
     for kind, row in changes:
         rows = standing.setdefault(row[0], [])
@@ -161,7 +161,7 @@ def test_the_version_with_the_newest_sequence_field_is_the_row(data: st.DataObje
     )
     function = Deduplicate(order=SequenceOrder(fields=("at",), descending=descending))
 
-    # A deletion that a compaction has dropped can't hide a row any more that comes too late.
+    # A deletion that a compaction has dropped can no longer hide a late row.
     model = _newest_by_sequence_field(1, descending=descending)
     _check_laws(data, "k BIGINT; at INT; v INT", function, change, model, drops_deletes=False)
 
@@ -394,7 +394,7 @@ def test_a_deletion_of_the_newest_sequence_removes_the_record_and_a_new_one_begi
         "fields.g.sequence-group": "a,b",
         "partial-update.remove-record-on-sequence-group": "g",
     }
-    # What comes too late would see whether a compaction has dropped the deletion, so nothing does.
+    # A late row would reveal whether a compaction has dropped the deletion, so no row is late.
     row = st.tuples(st.integers(0, 3), st.just(1), NUMBER, WORD)
     no_sequence = st.tuples(st.integers(0, 3), st.none(), NUMBER, WORD)
     change = st.tuples(st.sampled_from(ADDS), row) | st.tuples(st.just(RowKind.DELETE), row | no_sequence)

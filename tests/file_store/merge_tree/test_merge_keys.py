@@ -1,4 +1,4 @@
-"""Keys of several columns, or of strings, grouped as sorting and comparing them one by one would."""
+"""Keys of several columns, or of strings, are grouped as by sorting and comparing them one by one."""
 
 from __future__ import annotations
 

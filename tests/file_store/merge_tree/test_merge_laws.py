@@ -1,4 +1,4 @@
-"""However a history of changes is split into runs, cut into pieces and compacted, a dictionary says what is read."""
+"""However a history of changes is split into runs, cut into pieces and compacted, reads agree with a dictionary."""
 
 from __future__ import annotations
 

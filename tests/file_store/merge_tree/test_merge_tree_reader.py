@@ -1,4 +1,4 @@
-"""Which rows a merge read gives, what it reads for them, and how much it holds."""
+"""Rows of a merge read, its I/O, and its memory."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_only_the_columns_needed_are_read(bucket: BucketOnDisk) -> None:
 
 
 def test_files_whose_sequence_intervals_overlap_are_merged_by_sequence_number(bucket: BucketOnDisk) -> None:
-    # Given: two writers that interleaved, so that neither file is the newer one as a whole.
+    # Given: two interleaved writers, so that neither file is newer as a whole.
     bucket.commit([(1, "a1"), (2, "a2")])
     first = bucket.files
     bucket.files = ()

@@ -1,4 +1,4 @@
-"""Rows of long-lived runs outside the key ranges of fresh files are read without a merge."""
+"""Rows of older runs outside the key ranges of fresh files are read without a merge."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MERGED = ("id", "item")
 
 
 def _table_with_one_fresh_key() -> StoredTable:
-    """Ten files in one run of the last level, ids 0 to 99, and a fresh file with id 42."""
+    """Create ten files in one run of the last level, ids 0 to 99, and a fresh file with id 42."""
     table = StoredTable(orders_schema({"bucket": "1", "target-file-size": "1 b"}), fake_environment())
     for start in range(0, 100, 10):
         table.append([("a", key, "old") for key in range(start, start + 10)])

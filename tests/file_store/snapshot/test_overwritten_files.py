@@ -1,4 +1,4 @@
-"""Other engines overwrite consumers, tags and hints in place: a reader that comes in between waits for the content."""
+"""Other engines overwrite consumers, tags and hints in place: a concurrent reader waits for the content."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_missing_tag_is_missing_at_once(case: Case) -> None:
 
 
 def test_expired_snapshots_stay_expired_while_the_earliest_hint_is_overwritten(case: Case) -> None:
-    """Their files may still be there; a hint taken for missing would show them again, without their data."""
+    """Their files may still exist; a hint mistaken for missing would expose them again, without their data."""
     case.files.delete(case.consumer)
     case.table.store.snapshots.expire_below(4)
     case.files.overwrite(f"{case.table.paths.snapshot_directory}/EARLIEST", seconds=0.9)

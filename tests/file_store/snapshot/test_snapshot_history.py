@@ -1,4 +1,4 @@
-"""The snapshots in order, and which of them a commit became."""
+"""The sequence of snapshots, and the lookup of a commit's snapshot."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def files() -> FaultyFileIO:
 
 @pytest.fixture
 def history(files: FaultyFileIO) -> SnapshotHistory:
-    """Snapshots 1..200 of the stream ``s``, identifiers 0..199, with a compaction after every tenth."""
+    """Create snapshots 1..200 of the stream ``s``, identifiers 0..199, with a compaction after every tenth."""
     history = SnapshotHistory(files, PATHS)
     for number in range(1, 201):
         kind = CommitKind.COMPACT if number % 10 == 0 else CommitKind.APPEND

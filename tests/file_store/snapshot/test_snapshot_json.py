@@ -1,4 +1,4 @@
-"""A snapshot's JSON: what others write is read, what we write is what others read."""
+"""A snapshot's JSON: reading that of other engines, and writing what they can read."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A table with counts looks like one without key to other engines, and would be read wrongly: each of them refuses.
+"""Other engines would read a table with counts wrongly, as one without a key: each of them must refuse it.
 
-Two marks do that, for engines that look at one of them only: ``merge-engine`` has a value, and data files have an
-extension, that nobody else knows.
+Two marks cause that, for engines that check only one of them: ``merge-engine`` has a value, and data files have an
+extension, that no other engine knows.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> StoredTable:
 
 @pytest.fixture
 def marked_by_extension_only(table: StoredTable) -> StoredTable:
-    """As it is for an engine that passes over the option."""
+    """Remove the option's mark, as for an engine that ignores the option."""
     options = {key: value for key, value in table.schema.options.items() if key != "merge-engine"}
     options |= {"bucket-key": "id"}
     path = Path(table.paths.schema_path(0))

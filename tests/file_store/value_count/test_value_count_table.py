@@ -1,4 +1,4 @@
-"""Tables without primary key through the file store's verbs: rows are counted, and sums survive whatever happens."""
+"""Tables without a primary key through the file store's verbs: rows are counted, and counts are never lost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def table() -> StoredTable:
 
 
 def stored(table: StoredTable) -> list[tuple[Any, ...]]:
-    """What lies in the one live data file: kind, columns, count."""
+    """Return the rows of the single live data file: kind, columns, count."""
     (entry,) = table.store.scan.plan(table.store.snapshots.latest()).entries
     path = f"{table.root}/bucket-0/{entry.file.file_name}"
     with table.environment.file_io.open_input(path) as source:
@@ -40,7 +40,7 @@ def stored(table: StoredTable) -> list[tuple[Any, ...]]:
 
 
 def test_its_columns_are_at_no_moment_those_of_a_table_with_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cached property asked through super() stores its own value first; threads that look then missed the count."""
+    """A cached property called through super() first stores a value without the count, which threads could see."""
     for name in ("kv_arrow_schema", "file_arrow_schema"):
         inherited = vars(KeyValueSchema)[name].func
         columns: list[set[str]] = []

@@ -1,4 +1,4 @@
-"""Many Avro records read at once are what fastavro, which wrote them one by one, was given."""
+"""Avro records decoded in bulk equal the values that fastavro encoded one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nobody can read is passed over at a cost that goes by the records, however many of them there are."""
+"""The cost of skipping corrupt records is linear in the number of records, however many are corrupt."""
 
 from __future__ import annotations
 

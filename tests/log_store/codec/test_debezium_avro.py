@@ -1,4 +1,4 @@
-"""Changes in Avro: what others read of ours, what we read of Debezium's, and of schemas that have changed."""
+"""Changes in Avro: other readers of ours, our reading of Debezium's, and changed schemas."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_pair_is_one_record_with_the_row_before() -> None:
 
 
 def debezium(**fields: Any) -> dict[str, Any]:
-    """An envelope as Debezium's MySQL connector and Confluent's converter make it."""
+    """Encode an envelope as by Debezium's MySQL connector and Confluent's converter."""
     value = {
         "type": "record",
         "name": "Value",

@@ -1,4 +1,4 @@
-"""How changes are spelled as debezium-json, value by value, and what is refused on the way back."""
+"""The encoding of changes as debezium-json, value by value, and values refused when decoding."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def decoded(schema: TableSchema, *values: bytes | None) -> list[tuple[int, dict[
 
 
 def local(second: int, microsecond: int = 0) -> dt.datetime:
-    """A TIMESTAMP has no time zone."""
+    """Return a TIMESTAMP, which has no time zone."""
     return dt.datetime(1970, 1, 1, 0, 0, second, microsecond)  # noqa: DTZ001
 
 
@@ -146,7 +146,7 @@ def test_values_look_as_debezium_writes_them(declared: str, value: object, spell
     ["0", "0.01", "1.27", "1.28", "-1.28", "-1.29", "-0.01", "327.67", "327.68", "99999999.99", "-99999999.99"],
 )
 def test_decimals_are_the_fewest_bytes_of_the_unscaled_value(text: str) -> None:
-    """As ``java.math.BigInteger.toByteArray`` cuts them: one bit for the sign, then what the number takes."""
+    """As ``java.math.BigInteger.toByteArray``: one bit for the sign, then the minimal magnitude."""
     unscaled = int(Decimal(text).scaleb(2))
     magnitude_bits = (unscaled if unscaled >= 0 else -unscaled - 1).bit_length()
     expected = unscaled.to_bytes(magnitude_bits // 8 + 1, "big", signed=True)
@@ -233,7 +233,7 @@ GOOD = b'{"before":null,"after":{"id":1,"name":"a"},"op":"c"}'
     ],
 )
 def test_the_first_corrupt_value_is_found_among_good_ones(bad: bytes) -> None:
-    """Among them ``null`` between two objects, which would crash the parser's process."""
+    """Includes ``null`` between two objects, which would crash the parser's process."""
     values = pa.array([GOOD, None, GOOD, bad, GOOD, bad, GOOD], pa.binary())
 
     with pytest.raises(CorruptRecordError) as caught:

@@ -1,4 +1,4 @@
-"""Nested columns in the log: their spelling is Kafka Connect's, and they come back as they went in."""
+"""Nested columns in the log: encoded as by Kafka Connect, and decoded to equal values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The registry's API as we use it, on a real registry, and what is said when there is none."""
+"""The registry's API as used here, on a real registry, and errors without one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_subject_has_versions_until_it_is_deleted(registry: LocalRegistry) -> 
 
 
 def registered(url: str, subject: str, schema: str, *references: tuple[str, str]) -> int:
-    """The number of a schema that refers to the first version of other subjects, as Confluent's serializers do it."""
+    """Register a schema that refers to version 1 of other subjects, as Confluent's serializers do; return its id."""
     named = [{"name": name, "subject": of, "version": 1} for name, of in references]
     answer = httpx.post(f"{url}/subjects/{subject}/versions", json={"schema": schema, "references": named})
     answer.raise_for_status()
@@ -52,7 +52,7 @@ def registered(url: str, subject: str, schema: str, *references: tuple[str, str]
 
 
 def test_a_schema_is_read_with_those_it_refers_to(registry: LocalRegistry) -> None:
-    """Each with those that it refers to itself, by whatever way."""
+    """References are followed recursively."""
     money = '{"type":"record","name":"Money","namespace":"acme","fields":[{"name":"cents","type":"long"}]}'
     item = '{"type":"record","name":"Item","namespace":"acme","fields":[{"name":"price","type":"Money"}]}'
     order = (
@@ -75,7 +75,7 @@ def test_a_schema_is_read_with_those_it_refers_to(registry: LocalRegistry) -> No
 
 
 class KnowsThreeSchemas(BaseHTTPRequestHandler):
-    """The first is plain, the second refers to what is not there any more, the third is another format's."""
+    """Registry of three schemas: a plain one, one with a missing reference, and one of another format."""
 
     def do_GET(self) -> None:
         references = [{"name": "acme.Money", "subject": "gone", "version": 3}]
@@ -89,7 +89,7 @@ class KnowsThreeSchemas(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps(known.get(self.path, {})).encode())
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def test_a_schema_that_refers_to_nothing_is_named() -> None:
@@ -169,7 +169,7 @@ def test_a_request_that_goes_wrong_once_is_made_again(registry: LocalRegistry, f
 
 
 class AsksForAName(BaseHTTPRequestHandler):
-    """Knows one user, and no subject."""
+    """Registry with one user and no subject."""
 
     def do_GET(self) -> None:
         given = self.headers.get("Authorization")
@@ -177,7 +177,7 @@ class AsksForAName(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def test_who_we_are_is_told_and_who_is_refused_hears_how_to_tell_it() -> None:

@@ -1,4 +1,4 @@
-"""Topics of the newest row of each key in Avro, written by fastavro as others would."""
+"""Topics with the newest row of each key in Avro, written by fastavro as by other programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics of the newest row of each key, as Flink writes them."""
+"""Topics with the newest row of each key, as Flink writes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches are stored once and in order, whatever happens to requests and answers on the way."""
+"""Batches are stored once and in order, whatever happens to requests and responses."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_what_was_lost_goes_before_what_follows() -> None:
 
 
 def test_nothing_follows_the_first_batch_before_it_is_stored() -> None:
-    """A broker that refused the first and took the second for it would refuse the first for ever."""
+    """A broker that refused the first batch and accepted the second as the first would refuse the first forever."""
     broker = FakeBroker([REFUSED])
     writer = writer_on(broker)
     send(writer, 2)

@@ -25,7 +25,7 @@ SETTINGS = {
     "transaction.state.log.replication.factor": "3",
     "transaction.state.log.min.isr": "2",
     "offsets.topic.replication.factor": "3",
-    # How soon the controller notices that a broker has crashed.
+    # Time in which the controller detects a crashed broker.
     "broker.session.timeout.ms": "2000",
     "broker.heartbeat.interval.ms": "500",
 }
@@ -34,7 +34,7 @@ ROWS = 20
 
 @pytest.fixture
 def brokers(tmp_path: Path) -> Iterator[dict[int, LocalKafka]]:
-    """The first one is the controller too, and stays."""
+    """Start three brokers; the first is also the controller, and is never killed."""
     if not JARS.exists():
         pytest.skip("Kafka is not set up: run `make setup`")
     with ExitStack() as running:

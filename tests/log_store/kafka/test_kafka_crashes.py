@@ -1,4 +1,4 @@
-"""Two-phase commit when writers, brokers and time do their worst; against real brokers and real SIGKILLs."""
+"""Two-phase commit under crashes of writers and brokers and under time-outs, with real brokers and real SIGKILLs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def log(kafka_servers: str, topic: str) -> Iterator[KafkaLogStore]:
 
 @pytest.fixture
 def own_broker(tmp_path: Path) -> Iterator[LocalKafka]:
-    """A broker that may be killed. Its port is none that the system gives to clients: they would take it meanwhile."""
+    """Start a broker that may be killed, on a port outside the range of clients' ports, which they could occupy."""
     # A controller accepts a crashed broker again only after its old session has expired.
     quick = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
     with LocalKafka(tmp_path / "broker", settings=quick) as broker:
@@ -67,7 +67,7 @@ def _nothing_keeps_trying_to_connect() -> Iterator[None]:
 
 
 def killed_writer(log: KafkaLogStore, row_count: int) -> tuple[TransactionHandle, WrittenRange]:
-    """A writer in another process, killed with its transaction open and flushed."""
+    """Kill a writer in another process while its transaction is open and flushed."""
     settings = log.settings
     command = [sys.executable, "-W", "ignore", "-m", "tests.support.log_writer_process"]
     with subprocess.Popen(
@@ -151,7 +151,7 @@ def test_a_broker_killed_and_restarted_in_the_middle_of_a_transaction(own_broker
 
 
 def test_records_of_a_transaction_that_the_broker_forgot_to_abort_are_never_seen(tmp_path: Path) -> None:
-    """A broker that was just restarted may abort without a marker. Here a late record comes after the marker."""
+    """A restarted broker may abort without a marker. Here a late record follows the marker."""
     settings = {"transaction.partition.verification.enable": "false"}
     with LocalKafka(tmp_path / "broker", settings=settings) as broker:
         log = open_store(broker.bootstrap_servers, "forgotten")
@@ -221,7 +221,7 @@ def test_a_forked_process_does_not_go_on_under_its_parents_sequence_numbers(
     write("+I 1 a")
     idle = list(log._idle_producers)
     write("+I 2 b")
-    # A child has what its parent had when it was made: the broker would take its first record for the parent's second.
+    # A forked child shares its parent's state: the broker would take its first record for the parent's second.
     log._idle_producers[:] = idle
     parent = os.getpid()
     monkeypatch.setattr(os, "getpid", lambda: parent + 1)

@@ -1,4 +1,4 @@
-"""Hanging transactions are ended by the next writer, or by a user with the permission."""
+"""Hanging transactions are aborted by the next writer, or by a user with the permission."""
 
 from __future__ import annotations
 

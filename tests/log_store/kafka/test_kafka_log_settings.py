@@ -1,4 +1,4 @@
-"""Options of the Kafka log: typed, checked before anything connects, and never shown."""
+"""Options of the Kafka log: typed, validated before any connection, and never printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Record batches against kafka-python's own codec, which makes and reads them record by record."""
+"""Record batches compared with kafka-python's own codec, which encodes and decodes them record by record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table's log on a broker with encryption and authentication: which clients are accepted, and errors of others."""
+"""A table's log on a broker with encryption and authentication: accepted clients, and errors of others."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def broker(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalKafka]:
-    """It takes a password (SASL_SSL) or, without one, nobody."""
+    """Start a broker that accepts only clients with a password (SASL_SSL)."""
     if not JARS.exists():
         pytest.skip("Kafka is not set up: run `make setup`")
     users = f'username="broker" password="inner" user_broker="inner" user_writer="{PASSWORD}"'

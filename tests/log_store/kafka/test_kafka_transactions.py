@@ -1,4 +1,4 @@
-"""The transaction protocol when coordinators move, answers get lost and markers take their time."""
+"""The transaction protocol when coordinators move, responses are lost and markers are delayed."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_what_no_retry_will_change_is_said_at_once(
 
 
 def test_a_topic_is_believed_to_be_gone_when_brokers_repeat_it_for_a_while() -> None:
-    """One that comes back after a crash says so of every topic until it has read its metadata."""
+    """A broker that restarts after a crash reports this for every topic until it has read its metadata."""
     clock, broker = FakeClock(), FakeCoordinator()
     transactions = transactions_on(broker, clock)
     handle = transactions.begin("u-0", 60_000)
@@ -171,7 +171,7 @@ def test_a_topic_is_believed_to_be_gone_when_brokers_repeat_it_for_a_while() -> 
 
 
 def test_an_exception_in_the_broker_is_asked_about_again() -> None:
-    """Kafka 4.3.1 has one when a transaction is ended in the moment in which its time is over."""
+    """Kafka 4.3.1 throws one when a transaction ends at the moment of its time-out."""
     broker = FakeCoordinator()
     transactions = transactions_on(broker)
     fenced, ended = transactions.begin("u-0", 60_000), transactions.begin("u-1", 60_000)

@@ -1,4 +1,4 @@
-"""Our topics in other clients' hands: librdkafka reads what we write, and we read what others write."""
+"""Interoperability with other clients: librdkafka reads our topics, and we read topics of others."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def open_store(servers: str, topic: str, **client_options: str) -> KafkaLogStore
 
 
 def many_rows(count: int, *, first: int = 0) -> tuple[pa.RecordBatch, pa.Array]:
-    """Rows whose names take from none to 2,000 bytes, and every kind that upsert mode has."""
+    """Return rows whose names have 0 to 2,000 bytes, and every kind of upsert mode."""
     random = np.random.default_rng(7)
     lengths = np.where(random.random(count) < 0.01, random.integers(0, 2_000, count), random.integers(0, 40, count))
     names = pa.array(["né" * int(length // 3) for length in lengths])
@@ -127,7 +127,7 @@ def test_what_librdkafka_writes_we_read(kafka_servers: str, topic: str, log: Kaf
             producer.commit_transaction(30)
         else:
             producer.abort_transaction(30)
-    # The coordinator answers a commit before its marker is in the topic. It lets the next producer of this id begin
+    # The coordinator acknowledges a commit before its marker is in the topic. It admits the next producer of this id
     # only after that.
     librdkafka.Producer(settings).init_transactions()
 

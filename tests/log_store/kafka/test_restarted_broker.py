@@ -19,7 +19,7 @@ MARK = "message.timestamp.before.max.ms"
 
 
 class RestartedBroker(KafkaCluster):
-    """Requests are answered from a script: an outage, then "no such topic" for some answers, then the truth."""
+    """Replies from a script: an outage, then "no such topic" for some replies, then the truth."""
 
     def __init__(self, clock: FakeClock, *, outage_seconds: float, unknown_answers: int) -> None:
         super().__init__({"bootstrap_servers": "127.0.0.1:9"}, 30_000)
@@ -86,7 +86,7 @@ def test_a_topic_that_stays_unknown_is_not_found_and_says_why(clock: FakeClock, 
 def test_a_drop_deletes_a_topic_that_a_restarted_broker_forgets_at_first(
     clock: FakeClock, broker: RestartedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would be left behind for ever: the table is gone, and nobody knows of it any more."""
+    """Otherwise the topic would be left behind permanently: the table is dropped, and nothing refers to the topic."""
     topic = KafkaTopic(broker, "t", "uuid", clock)
     monkeypatch.setattr(topic, "_mark", "1")
 

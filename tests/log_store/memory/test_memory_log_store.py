@@ -1,4 +1,4 @@
-"""What only a clock that obeys can show: transactions and records whose time has passed."""
+"""Tests that need a controllable clock: expired transactions and records."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_transaction_past_its_time_is_aborted_and_its_commit_fenced() -> None:
     clock = FakeClock()
     log = new_log("timed out", clock)
     transaction = log.begin(0)
-    clock.pass_time(3_600)  # nothing is written yet, so no time runs
+    clock.pass_time(3_600)  # nothing is written yet, so no time-out runs
     transaction.write(0, *changes(SCHEMA, "+I 1 a"))
     (written,) = transaction.flush()
     clock.pass_time(61)

@@ -1,4 +1,4 @@
-"""What universal, leveled and full compaction pick, as text cases."""
+"""Picks of universal, leveled and full compaction, as text cases."""
 
 from __future__ import annotations
 

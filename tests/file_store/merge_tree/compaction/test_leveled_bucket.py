@@ -1,4 +1,4 @@
-"""A bucket kept by leveled compaction: its shape, what a read of it meets, and that it holds what a dictionary does."""
+"""A bucket under leveled compaction: its shape, the files that a read opens, and its content against a dictionary."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STRATEGY = LeveledCompaction(level0_trigger=TRIGGER, level_base_bytes=4000, leve
 ROUNDS_MAX = 50
 
 Commit = Sequence[tuple[int, int | None]]
-"""Key and value; no value deletes."""
+"""Key and value; None deletes the key."""
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -43,7 +43,7 @@ def test_it_holds_what_a_dictionary_holds_and_keeps_its_shape(seed: int) -> None
         assert sorted(bucket.rows()) == sorted(model.items())
         _assert_levels_are_sorted_runs(bucket)
         _assert_newer_lies_above_older(bucket)
-        # A read of any key meets the fresh files below the trigger and one file of each other level.
+        # A read of any key opens the fresh files below the trigger and one file of each other level.
         sections = interval_partition(bucket.files, bucket.key_value.comparable_key)
         assert max((len(section) for section in sections), default=0) <= TRIGGER - 1 + LEVEL_COUNT - 1
 

@@ -1,4 +1,4 @@
-"""Compactions of tables whose rows above level 0 are complete: what they look up, and what they may not overtake."""
+"""Compactions of tables with complete rows above level 0: their lookups, and commits that they must not overtake."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_compaction_is_dropped_if_what_it_looked_up_was_replaced(tmp_path: Pat
     live = table.store.scan.entries(table.store.snapshots.latest())
     table.append([(1, 1)])
     late = table.compaction_messages(full=False)
-    # A tracked overwrite takes out what was there when it began, and leaves what a stream has added since.
+    # A tracked overwrite removes the rows that existed when it began, and keeps rows that a stream has added since.
     table.commit([*deletions_of(live), *replacements], is_overwrite=True)
 
     with pytest.raises(CommitConflictError, match="merged its rows with those of"):

@@ -1,4 +1,4 @@
-"""A table whose compactions mark old versions as deleted: what it holds, and that its files need not be merged."""
+"""A table whose compactions mark old versions as deleted: its content, and that its files need no merge."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OPTIONS = {
     "deletion-vectors.merge-on-read": "true",
     "num-sorted-run.compaction-trigger": "3",
     "num-levels": "6",
-    # Small files are all of a size: let only their number count.
+    # Small files have equal sizes: only their number counts.
     "compaction.max-size-amplification-percent": "1000000",
     "compaction.size-ratio": "-99",
 }
@@ -45,7 +45,7 @@ def _table(**options: str) -> StoredTable:
 
 
 def _old_and_new(table: StoredTable) -> None:
-    """Ten keys at the last level, and above them a run in which two are new and one is deleted."""
+    """Write ten keys to the last level, and above them a run with two updates and one deletion."""
     table.append([("a", key, "old") for key in range(10)])
     table.compact()
     for key in (3, 5):
@@ -76,7 +76,7 @@ def test_it_holds_what_a_dictionary_holds_and_no_key_stands_twice(seed: int, opt
 
 
 def _assert_each_key_stands_once(table: StoredTable) -> None:
-    """Level 0 aside, and no row only deletes."""
+    """Check that each key occurs once above level 0, and that no row is only a deletion."""
     entries = [entry for entry in table.store.scan.live_files(table.store.snapshots.latest()) if entry.file.level > 0]
     found: Counter[int] = Counter()
     for entry in entries:
@@ -218,7 +218,7 @@ def test_rows_are_seen_at_once_and_compacted_by_their_writer() -> None:
         table.append(rows(f"+U a {number} 1", "-D a 0 0"))
         expected = {f"a {key} {int(key <= number)}" for key in range(1, 4)}
         assert content(table) == expected
-        # Engines that do not merge pass over level 0.
+        # Engines that do not merge skip level 0.
         assert 0 not in table.inspect.files().column("level").to_pylist()
 
     assert "COMPACT" in table.inspect.snapshots().column("commit_kind").to_pylist()[2:]
