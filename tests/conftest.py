@@ -1,6 +1,6 @@
-"""What tests of all folders share: the session's broker, marks that follow from fixtures, a word when setup is missing.
+"""Fixtures shared by all folders: the session's servers, marks derived from fixtures, a report of missing setup.
 
-Builders live in ``tests/support``, other fixtures near their use.
+Builders are in ``tests/support``, other fixtures near their use.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tests.support.work_order import ScopeSeconds, rank_of, scope_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# A test that asks for the fixture on the left gets the marks on the right.
+# A test that uses the fixture on the left gets the marks on the right.
 MARKS_OF_FIXTURES = {
     "flink_1_20": ("flink", "integration"),
     "flink_2_0": ("flink", "integration"),
@@ -65,15 +65,15 @@ SPARK_CONF = {
 
 PAIMON_PYTHON = Path(__file__).parents[1] / ".local" / "paimon" / "bin" / "python"
 
-# Every Spark that a test starts, in this process or in another, lives for seconds.
+# Every Spark that a test starts, in this process or in another, runs for seconds only.
 os.environ.update(quick_spark())
 
-# What `tmp_path` gives; `--basetemp` says otherwise.
+# Default root of `tmp_path`; `--basetemp` overrides it.
 if in_memory := memory_disk():
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(in_memory))
 
-# Chance is seeded: the same examples at every run, everywhere.
-# How long an example takes says how busy the machine is.
+# Randomness is seeded: the same examples at every run, everywhere. Deadlines are off, since durations depend on the
+# machine's load.
 settings.register_profile("seeded", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("seeded")
 
@@ -84,13 +84,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """One of several processes has a main module without a name, which pyspark takes for a doctest, and exits."""
+    """Name the main module of an xdist worker; pyspark takes an unnamed one for a doctest, and exits."""
     if hasattr(config, "workerinput"):
         sys.modules["__main__"].__spec__ = find_spec("xdist.remote")
 
 
 def pytest_report_header() -> list[str]:
-    """Say before the first test what is not set up, and how to get it."""
+    """List missing parts of the setup, and how to get them, before the first test."""
     parts = (
         ("make setup", (("Kafka", JARS), ("pypaimon", PAIMON_PYTHON), ("Hive's metastore", find_metastore_jars()))),
         (
@@ -115,21 +115,21 @@ def pytest_report_header() -> list[str]:
 
 
 class ByScope(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no types
-    """A file's tests stay together in one of pytest's processes, and so do all that share a server."""
+    """Keep a file's tests in one of pytest's processes, and all tests that share a server as well."""
 
     def _split_scope(self, nodeid: str) -> str:
         return scope_of(nodeid)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByScope:
-    """Not by xdist's own groups: 3.8 can't tell those of pytest 9.2."""
+    """Replace xdist's own groups: 3.8 can't distinguish those of pytest 9.2."""
     return ByScope(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a process of its own, so that `make test FAST=1` can leave it out.
+    """Mark tests that need a separate process, so that `make test FAST=1` can leave them out.
 
-    What takes long comes first, so that pytest's processes end at about the same time.
+    Slow tests run first, so that pytest's processes end at about the same time.
     """
     for item in items:
         for fixture in MARKS_OF_FIXTURES.keys() & set(getattr(item, "fixturenames", ())):
@@ -147,7 +147,7 @@ _scope_seconds = ScopeSeconds()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Count how long the scopes take."""
+    """Add the test's duration to that of its scope."""
     _scope_seconds.add(report.nodeid, report.duration)
 
 
@@ -160,15 +160,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def pytest_sessionfinish() -> None:
-    """Let go of the brokers, which are gone by now: the client would look for them, and say so, until the very end."""
+    """Close connections to the stopped brokers: the client would otherwise reconnect, and log, until the exit."""
     close_connections()
 
 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalKafka]:
-    """One real broker for the whole session, started by the first test that asks; it ends with pytest in any case.
+    """One real broker for the whole session, started by the first test that uses it; it always ends with pytest.
 
-    Topics are shared: name yours after the test. Who wants to kill a broker starts one of their own.
+    Topics are shared: name yours after the test. To kill a broker, a test must start its own.
     """
     if not JARS.exists():
         pytest.skip("Kafka is not set up: run `make setup`")
@@ -178,7 +178,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalKafka]:
 
 @pytest.fixture(scope="session")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalS3]:
-    """One real S3 server for the whole session, with a bucket ``lake``; put your files below a prefix of your own."""
+    """One real S3 server for the whole session, with a bucket ``lake``; use a separate prefix for your files."""
     if not S3_PROGRAM.exists():
         pytest.skip("there is no S3 server here: run `make servers`")
     with LocalS3(tmp_path_factory.mktemp("s3")) as server:
@@ -188,7 +188,7 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalS3]:
 
 @pytest.fixture(scope="session")
 def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalHdfs]:
-    """One real HDFS for the whole session; put your files below a directory of your own."""
+    """One real HDFS for the whole session; use a separate directory for your files."""
     if not HDFS_JARS.exists():
         pytest.skip("there is no HDFS here: run `make servers`")
     with LocalHdfs(tmp_path_factory.mktemp("hdfs")) as server:
@@ -206,7 +206,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRegistry
 
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalPostgres]:
-    """One real PostgreSQL for the whole session; give your catalog a ``catalog-key`` of its own."""
+    """One real PostgreSQL for the whole session; use a separate ``catalog-key`` for your catalog."""
     if find_postgres() is None:
         pytest.skip("there is no PostgreSQL here: run `make servers`, which says how to get it")
     with LocalPostgres(tmp_path_factory.mktemp("postgres")) as server:
@@ -224,7 +224,7 @@ def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalMetasto
 
 @pytest.fixture(scope="session")
 def paimon_core() -> Iterator[PaimonCore]:
-    """Paimon's Java core, one JVM for the whole session, started by the first test that asks."""
+    """Paimon's Java core, one JVM for the whole session, started by the first test that uses it."""
     with PaimonCore() as core:
         yield core
 
@@ -251,7 +251,7 @@ def spark_conf(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def spark(spark_conf: dict[str, str]) -> Iterator[SparkSession]:
-    """Starting a session takes ten seconds, so there is one."""
+    """Spark session shared by all tests, since starting one takes ten seconds."""
     pytest.importorskip("pyspark")
     from storage_lib.spark import session
 

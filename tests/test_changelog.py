@@ -1,4 +1,4 @@
-"""CHANGELOG.md is in the form of Keep a Changelog: releases, kinds of changes, one sentence in one line each."""
+"""CHANGELOG.md follows Keep a Changelog: releases, kinds of changes, one sentence per line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every file of a table can be printed, and what is none says so."""
+"""Every file of a table can be printed; any other file causes an error."""
 
 from __future__ import annotations
 

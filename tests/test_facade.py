@@ -1,4 +1,4 @@
-"""The façade stays small, and nobody reaches through it."""
+"""The façade stays small, and no module bypasses it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_table_has_at_most_25_verbs() -> None:
 
 @pytest.mark.parametrize("folder", ABOVE_THE_TABLE)
 def test_what_is_built_on_tables_uses_their_public_interface(folder: str) -> None:
-    """``context`` holds the parts of a table; an engine has ``new_read`` and ``new_write``."""
+    """``context`` holds the parts of a table; engines use ``new_read`` and ``new_write``."""
     found = [
         f"{path.relative_to(CHECKOUT)}:{node.lineno}"
         for path in sorted((CHECKOUT / folder).rglob("*.py"))

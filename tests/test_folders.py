@@ -1,4 +1,4 @@
-"""Folders are subjects: what lies at the root of a folder with subfolders is its facade."""
+"""Each folder has one subject: the modules at the root of a folder with subfolders are its facade."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages under docs/ that show what the code makes are what the code makes."""
+"""Generated pages under docs/ are up to date."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def test_one_row_from_write_to_both_ways_of_reading() -> None:
     write_context = table.new_write().begin(commit_user="reader of this test")
     task = table.new_write().open_task(write_context)
     task.write(row)
-    # and flushes both: the file is durable, the log transaction open. Nobody sees anything of it yet.
+    # and flushes both: the file is durable, the log transaction open. No reader sees the row yet.
     message = task.prepare_commit()
     (files,) = message.files
     (transaction,) = message.transactions

@@ -1,4 +1,4 @@
-"""The notebooks below docs/ run from the first cell to the last and print what they show.
+"""The notebooks below docs/ run from the first cell to the last and print the output shown.
 
 The cells are plain Python without magics, so that they run here without a Jupyter kernel.
 """
@@ -33,7 +33,7 @@ def test_a_notebook_runs_and_prints_what_it_shows(
 
 
 def printed(cell: dict[str, Any]) -> str:
-    """What the notebook shows below a cell."""
+    """Return the notebook's stored output of a cell."""
     assert {output["output_type"] for output in cell["outputs"]} <= {"stream"}, "print results, so that text shows them"
     return "".join("".join(output["text"]) for output in cell["outputs"])
 

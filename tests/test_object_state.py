@@ -1,4 +1,4 @@
-"""State belongs to the object that has it: nobody sets an attribute of another object."""
+"""State belongs to its object: no code sets an attribute of another object."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ OF_OTHER_LIBRARIES = {
     "plugins/dynamic_table/quality/data_quality.py": {"progress_bars"},
     "plugins/dynamic_table/sinks/sink_job.py": {"returncode"},
 }
-"""Attributes of objects of other libraries, that are meant to be set or have no other way."""
+"""Attributes of other libraries' objects that are meant to be set, or cannot be set otherwise."""
 
 
 def attributes_set(source: str) -> set[str]:
-    """Attributes that are set or deleted on anything but ``self``."""
+    """Return the attributes that are set or deleted on any object but ``self``."""
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):

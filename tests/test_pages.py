@@ -1,4 +1,4 @@
-"""What README.md and the pages of docs/ show is run, and what they name exists."""
+"""The examples of README.md and the pages of docs/ run, and the names on them exist."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ GUIDES = [
     *(DOCS / f"{name}.md" for name in ("choosing", "migration")),
     *sorted((DOCS / "tutorials").glob("*.md")),
 ]
-"""Pages whose programs run here; those of the tour, of SQL and of the chain have tests of their own."""
+"""Pages whose programs run here; the tour, SQL and chain pages have separate tests."""
 PAGES = [README, *sorted(DOCS.rglob("*.md")), CHECKOUT / "docker" / "README.md"]
 BROKER = "127.0.0.1:9092"
-# Folders that a path in a page may begin with when it stands without its own.
+# Folders relative to which a page may give a path.
 HOMES = (".", "storage_lib", "docs")
 TARGET = re.compile(r"`(?:[A-Z_]+=\S+ )*make ([a-z]+)")
 NAMED_PATH = re.compile(r"(?<![\w/`:.<-])((?:[\w.-]+/)*[\w-]+\.(?:py|md|yaml|toml)|(?:[\w.-]+/)+)(?=[\s`,);:]|$)")
@@ -40,7 +40,7 @@ MARKS = {
 
 
 def pages_with_programs() -> list[object]:
-    """Each page with Python in it, marked by what its sections need."""
+    """Return each page with Python code, marked by what its sections need."""
     found: list[object] = []
     for page in GUIDES:
         runnable = [section for section in sections(page) if section.program]
@@ -102,7 +102,7 @@ def test_every_make_target_that_a_page_names_exists() -> None:
 
 
 def commands() -> list[object]:
-    """Each command of a shell that a guide shows, with its page."""
+    """Return each shell command that a guide shows, with its page."""
     return [
         pytest.param(block.text, line, id=f"{page.stem}: {line[:60]}")
         for page in GUIDES
@@ -128,7 +128,7 @@ def test_every_command_would_start(whole: str, command: str) -> None:
                 capture_output=True,
             )
         case ["export", assignment] if assignment.startswith("AIRFLOW_CONN_DYNAMIC_TABLE_DEFAULT={"):
-            pass  # tests/plugins tests what the connection may hold
+            pass  # tests/plugins tests the connection's content
         case ["export", _] | ["dynamic-table", *_] | ["printf", *_]:
             assert whole == command_line()
         case _:
@@ -181,7 +181,7 @@ def test_every_path_that_a_guide_names_exists(page: Path) -> None:
 
 
 def found_below(path: str) -> bool:
-    """In the drawing of the tree and the life of a row, a folder or file stands below the one above it."""
+    """Return whether a path exists below any folder: drawings of the tree show only the last part."""
     return any((CHECKOUT / "storage_lib").rglob(path.rstrip("/")))
 
 

@@ -1,4 +1,4 @@
-"""What users may rely on: the names of ``storage_lib`` and ``storage_lib.spark``, and how files are named."""
+"""Names that users may rely on: those of ``storage_lib`` and ``storage_lib.spark``, and the naming of files."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ WORDS_THAT_HIDE_A_NOUN = ("Manager", "Handler", "Helper", "Util", "Base", "Impl"
 
 
 def test_the_public_names_of_the_library() -> None:
-    """Taking one away breaks somebody's program: change this list and the README with it."""
+    """Removing one breaks a user's program: change this list and the README with it."""
     assert set(storage_lib.__all__) == PUBLIC
     assert list(storage_lib.__all__) == sorted(storage_lib.__all__)
     assert all(getattr(storage_lib, name).__module__.startswith("storage_lib.") for name in PUBLIC)
@@ -170,7 +170,7 @@ def test_every_module_says_what_it_is_and_names_no_class_by_a_word_that_hides_a_
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(CHECKOUT)))
 def test_no_message_cites_a_page_that_the_wheel_lacks(path: Path) -> None:
-    """A docstring may: it is for readers of the source."""
+    """Docstrings may cite it: they are for readers of the source."""
     nodes = list(ast.walk(ast.parse(path.read_text())))
     docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     texts = [node.value for node in nodes if isinstance(node, ast.Constant) and id(node) not in docstrings]

@@ -1,4 +1,4 @@
-"""Every claim of docs/security.md has a test, which this page of tests names."""
+"""Every claim of docs/security.md has a test, which this module names."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_every_claim_has_a_test_and_every_test_a_claim() -> None:
 
 
 def test_every_line_of_the_claims_is_a_claim() -> None:
-    """A claim that is written otherwise would need no test."""
+    """A claim in another form would need no test."""
     claims = PAGE.partition("\n## Claims\n")[2].partition("\n## ")[0]
     lines = [line for line in claims.splitlines() if line and not line.startswith("### ")]
 

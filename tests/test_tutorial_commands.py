@@ -1,4 +1,4 @@
-"""The shell commands of the tutorials run as they are shown."""
+"""The shell commands of the tutorials run as shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What takes long starts early, and who shares a server shares a process."""
+"""Slow tests start early, and tests that share a server share a process."""
 
 from __future__ import annotations
 

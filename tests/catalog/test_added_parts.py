@@ -1,4 +1,4 @@
-"""A package adds a file format, a log system and a catalog by entry points, and nothing of the library is touched."""
+"""A package adds a file format, a log system and a catalog by entry points, without a change to the library."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NONE = {"log.system": "none"}
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The package, on Python's path as long as the test runs."""
+    """Install the package on Python's path for the test."""
     install_into(tmp_path / "site")
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     _added_formats.cache_clear()

@@ -1,4 +1,4 @@
-"""What every catalog does, wherever it keeps its entries."""
+"""Contract of every catalog, wherever it keeps its entries."""
 
 from __future__ import annotations
 
@@ -334,12 +334,12 @@ def test_a_table_with_rows_and_without_an_entry_is_registered_not_deleted(apart:
 
 
 def of_home(catalog: Catalog, home: CatalogHome) -> list[Orphan]:
-    """The finds of one test: the metastore is everybody's."""
+    """Return the orphans of this test's database: all tests share the metastore."""
     return [each for each in catalog.orphans.find() if each.name.database == home.database]
 
 
 def racing(acts: list[Callable[[], Any]]) -> tuple[list[Any], list[StorageError]]:
-    """What each returned or raised; they start together."""
+    """Start all functions together; return their results and their errors."""
     barrier = threading.Barrier(len(acts))
     returned: list[Any] = []
     raised: list[StorageError] = []
@@ -360,7 +360,7 @@ def racing(acts: list[Callable[[], Any]]) -> tuple[list[Any], list[StorageError]
 
 
 class Fuse:
-    """Kills a process before its ``at``-th step: a call of its storage, or of its entries, whichever comes."""
+    """Crashes a process before its ``at``-th step, counted over calls of its storage and its entries."""
 
     def __init__(self, at: int) -> None:
         self._left = at
@@ -382,7 +382,7 @@ class Fuse:
 
 
 class _Burning:
-    """Hands on what the fuse lets through."""
+    """Delegates calls until the fuse blows."""
 
     def __init__(self, delegate: Any, fuse: Fuse) -> None:
         self._delegate = delegate

@@ -1,4 +1,4 @@
-"""Tables whose data lies apart from their metadata, in every kind of catalog and over several stores at once."""
+"""Tables with external data directories, in every kind of catalog and over several stores at once."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_every_catalog_creates_renames_and_drops_the_directory_of_a_table(home: 
 
 
 def lives(catalog: Catalog, files: FileIO, directory: str) -> None:
-    """A table's whole life with its data in ``directory``, which is a URL or a path."""
+    """Run a table's whole life cycle with its data in ``directory``, a URL or a path."""
     table = orders(catalog, **{**NO_LOG, "bucket": "1", "file.root-path": directory})
     table.append(rows("+I a 1 10", "+I a 2 20", "+I b 3 30"))
     table.append(rows("+U a 1 11", "-D a 2 20"))

@@ -1,4 +1,4 @@
-"""A table's whole life in a warehouse elsewhere: a real S3 server, a real HDFS, and a disk by its URL."""
+"""A table's whole life cycle in a remote warehouse: a real S3 server, a real HDFS, and a disk by its URL."""
 
 from __future__ import annotations
 

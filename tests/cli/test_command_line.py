@@ -1,4 +1,4 @@
-"""The command line, as a person and as a script use it: answers, files, errors and exit codes."""
+"""The command line, as used by a person and by a script: output, files, errors and exit codes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Shell:
         return CliRunner().invoke(app, given, input=stdin)
 
     def answer(self, *arguments: str, stdin: bytes | None = None) -> Any:
-        """The JSON that a command answers."""
+        """Return the JSON output of a command."""
         result = self.run("--json", *arguments, stdin=stdin)
         assert result.exit_code == 0, result.output
         return json.loads(result.stdout)
@@ -50,7 +50,7 @@ class Shell:
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    """With one table of two rows in two partitions."""
+    """Return a shell whose warehouse has one table of two rows in two partitions."""
     shell = Shell(tmp_path / "warehouse")
     made = shell.run(
         "create", "shop.orders", COLUMNS, "-k", "id", "-k", "day", "--partition-by", "day", "--with", "bucket=1"

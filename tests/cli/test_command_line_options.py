@@ -1,4 +1,4 @@
-"""Secrets reach the command line by a private file or the environment, and are shown by no error."""
+"""Secrets are passed to the command line by a private file or the environment, and no error prints them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shell of `dynamic-table sql`, typed into as a person does, and scripts as a program gives them."""
+"""The shell of `dynamic-table sql`, with typed input of a person, and scripts of a program."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def catalog(tmp_path: Path) -> Catalog:
 
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the history lies."""
+    """Return the path of the history file."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return tmp_path / "state" / "dynamic-table" / "sql-history"
 
 
 class Recorder:
-    """A session that only notes what it is asked."""
+    """A session that only records its statements."""
 
     database = "shop"
 
@@ -250,7 +250,7 @@ def test_what_could_come_next_is_offered(catalog: Catalog, before: str, offered:
     found = [each.text for each in completer.get_completions(Document(before), CompleteEvent())]
 
     if before == "SHOW TAB":
-        # Several words are offered at the first only.
+        # Completions of several words are offered at the first word only.
         assert found == []
     else:
         assert found == offered
@@ -301,7 +301,7 @@ def test_scripts_answer_programs_in_json(tmp_path: Path) -> None:
 
 
 class Terminal:
-    """A person at a terminal."""
+    """A person at a terminal, simulated."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

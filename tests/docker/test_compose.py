@@ -52,7 +52,7 @@ KEYS = {
 
 
 def test_the_file_is_as_the_compose_specification_wants_it() -> None:
-    """By the schema that check-jsonschema ships."""
+    """Validated by the schema that check-jsonschema ships."""
     schema = files(check_jsonschema) / "builtin_schemas" / "vendor" / "compose-spec.json"
 
     jsonschema.validate(COMPOSE, json.loads(schema.read_text()))
@@ -149,10 +149,10 @@ def test_a_secret_is_a_file_that_is_made_and_shown_to_who_needs_it_alone(tmp_pat
             of_airflow.add("airflow_passwords.json")
         of_spark = {"spark-defaults.conf"} if name in OF_SPARK else set()
         assert secrets == (of_airflow if name.startswith("airflow-") else set()) | of_spark, name
-    # Names in a command or a variable exist in the file.
+    # Files named in a command or a variable are secrets of the service.
     for name, service in SERVICES.items():
         spelled = set(re.findall(r"/run/secrets/([\w.]+)", json.dumps(service)))
-        # Spark gets the directory, and finds its file there by itself.
+        # Spark receives the directory, and finds its file there itself.
         spelled |= {"spark-defaults.conf"} if "SPARK_CONF_DIR" in service.get("environment", {}) else set()
         assert spelled == secrets_of(service), name
     named = r"\w+_FILE\b|postgres_password|airflow_passwords(\.json)?"
@@ -208,7 +208,7 @@ def test_a_secret_that_somebody_wrote_with_an_editor_is_the_same_to_all_who_read
     make_secrets(folder)
 
     [shown] = {
-        # As the images of PostgreSQL and of the store read theirs.
+        # As the images of PostgreSQL and of the store read their secrets.
         subprocess.check_output(["sh", "-c", f'printf %s "$(cat {folder}/{name})"'], encoding="utf-8")
         for name in ("postgres_password", "s3_access_key", "s3_secret_key")
     }
@@ -247,7 +247,7 @@ def test_a_container_can_gain_no_right_and_does_not_run_as_root(name: str) -> No
 
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert service["cap_drop"] == ["ALL"]
-    # One gives a new volume to the user of the store, and ends; it has no network.
+    # One service changes the owner of a new volume to the store's user, and ends; it has no network.
     is_owner = name == "s3-init"
     assert service.get("cap_add", []) == (["CHOWN", "DAC_OVERRIDE"] if is_owner else [])
     assert (service["user"] in ("root", "0", "0:0")) is is_owner

@@ -1,4 +1,4 @@
-"""The compose file's own commands, settings and health checks, run without containers, as far as hosts differ.
+"""The compose file's own commands, settings and health checks, run without containers as far as possible.
 
 Those of Airflow are run against a real Airflow in ``tests/dags/test_airflow_end_to_end.py``.
 """
@@ -29,7 +29,7 @@ COMPOSE = yaml.safe_load((Path(__file__).parents[2] / "docker" / "compose.yaml")
 BESIDE_PYTHON = Path(sys.executable).parent
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
-# Opens the tables by nothing but what the containers of Airflow are given.
+# Opens the tables with nothing but the settings of Airflow's containers.
 OPEN = """
 import pyarrow as pa
 from airflow.configuration import conf
@@ -50,9 +50,9 @@ print(session(master=sys.argv[1], conf=executor).range(7).count())
 
 @pytest.fixture
 def spark(tmp_path: Path) -> Iterator[dict[str, Any]]:
-    """Master and worker by the words of the compose file; what is another host or port there is replaced."""
+    """Start master and worker with the compose file's commands; only hosts, ports and directories are replaced."""
     master = str(free_port())
-    # Both have their pages at 8081, each in its own container; a worker is not told so, since that is its default.
+    # Both serve their pages at 8081, each in its own container; for a worker that is the default.
     pages = {"spark-master": str(free_port()), "spark-worker": str(free_port())}
 
     def here(name: str, word: str) -> str:
@@ -137,7 +137,7 @@ def test_airflow_reaches_the_store_by_the_secrets_that_were_made_for_both(tmp_pa
         return subprocess.run([here(word) for word in store["healthcheck"]["test"][1:]], check=False).returncode == 0
 
     assert not healthy()
-    # PostgreSQL's drivers are in the image only.
+    # Only the image contains PostgreSQL's drivers.
     database = tmp_path / "secrets" / "airflow_database"
     database.write_text(f"sqlite:///{tmp_path}/airflow.db")
     connections = tmp_path / "secrets" / "airflow_connections.json"
@@ -178,10 +178,10 @@ def test_the_health_check_of_the_database_tells_whether_it_is_there(tmp_path: Pa
 
 @pytest.mark.kafka
 def test_a_broker_comes_up_with_the_compose_files_settings(tmp_path: Path) -> None:
-    """The image spells the names of settings as variables do: KAFKA_, capitals, underscores for dots."""
+    """The image spells settings as variables: KAFKA_, capitals, underscores for dots."""
     given = COMPOSE["services"]["kafka"]["environment"]
     settings = {name.removeprefix("KAFKA_").lower().replace("_", "."): value for name, value in given.items()}
-    # What names hosts, ports and folders is our own.
+    # Hosts, ports and directories are replaced.
     where = ("node.id", "process.roles", "controller.", "listener", "advertised.", "inter.broker.", "log.dirs")
     settings = {name: value for name, value in settings.items() if not name.startswith(where)}
     assert len(settings) == 8

@@ -1,4 +1,4 @@
-"""The demo refuses what it can't do before it starts anything, takes nothing from another, and hides no difference."""
+"""The demo checks its requirements first, leaves other programs' resources alone, and reports differences."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ROWS = pa.table({"id": [1, 2, 3, 4], "origin": ["EWR", "EWR", "JFK", "JFK"], "ar
 
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Nothing is asked for yet."""
+    """Clear the demo's variables."""
     for name in ("DAYS", "AIRFLOW_PORT", "KAFKA_PORT", "DEMO_EXIT"):
         monkeypatch.delenv(name, raising=False)
     return monkeypatch
@@ -42,7 +42,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 @pytest.fixture
 def table(tmp_path: Path) -> DynamicTable:
-    """Four flights."""
+    """Create a table of four flights."""
     made = open_catalog(str(tmp_path), {"log.system": "none"}).create_table("demo.flights", COLUMNS, primary_key=["id"])
     made.append(ROWS)
     return made
@@ -112,7 +112,7 @@ def test_the_next_demo_may_begin_once_the_first_has_ended(tmp_path: Path) -> Non
 def test_a_difference_is_the_demos_exit_code(
     environment: pytest.MonkeyPatch, table: DynamicTable, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Spark's answer is left out: it takes a JVM."""
+    """Spark's answer is skipped: it takes a JVM."""
     environment.setattr(demo, "answer_of_spark", answer_of_duckdb)
     environment.setattr(demo, "HOME", Path(table.location))
     settings = Settings(days=10, airflow_port=1, kafka_port=2, exits=True)
@@ -162,7 +162,7 @@ def test_a_change_that_never_became_readable_is_not_left_out_of_the_ages() -> No
 
 
 class TornStream:
-    """A stream whose polls raise what it was given, one after the other."""
+    """Stream whose polls raise the given exceptions, one after the other."""
 
     def __init__(self, *raised: Exception) -> None:
         self._raised = list(raised)

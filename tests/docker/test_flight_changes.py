@@ -1,4 +1,4 @@
-"""The demo's replay: the changes of the flights, applied in order, are the flights."""
+"""The demo's replay: the flights' changes, applied in order, result in the flights."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_every_flight_is_scheduled_before_it_departs_and_lands(events: pl.DataFr
     kinds = events.group_by(KEY, maintain_order=True).agg("_row_kind", "event_minute")
 
     assert events["event_minute"].is_sorted()
-    # Scheduled only (cancelled, with an aircraft), scheduled and called off, or scheduled, departed and landed.
+    # Scheduled only (cancelled, with an aircraft), scheduled and cancelled, or scheduled, departed and landed.
     assert {tuple(each) for each in kinds["_row_kind"]} == {(0,), (0, 3), (0, 2, 2)}
 
 

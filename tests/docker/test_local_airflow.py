@@ -1,4 +1,4 @@
-"""The local Airflow does not take another's answers for its own."""
+"""The local Airflow does not accept responses of another Airflow."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_somebody_else_is_no_healthy_airflow(answer: bytes) -> None:
 
 
 def test_a_number_that_is_now_somebody_elses_process_is_not_ours(tmp_path: Path) -> None:
-    """After a reboot the numbers in the file are given away again."""
+    """After a reboot the process id in the file may belong to another process."""
     local = LocalAirflow(home=tmp_path)
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as somebody:
         state = {"port": 1, "pids": {"scheduler": somebody.pid}, "started": {"scheduler": 1}}
@@ -70,7 +70,7 @@ def test_what_a_component_left_that_died_is_ended_at_once(tmp_path: Path) -> Non
         started = _start_ticks(component.pid)
         state = {"port": 1, "pids": {"scheduler": component.pid}, "started": {"scheduler": started}}
         (tmp_path / "local_airflow.json").write_text(json.dumps(state))
-        # Nobody asks how it ended before the body is left, as nobody does of a component.
+        # Reap no child before the end of the block, as for Airflow's components.
         local.kill("scheduler")
 
         local.stop(timeout=3600)

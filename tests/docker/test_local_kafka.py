@@ -1,4 +1,4 @@
-"""The local broker keeps its promises: data over restarts, clear words, no process left behind."""
+"""The local broker: data survives restarts, errors are clear, and no process is left behind."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_a_broker_never_started_has_no_port_and_is_stopped_already(tmp_path: Pat
 
 
 def test_a_stale_pid_file_does_not_hit_a_stranger(tmp_path: Path) -> None:
-    """After a reboot the number in the file is somebody else's."""
+    """After a reboot the process id in the file belongs to another process."""
     kafka = LocalKafka(tmp_path)
     (tmp_path / "kafka.pid").write_text(str(os.getpid()))
 
@@ -218,10 +218,10 @@ def command_of(kafka: LocalKafka) -> list[str]:
 
 
 def addresses_of_this_machine() -> set[str]:
-    """The IPv4 addresses under which others reach it; none on a machine without a network."""
+    """Return the IPv4 addresses of this machine's network interface; empty without a network."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(("192.0.2.1", 9))  # sends nothing: it only chooses the way out
+            probe.connect(("192.0.2.1", 9))  # sends nothing, only selects the route
         except OSError:
             return set()
         return {probe.getsockname()[0]} - {"127.0.0.1"}

@@ -1,4 +1,4 @@
-"""A server is there from its start on; one that was ended is gone with all of its threads, and so with its ports."""
+"""A server counts as running from its start; a stopped one has released all threads, and with them its ports."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_end_is_waited_for_until_no_thread_is_left(tmp_path: Path, monkeypat
 def test_a_server_that_is_about_to_become_its_program_is_not_taken_for_one_that_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Linux gives a process no command line for a moment of its exec; a busy machine makes the moment long."""
+    """During its exec a process briefly has no command line; a busy machine prolongs that moment."""
     home, proc = tmp_path / "home", tmp_path / "proc"
     for path, text in (("self/stat", ""), ("7/stat", "7 (s) 3) R 1 7 7 0 -1 4194304 0"), ("7/cmdline", "")):
         (proc / path).parent.mkdir(parents=True, exist_ok=True)

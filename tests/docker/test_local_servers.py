@@ -1,4 +1,4 @@
-"""The local servers say what they lack, listen on loopback only, and are gone when they are stopped."""
+"""The local servers report missing requirements, listen on loopback only, and leave no process when stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests' files lie in memory where that is possible, and on the disk where it is not."""
+"""The tests' files are in memory if possible, and otherwise on the disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings with which Spark's drivers start quickly, and those that they do not get."""
+"""Settings with which Spark's drivers start quickly, and when they are not applied."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quick_spark import archiving_spark, quick_spark
 
 @pytest.fixture(autouse=True)
 def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An archive elsewhere, in an environment that says nothing of Spark."""
+    """Return the path of an archive elsewhere, in an environment without Spark's variables."""
     path = tmp_path / "spark" / "classes.jsa"
     path.parent.mkdir()
     path.touch()
@@ -52,7 +52,7 @@ def test_options_of_the_user_come_last_where_they_win_however_often_they_are_ask
 def test_setup_starts_the_archiving_session_under_options_that_write_the_archive(
     archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An archive left by another Java can't be written over while it is mapped."""
+    """An archive created by another Java can't be overwritten while it is mapped."""
     run = []
     monkeypatch.setattr(stack_setup, "run", lambda *words: run.append([str(word) for word in words]))
 

@@ -1,6 +1,6 @@
-"""Setup says what is missing, is quick when nothing is to do, and starts over what was left half done.
+"""Setup reports missing requirements, is quick if there is nothing to do, and recovers from an interrupted run.
 
-Only what needs no network is run here; `.ci/run` makes the whole stack from nothing where there is none.
+Only parts without network access run here; `.ci/run` builds the whole stack from scratch on a fresh machine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SCRIPT = CHECKOUT / "docker" / "local" / "stack_setup.py"
 
 
 def fake_java(folder: Path, version: str) -> Path:
-    """Make a JAVA_HOME whose java only tells its version, as the real one does: on standard error."""
+    """Create a JAVA_HOME whose java prints only its version, like the real one on standard error."""
     java = folder / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-01-01' >&2\n")
@@ -33,7 +33,7 @@ def fake_java(folder: Path, version: str) -> Path:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A part of a setup elsewhere, which counts as usable."""
+    """Return the directory of one part of a relocated setup, which counts as usable."""
     monkeypatch.setattr(stack_setup, "CHECKOUT", tmp_path)
     monkeypatch.setattr(stack_setup, "LOCAL", tmp_path / ".local")
     monkeypatch.setattr(stack_setup, "KAFKA", tmp_path / ".local" / "part")
@@ -60,7 +60,7 @@ def test_another_java_is_refused_by_name(
 
 
 def test_a_java_that_does_not_run_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the placeholder of macOS, which only reports that Java is missing."""
+    """Like the placeholder of macOS, which only reports that Java is missing."""
     fake_java(tmp_path, "17.0.15").write_text("#!/bin/sh\nexit 1\n")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
 
@@ -106,7 +106,7 @@ def test_an_older_python_is_told_so(
 def test_a_stand_in_for_a_python_that_is_not_there_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A version manager puts ``python3.13`` on PATH, which only says that this version is not chosen here."""
+    """A version manager puts a ``python3.13`` on PATH that only reports that this version is not selected."""
     taken = []
     for name, code in (("python3.13", 127), ("python3.12", 0)):
         (tmp_path / name).write_text(f"#!/bin/sh\nexit {code}\n")
@@ -115,7 +115,7 @@ def test_a_stand_in_for_a_python_that_is_not_there_is_passed_over(
     monkeypatch.setattr("os.execv", lambda program, _: taken.append(program))
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    with pytest.raises(SystemExit):  # what the real one never returns from
+    with pytest.raises(SystemExit):  # the real one never returns
         stack_setup.use_a_fitting_python()
     assert taken == [str(tmp_path / "python3.12")]
 

@@ -1,4 +1,4 @@
-"""Storages to run the same tests over."""
+"""Storages for the shared suite."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from tests.support.storages import ALL, Storage, open_storage
 
 @pytest.fixture(params=ALL)
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
-    """An empty place in each storage."""
+    """Return an empty location in each storage."""
     return open_storage(request.param, request, tmp_path)

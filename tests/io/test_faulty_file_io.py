@@ -1,4 +1,4 @@
-"""The faults that other tests rely on strike where and how they say."""
+"""The faults on which other tests rely occur as documented."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One suite for every storage: what the library relies on holds for each alike."""
+"""One suite for every storage: the guarantees on which the library relies."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def test_an_open_file_can_be_read_on_after_it_was_deleted(storage: Storage) -> N
 
 
 def test_a_large_file_is_streamed_and_read_from_any_place(storage: Storage) -> None:
-    """Larger than one request, one block of parts, and what is read ahead."""
+    """Larger than one request, one block of parts, and the read-ahead."""
     path = f"{storage.root}/bucket-0/data-1.parquet"
     block = bytes(range(256)) * 4096
     places = (0, 1, 511, len(block) - 3, 8 * len(block) - 1, 9 * len(block), 20 * len(block) - 7)

@@ -1,4 +1,4 @@
-"""From a warehouse's URL to its storage."""
+"""Opens the storage of a warehouse's URL."""
 
 from __future__ import annotations
 

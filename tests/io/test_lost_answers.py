@@ -1,4 +1,4 @@
-"""A name is created once, and its creator knows, whatever the network does with the request and its answer."""
+"""A name is created once, and its creator knows it, whatever happens to the request and its response."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def network(s3: LocalS3) -> Iterator[FaultyHttp]:
 
 @pytest.fixture
 def files(s3: LocalS3, network: FaultyHttp) -> ObjectStoreFileIO:
-    """Behind the faulty network."""
+    """Open the store behind the faulty network."""
     return ObjectStoreFileIO({**s3.options, **QUICK, "s3.endpoint": network.endpoint})
 
 

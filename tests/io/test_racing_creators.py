@@ -1,4 +1,4 @@
-"""Of eight processes that create one name, one wins and its content stays: the whole of a commit's safety."""
+"""If eight processes create one name, one wins and its content stays: commits rely on this guarantee."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROCESSES = 8
 
 
 class Racers:
-    """Processes that live as long as the module's tests, so that they need to start only once."""
+    """Processes that are shared by the module's tests, so that they start only once."""
 
     def __init__(self, stack: ExitStack) -> None:
         command = [sys.executable, "-m", creating_process.__name__]
@@ -31,11 +31,11 @@ class Racers:
             for _ in range(PROCESSES)
         ]
         for process in self._processes:
-            # Leaving the stack waits for it, and it ends with its input.
+            # Leaving the stack waits for the process, which ends when its input closes.
             assert self._answer(process) == "ready"
 
     def race(self, storage: Storage, name: str, first: int) -> list[int]:
-        """Let all create one name at once, process ``first`` told first; those who say that they made it."""
+        """Let all processes create one name at once, starting with ``first``; return those that report success."""
         for turn in range(PROCESSES):
             me = (first + turn) % PROCESSES
             stdin = self._processes[me].stdin

@@ -23,7 +23,7 @@ DECLARED = (
 
 @pytest.fixture
 def table() -> DynamicTable:
-    """The table as declared, with a default of its catalog."""
+    """Create the table as declared, with a default of its catalog."""
     catalog = MemoryCatalog({"log.system": "none", "num-sorted-run.compaction-trigger": "7"})
     return catalog.create_table("shop.orders", DECLARED)
 

@@ -37,7 +37,7 @@ def home(request: pytest.FixtureRequest, tmp_path: Path, metastore: LocalMetasto
 
 @pytest.fixture
 def client(metastore: LocalMetastore) -> Iterator[Any]:
-    """A Hive client that is not ours."""
+    """Connect an independent Hive client."""
     place = urlsplit(metastore.uri)
     transport = TBufferedTransport(TSocket(place.hostname, place.port))
     transport.open()

@@ -137,7 +137,7 @@ def test_a_late_holder_overwrites_nothing(home: CatalogHome, tmp_path: Path) -> 
     path = str(tmp_path / "snapshot-1")
 
     class Slow(LackingFileIO):
-        """While its holder looks whether the file is there, another takes over and writes it."""
+        """Lets another process take over the lock and write the file while its holder checks for the file."""
 
         looked = 0
 
@@ -190,7 +190,7 @@ def test_a_table_lives_on_a_store_without_create_if_absent(sqlite_home: CatalogH
 
 @pytest.fixture
 def racers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[CatalogHome, list[subprocess.Popen[str]]]]:
-    """Eight processes that commit fifty times each."""
+    """Start eight processes that commit fifty times each."""
     home = catalog_home("postgres", request, tmp_path)
     options = {"log.system": "none", **home.options}
     lacking_catalog(home.warehouse, options).create_table("shop.events", COLUMNS, options=APPEND_ONLY)

@@ -1,4 +1,4 @@
-"""A catalog in a database: what Paimon's JDBC catalog sees of it, how it is reached, and what is never shown."""
+"""A catalog in a database: its tables as Paimon's JDBC catalog sees them, connections, and hidden secrets."""
 
 from __future__ import annotations
 

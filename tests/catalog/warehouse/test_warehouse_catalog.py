@@ -1,4 +1,4 @@
-"""Creating, loading, listing and dropping tables, whatever breaks in the middle."""
+"""Creating, loading, listing and dropping tables, with failures at any step."""
 
 from __future__ import annotations
 
@@ -323,7 +323,7 @@ def test_a_drop_that_dies_anywhere_is_finished_by_whoever_comes_next(k: int) -> 
 
 
 class _WithoutBroker(MemoryCatalog):
-    """A catalog whose logs can't be made."""
+    """A catalog that cannot create logs."""
 
     def _log(self, name: TableName, schema: TableSchema, options: TableOptions, uuid: str) -> LogStore | None:
         log = super()._log(name, schema, options, uuid)
@@ -363,7 +363,7 @@ def test_a_descriptor_says_everything_itself() -> None:
 
 
 def _same_log_names(catalog: MemoryCatalog, other: MemoryCatalog) -> MemoryCatalog:
-    """Let two catalogs over the same files find the same logs in memory."""
+    """Let two catalogs over the same files share the same logs in memory."""
     catalog.log_prefix = other.log_prefix
     return catalog
 

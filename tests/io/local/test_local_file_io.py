@@ -1,4 +1,4 @@
-"""What only a disk has: crashes between steps, fsync, several processes, disks that are full."""
+"""Behaviour specific to a disk: crashes between steps, fsync, several processes, full disks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def files() -> LocalFileIO:
 
 
 class Recorder:
-    """Writes down which system calls were made on what, by name."""
+    """Records system calls and the names of their files."""
 
     def __init__(self, patch: pytest.MonkeyPatch, *calls: str) -> None:
         self.seen: list[tuple[str, str]] = []
@@ -120,7 +120,7 @@ def test_replace_is_not_synced(files: LocalFileIO, tmp_path: Path, monkeypatch: 
 def test_a_crash_before_the_link_leaves_nothing_visible(
     files: LocalFileIO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    """The crash is that of the process: what is left on the disk is looked at by another."""
+    """The crash is that of the process: another process examines the remaining files."""
     numbered = NumberedFiles(files, f"{tmp_path}/snapshot", "snapshot-", hints=True)
     assert numbered.create(1, b"one")
 
@@ -129,7 +129,7 @@ def test_a_crash_before_the_link_leaves_nothing_visible(
 
     with monkeypatch.context() as broken:
         broken.setattr(os, call, die)
-        broken.setattr(Path, "unlink", die)  # a crashed process cleans nothing up
+        broken.setattr(Path, "unlink", die)  # a crashed process cleans up nothing
         with pytest.raises(SimulatedCrash):
             numbered.create(2, b"two")
 
@@ -172,7 +172,7 @@ def test_what_was_written_aside_is_gone_after_losing(files: LocalFileIO, tmp_pat
 def test_a_link_whose_answer_the_network_lost_is_still_ours(
     files: LocalFileIO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """NFS repeats a request without answer; the repetition finds the name taken, by ourselves."""
+    """NFS repeats an unanswered request; the repetition finds the name taken, by this process itself."""
     real = os.link
 
     def link_twice(*paths: str) -> None:

@@ -1,4 +1,4 @@
-"""Reads of a remote file ask the store rarely, and for no more than is kept."""
+"""Reads of a remote file send few requests, and request no more than is cached."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MIB = 1024 * 1024
 
 
 class Remote:
-    """A file that counts what is asked of it."""
+    """File that counts its requests."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data

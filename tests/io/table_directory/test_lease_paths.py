@@ -1,4 +1,4 @@
-"""Names in the lease directory, and what a listing of them says."""
+"""Names in the lease directory, and the interpretation of a listing."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_a_stale_wrong_or_torn_hint_changes_no_answer(hint: bytes, name: str) ->
     files.delete(f"{DIRECTORY}/snapshot-1")
     files.delete(f"{DIRECTORY}/snapshot-2")
     files.replace(f"{DIRECTORY}/EARLIEST", b"3")
-    # EARLIEST may well say that more is given up, and a LATEST above all files is of one that was lost (below).
+    # EARLIEST may be ahead of the files, and a LATEST above all files refers to a lost file (tested below).
     if hint not in ((b"99",) if name == "LATEST" else (b"5", b"7\n")):
         files.replace(f"{DIRECTORY}/{name}", hint)
 

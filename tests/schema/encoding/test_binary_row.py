@@ -1,4 +1,4 @@
-"""Rows in metadata, bit for bit; one at a time and by columns."""
+"""Rows in metadata, bit for bit, encoded one at a time and by columns."""
 
 from __future__ import annotations
 

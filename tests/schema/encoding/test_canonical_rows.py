@@ -1,4 +1,4 @@
-"""Rows as bytes: equal where rows are equal, apart where they are not, sorted as the columns are."""
+"""Rows as bytes: equal if and only if the rows are equal, and sorted as the columns are."""
 
 from __future__ import annotations
 

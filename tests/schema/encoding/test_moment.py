@@ -1,4 +1,4 @@
-"""A time that a caller names is one moment on every machine, or refused."""
+"""A timestamp given by a caller is the same instant on every machine, or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of older files as later schemas want them, compared value by value with plain Python."""
+"""Columns of older files converted to later schemas, compared value by value with plain Python."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES = st.sampled_from("abc")
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """Values written as ``stored`` that are wanted as ``wanted``."""
+    """Values written as type ``stored`` and read as type ``wanted``."""
 
     stored: DataType
     wanted: DataType
@@ -47,7 +47,7 @@ def types(ids: count[int]) -> st.SearchStrategy[DataType]:
 
 
 def later(draw: st.DrawFn, of: DataType, ids: count[int]) -> DataType:
-    """What ALTER TABLE may make of the type: wider, nullability aside, fields renamed, dropped, added and moved."""
+    """Return a type that ALTER TABLE permits: wider, other nullability, fields renamed, dropped, added and moved."""
     nullable = draw(st.booleans())
     match of:
         case ArrayType():
@@ -87,7 +87,7 @@ def value(draw: st.DrawFn, of: DataType) -> Any:
 
 
 def as_wanted(stored_value: Any, stored: DataType, wanted: DataType) -> Any:
-    """The slow way."""
+    """Convert one value with plain Python."""
     match stored, wanted:
         case _ if stored_value is None:
             return None

@@ -1,4 +1,4 @@
-"""A table that was dropped or recreated since it was opened is noticed, however often it was found right before."""
+"""A table that was dropped or recreated since it was opened is detected, even after earlier successful checks."""
 
 from __future__ import annotations
 

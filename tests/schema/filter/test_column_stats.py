@@ -18,7 +18,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
 
 def stats_of(spelled: str, values: list[object]) -> ColumnStats:
-    """Through bytes and back."""
+    """Return the column's statistics after encoding and decoding."""
     field = field_of(spelled)
     rows = pa.record_batch([pa.array(values, field.type.arrow)], names=[field.name])
     encoded = encode_stats(collect_stats(rows, [field]), [field])

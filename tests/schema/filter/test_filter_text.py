@@ -1,4 +1,4 @@
-"""Filters as text select the rows that DuckDB selects by the same text."""
+"""Filters as text select the same rows as DuckDB does for the same text."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
 
 
 def truth(predicate: Predicate, row: Row) -> bool | None:  # noqa: PLR0911  one case each, as SQL defines it
-    """SQL's answer for one row, None for unknown."""
+    """Return SQL's answer for one row; None means unknown."""
     match predicate:
         case IsNull(column=column):
             return row[column] is None

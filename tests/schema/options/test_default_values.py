@@ -1,4 +1,4 @@
-"""Which defaults a column can have, and what value each text is."""
+"""Permitted default values of columns, and the parsing of their text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data directories apart from the table's: what options say of them, as values."""
+"""External data directories, parsed from options."""
 
 from __future__ import annotations
 

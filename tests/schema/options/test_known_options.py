@@ -1,4 +1,4 @@
-"""An option that nothing heeds is refused with what was probably meant, wherever a person gives it."""
+"""An unknown option is refused with a suggestion, wherever a user sets it."""
 
 from __future__ import annotations
 

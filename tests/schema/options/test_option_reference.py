@@ -1,4 +1,4 @@
-"""The reference of options answers for every key that a table can be given."""
+"""The option reference covers every key that a table accepts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from storage_lib.schema.options.option_reference import option_descriptions, pai
 from storage_lib.schema.options.table_options import MergeEngine, TableOptions, older_spellings, option_keys
 
 DECLARED = [each for each in fields(TableOptions) if "key" in each.metadata]
-FIRST_NOT_NULL = "first_not_null_value"  # Paimon's other name of first_non_null_value
+FIRST_NOT_NULL = "first_not_null_value"  # Paimon's alias of first_non_null_value
 
 
 def options(prefix: str) -> list[str]:
@@ -35,7 +35,7 @@ def test_an_option_of_words_names_each_of_them(field: object) -> None:
     default, text = field.default, field.metadata["text"]  # type: ignore[attr-defined]  # a field of dataclasses
     words = type(default) if isinstance(default, StrEnum) else ()
 
-    # A table without a key has value-count of itself.
+    # Value-count is set automatically for a table without a key.
     assert [word for word in words if word is not MergeEngine.VALUE_COUNT and word not in text] == []
 
 

@@ -19,12 +19,12 @@ from storage_lib.schema.options.secret_text import MASK, holds_secret, secret_te
 from storage_lib.schema.options.table_options import is_secret, is_secret_option, masked, secret_pattern
 
 WORD = string.ascii_letters + string.digits
-# Long enough that it is not part of a name or a host by chance, and marked so that a part of it is found as well.
+# Long enough not to occur in a name or a host by chance, and marked so that a partial leak is found as well.
 MARKS = ("Zq7", "xK9")
 
 
 def secrets(alphabet: str) -> st.SearchStrategy[str]:
-    """Text of these characters with a mark at both ends: what is left of either is a leak."""
+    """Generate text of these characters with a mark at both ends: either mark in the output is a leak."""
     return st.text(alphabet, min_size=1, max_size=24).map(lambda middle: f"{MARKS[0]}{middle}{MARKS[1]}")
 
 
@@ -32,7 +32,7 @@ def leaks(text: str) -> bool:
     return any(mark in without_password(text) for mark in MARKS)
 
 
-# As people paste them: nothing is escaped. In a text of its own a URL's password may even hold blanks.
+# As users paste them, without escaping. In a separate text a URL's password may even contain blanks.
 IN_A_URL = WORD + "@:/?#&=%;,+$!*()'\"[]{}<>|\\^~`-_."
 URLS = (
     "postgresql://ann:{}@db:5432/tables",

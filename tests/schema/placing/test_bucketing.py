@@ -1,4 +1,4 @@
-"""Which bucket a row falls into, and rows split by partition and bucket."""
+"""The bucket of a row, and rows split by partition and bucket."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _rows(**columns: pa.Array) -> pa.RecordBatch:
 
 
 def _murmur(row: bytes) -> int:
-    """The hash word by word, as its inventor describes it; signed."""
+    """Compute the hash word by word, as its author describes it; signed."""
     hashed = 42
     for at in range(0, len(row), 4):
         word = int.from_bytes(row[at : at + 4], "little") * 0xCC9E2D51 & 0xFFFFFFFF

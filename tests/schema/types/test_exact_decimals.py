@@ -1,4 +1,4 @@
-"""What becomes a decimal has exactly its value, or is refused with the row and the value."""
+"""Values converted to decimals stay exact, or are refused with row and value."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_every_value_is_kept_or_refused(form: str) -> None:
 
 
 def test_a_number_whose_digits_overflow_is_refused() -> None:
-    # Arrow makes 0.47112070606119069254067327058583748608 of it.
+    # Arrow would return 0.47112070606119069254067327058583748608.
     with pytest.raises(pa.ArrowInvalid, match=r"Decimal\('7085.15'\) of row 1: .*precision 38"):
         as_decimals(pa.array([Decimal("0.10"), Decimal("7085.15")]), pa.decimal128(38, 38))
 

@@ -1,4 +1,4 @@
-"""ARRAY, MAP, MULTISET and ROW: their spellings, ids and Arrow twins."""
+"""ARRAY, MAP, MULTISET and ROW: their spellings, ids and Arrow types."""
 
 from __future__ import annotations
 
