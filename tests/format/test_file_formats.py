@@ -1,4 +1,4 @@
-"""What every file format must do, whatever the bytes: one suite for all of them."""
+"""Contract of every file format: one suite for all of them."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_whatever_is_written_in_slices_is_read_back(
     try:
         data, _ = _write(table, file_format, group_rows=3)
     except InvalidInputError:
-        # A timestamp that ORC can't hold; what that is has a test of its own.
+        # A timestamp that ORC can't represent; another test covers it.
         assert file_format.extension == "orc"
         return
 

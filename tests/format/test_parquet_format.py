@@ -1,4 +1,4 @@
-"""Parquet files as the table format asks for them, and what their footers may be trusted with."""
+"""Parquet files as the table format requires them, and the trusted parts of their footers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damage to bytes, by a seed: what a bad disk, a cut-off copy and a hostile writer do."""
+"""Random damage to bytes, from a seed: bad disks, truncated copies, hostile writers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 
 
 def damaged(data: bytes, chance: random.Random) -> bytes:
-    """``data``, a little or very much otherwise."""
+    """Return ``data`` with small or large damage."""
     match chance.randrange(8):
         case 0 | 1 | 2:
             return _flipped(data, chance, chance.choice((1, 1, 2, 8)))

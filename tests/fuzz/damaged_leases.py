@@ -1,4 +1,4 @@
-"""Damaged files in a table's lease directory: whatever they hold, the table can be written to."""
+"""Damaged files in a table's lease directory: whatever they contain, the table can be written to."""
 
 from __future__ import annotations
 

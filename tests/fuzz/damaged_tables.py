@@ -1,4 +1,4 @@
-"""A whole table of which one file is damaged: it shows its rows, or says which file is damaged."""
+"""A whole table with one damaged file: reads return correct rows, or name the damaged file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Content = frozenset[str]
 
 @dataclass(frozen=True)
 class Prepared:
-    """A table's files, and what it shows: itself, at its tag, and as its branch."""
+    """A table's files, and its rows: current, at its tag, and of its branch."""
 
     files: dict[str, bytes]
     content: Content
@@ -30,7 +30,7 @@ class Prepared:
 
 @cache
 def prepared(*, vectors: bool, file_format: str) -> Prepared:
-    """A table with compacted and fresh files, a tag, a branch, a consumer, statistics and leases."""
+    """Create a table with compacted and fresh files, a tag, a branch, a consumer, statistics and leases."""
     files = MemoryFileIO()
     options = {
         "log.system": "none",
@@ -69,7 +69,7 @@ def _shown(table: DynamicTable, tag: str | None = None) -> Content:
 
 
 def damage_one_file(chance: random.Random) -> str:
-    """Damage a file of a table, use the table, and return what was damaged. Raises if an answer is wrong."""
+    """Damage a file of a table, use the table, and return a description of the damage. Raise if a result is wrong."""
     of = prepared(vectors=chance.random() < 0.5, file_format=chance.choice(FORMATS))
     kinds: dict[str, list[str]] = {}
     for path in sorted(of.files):
@@ -119,7 +119,7 @@ def _write(table: DynamicTable, kind: str, told: str) -> None:
 
 
 def _is_true(found: Content, expected: Content, kind: str, told: str) -> None:
-    # JSON has no checksum: a schema, or a snapshot, that says something else is another schema or snapshot.
+    # JSON has no checksum: a changed schema or snapshot that is still valid is another schema or snapshot.
     assert kind in ("schema", "snapshot", "tag") or found == expected, f"{told}: {sorted(found ^ expected)[:5]} differ"
 
 

@@ -32,7 +32,7 @@ SOURCE = "the file that is damaged"
 
 
 def fuzz(decode: Callable[[bytes], object], sound: bytes, chance: random.Random) -> None:
-    """Damage the bytes, and let them be decoded; raises whatever is not the decoder's own error."""
+    """Decode damaged bytes; errors other than the decoder's own propagate."""
     data = damaged(sound, chance)
     try:
         decode(data)
@@ -43,7 +43,7 @@ def fuzz(decode: Callable[[bytes], object], sound: bytes, chance: random.Random)
 
 
 def manifest(chance: random.Random) -> None:
-    """Manifests, their lists and index manifests."""
+    """Fuzz manifests, manifest lists and index manifests."""
     kind = chance.choice(("/manifest-list-", "/index-manifest-", "/manifest-"))
     decode = {
         "/manifest-list-": decode_manifest_list,
@@ -56,14 +56,14 @@ def manifest(chance: random.Random) -> None:
 
 
 def snapshot(chance: random.Random) -> None:
-    """Snapshots' JSON."""
+    """Fuzz snapshots' JSON."""
     files = prepared(vectors=True, file_format="parquet").files
     paths = [path for path in sorted(files) if "/snapshot-" in path]
     fuzz(lambda data: decode_snapshot(data, SOURCE), files[chance.choice(paths)], chance)
 
 
 def schema(chance: random.Random) -> None:
-    """Schemas' JSON; the caller adds the file's name."""
+    """Fuzz schemas' JSON; the caller adds the file's name."""
     files = prepared(vectors=True, file_format="parquet").files
     path = chance.choice([path for path in sorted(files) if "/schema-" in path])
 
@@ -77,7 +77,7 @@ def schema(chance: random.Random) -> None:
 
 
 def deletion_vector(chance: random.Random) -> None:
-    """Index files; their offset is also input from outside."""
+    """Fuzz index files; their offset is also external input."""
     vectors = {"a": np.sort(np.array(chance.sample(range(5_000), chance.randrange(1, 200)), np.int64))}
     data, ranges = encode_index_file(vectors)
     offset = ranges["a"].offset if chance.randrange(4) else chance.choice((-1, 0, 2, len(data), 2**40))
@@ -103,7 +103,7 @@ def _codecs() -> dict[str, tuple[ChangeDecoder, tuple[bytes, ...]]]:
 
 
 def change(chance: random.Random) -> None:
-    """Records of a log among sound ones: each damaged one is passed over or is a change, and the others are there."""
+    """Fuzz records of a log: each damaged one is skipped or decoded as a change, and all intact ones are returned."""
     codec, values = _codecs()[chance.choice(sorted(_codecs()))]
     records = [damaged(value, chance) if chance.randrange(3) == 0 else value for value in values]
     told: list[int] = []

@@ -24,7 +24,7 @@ _NAMES = ("table", "lease", *TARGETS)
 
 
 def run_case(name: str, seed: int) -> None:
-    """One case of one fuzzer."""
+    """Run one case of one fuzzer."""
     chance = random.Random(f"{name}-{seed}")  # noqa: S311  not a secret
     if name == "table":
         damage_one_file(chance)
@@ -35,7 +35,7 @@ def run_case(name: str, seed: int) -> None:
 
 
 def main() -> int:
-    """Run until the time is over; 1 if a case failed."""
+    """Run until the time is over; return 1 if a case failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=0)
@@ -46,7 +46,7 @@ def main() -> int:
     ends, failed, done = time.monotonic() + 60 * arguments.minutes, 0, Counter[str]()
     for seed in itertools.count(arguments.seed):
         for name in names:
-            # A hang ends the process with all stacks.
+            # If a case hangs, dump all stacks and exit.
             faulthandler.dump_traceback_later(CASE_SECONDS_MAX, exit=True)
             try:
                 run_case(name, seed)

@@ -1,4 +1,4 @@
-"""Some seeds of every fuzzer; ``python -m tests.fuzz.run`` runs as many as there is time for."""
+"""Runs some seeds of every fuzzer; ``python -m tests.fuzz.run`` runs for a given time."""
 
 from __future__ import annotations
 

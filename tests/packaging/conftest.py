@@ -1,4 +1,4 @@
-"""The distributions that a release consists of, built once."""
+"""The distributions of a release, built once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def build(kind: str, source: Path, into: Path) -> Path:
-    """The distribution of ``kind`` (wheel or sdist) that is built of the project at ``source``."""
+    """Build the distribution of ``kind`` (wheel or sdist) from the project at ``source``, and return its path."""
     subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", into], cwd=source, check=True)
     [built] = into.iterdir()
     return built
@@ -20,13 +20,13 @@ def build(kind: str, source: Path, into: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built wheel."""
+    """Build the wheel."""
     return build("wheel", CHECKOUT, tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="session")
 def wheel_of_sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel that is built from the unpacked source distribution, outside of a git repository."""
+    """Build a wheel from the unpacked source distribution, outside of a git repository."""
     sdist = build("sdist", CHECKOUT, tmp_path_factory.mktemp("sdist"))
     unpacked = tmp_path_factory.mktemp("unpacked")
     subprocess.run(["tar", "--extract", "--file", sdist, "--directory", unpacked, "--strip-components=1"], check=True)

@@ -1,4 +1,4 @@
-"""The contents of a release: the files of the wheel, and metadata that a package index accepts and can show."""
+"""Contents of a release: the files of the wheel, and metadata that a package index accepts and can show."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from storage_lib.distribution import DISTRIBUTION, VERSION
 CHECKOUT = Path(__file__).resolve().parents[2]
 INFO = f"{DISTRIBUTION.replace('-', '_')}-{VERSION}.dist-info"
 ADDRESS = "https://forge.example/owner/name"
-# What `hatchling metadata` reads.
+# Files that `hatchling metadata` reads.
 SOURCES_OF_METADATA = (
     "pyproject.toml",
     "hatch_build.py",
@@ -32,7 +32,7 @@ SUFFIXES = {".py", ".typed", ".lark", ".xml", ".yaml", ".css", ".html", ".js", "
 
 
 def metadata_of(address: str, project: Path) -> dict[str, object]:
-    """The metadata that a build would write if the repository had this address."""
+    """Return the metadata of a build if the repository had this address."""
     for source in SOURCES_OF_METADATA:
         (project / source).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(CHECKOUT / source, project / source)

@@ -1,4 +1,4 @@
-"""The wheel, installed into environments of its own where nothing of the checkout can be imported."""
+"""The wheel, installed into separate environments from which the checkout cannot be imported."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Installed:
 
 
 def install(wheel: Path, extras: str, directory: Path) -> Installed:
-    """A new environment with the wheel and what these extras name, in the versions of the lock."""
+    """Create an environment with the wheel and its extras, in the versions of the lock file."""
     environment = directory / "environment"
     (directory / "work").mkdir()
     uv, python = find_uv(), environment / "bin" / "python"
@@ -70,18 +70,18 @@ def install(wheel: Path, extras: str, directory: Path) -> Installed:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """The core, with the command line."""
+    """Install the core, with the command line."""
     return install(wheel, "cli", tmp_path_factory.mktemp("core"))
 
 
 @pytest.fixture(scope="module")
 def beside_airflow(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """The requirements of a scheduler, an API server and a worker without sinks."""
+    """Install the requirements of a scheduler, an API server and a worker without sinks."""
     return install(wheel, "airflow,cli", tmp_path_factory.mktemp("airflow"))
 
 
 def first_program_of_the_readme() -> tuple[str, str]:
-    """It, and what it prints."""
+    """Return the README's first program and its output."""
     found = re.search(r"```python\n(.*?)```\s*<!-- prints -->\s*```text\n(.*?)```", README.read_text(), re.DOTALL)
     assert found is not None
     return found[1], found[2]

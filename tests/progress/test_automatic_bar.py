@@ -1,4 +1,4 @@
-"""Who sees a bar without asking for one."""
+"""When a progress bar appears without being requested."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from storage_lib.progress.operation import operation
 
 
 class StandardError(io.StringIO):
-    """A stream that claims to be a terminal, or not."""
+    """Stream that claims to be a terminal, or not to be one."""
 
     answer: bool | Exception = True
 
@@ -30,7 +30,7 @@ class StandardError(io.StringIO):
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> StandardError:
-    """The standard error as the bar sees it; pytest has its own."""
+    """Replace the standard error seen by the bar; pytest has its own."""
     monkeypatch.setenv("TERM", "xterm-256color")
     terminal = StandardError()
     monkeypatch.setattr(automatic_bar_module, "sys", SimpleNamespace(stderr=terminal, modules=sys.modules))
@@ -94,7 +94,7 @@ def test_a_thread_and_a_worker_process_show_none(monkeypatch: pytest.MonkeyPatch
 
 
 class Display:
-    """IPython's ``display``: outputs that are replaced."""
+    """IPython's ``display``, with replaceable outputs."""
 
     def __init__(self) -> None:
         self.outputs: list[list[str]] = []
@@ -113,7 +113,7 @@ def text_of(shown: Any) -> str:
 
 @pytest.fixture
 def notebook(monkeypatch: pytest.MonkeyPatch) -> Display:
-    """A Jupyter kernel, as far as its modules show."""
+    """Simulate a Jupyter kernel as far as the bar checks for one."""
     display = Display()
     shell = SimpleNamespace(kernel=object())
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))

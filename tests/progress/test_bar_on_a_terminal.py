@@ -1,4 +1,4 @@
-"""The bar of a program on a real pseudo-terminal, whose standard output is a pipe."""
+"""The bar of a program on a real pseudo-terminal, with a pipe as standard output."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ print("compacted by", table.compact(progress=False if sys.argv[2] == "silent" el
 
 
 def run_on_terminal(tmp_path: Path, delay_seconds: float, how: str = "", **environment: str) -> tuple[str, str]:
-    """What the program wrote to its terminal, and to its standard output."""
+    """Run the program; return its output to the terminal and to standard output."""
     ours, theirs = pty.openpty()
     seen: list[bytes] = []
 
@@ -50,7 +50,7 @@ def run_on_terminal(tmp_path: Path, delay_seconds: float, how: str = "", **envir
             while data := os.read(ours, 65536):
                 seen.append(data)
         except OSError:
-            return  # how a terminal ends on Linux
+            return  # end of a pseudo-terminal on Linux
 
     reader = threading.Thread(target=read)
     reader.start()

@@ -1,4 +1,4 @@
-"""A bar appears when an operation has taken a while, and shows the newest report."""
+"""A bar appears when an operation has run for a while, and shows the newest report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from storage_lib.progress.delayed_bar import DelayedBar
 
 
 class PlayedTime(threading.Event):
-    """The event that ends a bar, whose waits end when the test says so: by ``pass_time``, or because it is set."""
+    """Event that ends a bar; its waits end when the test calls ``pass_time``, or when it is set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,14 +28,14 @@ class PlayedTime(threading.Event):
         self._answers.put(True)
 
     def pass_time(self) -> float | None:
-        """Let the wait that has begun run out; returns the seconds that it was to take."""
+        """Let the current wait time out; return its timeout in seconds."""
         seconds = self.waits.get(timeout=60)
         self._answers.put(False)
         return seconds
 
 
 class Drawn:
-    """Notes what is drawn; fails like a closed terminal if told to."""
+    """Records the drawn text; on request fails like a closed terminal."""
 
     def __init__(self, *, error: Exception | None = None) -> None:
         self.reports: list[int] = []

@@ -1,4 +1,4 @@
-"""What the long verbs report, and that a callback which fails leaves the table as it was."""
+"""Reports of the long verbs; a callback that fails leaves the table unchanged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAME = "shop.orders"
 
 
 def new_table(options: Mapping[str, str] | None = None, *, primary_key: Sequence[str] = ("id",)) -> DynamicTable:
-    """Four buckets of two files each, which nobody compacts unasked."""
+    """Create four buckets of two files each, without automatic compaction."""
     given = {"bucket": str(BUCKETS), "write-only": "true", **(options or {})}
     table = MemoryCatalog(environment=fake_environment()).create_table(
         NAME, COLUMNS, primary_key=primary_key, options=given

@@ -1,4 +1,4 @@
-"""Jobs in threads, counted by the thread that waits for them."""
+"""Concurrent jobs, counted by the thread that waits for them."""
 
 from __future__ import annotations
 

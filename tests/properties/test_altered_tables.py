@@ -1,4 +1,4 @@
-"""Random ALTERs between random writes, against a dictionary: rows are kept by key, their values by field id."""
+"""Random ALTERs between random writes, compared with a dictionary: rows by key, their values by field id."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KINDS = ("SMALLINT", "VARCHAR(5)", "ARRAY<INT>", "ROW<x INT, y STRING>")
 
 
 class AlteredTable(RuleBasedStateMachine):
-    """The table as it is now (``table``), as a writer that never reloads sees it (``old``), and the model."""
+    """Current table (``table``), the table of a writer that never reloads (``old``), and the model."""
 
     @initialize()
     def create(self) -> None:

@@ -1,4 +1,4 @@
-"""Whatever is written, of any type and under any name: the files and the log hold the same rows."""
+"""For rows of any type and columns of any name, the files and the log hold the same rows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _table(schema: TableSchema, *, changelog_mode: str = "upsert") -> DynamicTab
 
 
 def _final_rows(changes: pa.Table, key: str) -> pa.RecordBatch:
-    """What remains when the changes are applied in order, sorted by key."""
+    """Return the rows that remain when the changes are applied in order, sorted by key."""
     newest: dict[object, int] = {}
     kinds = changes.column("_row_kind").to_pylist()
     for index, value in enumerate(_keys(changes, key)):

@@ -1,4 +1,4 @@
-"""A table without a primary key does whatever comes, with crashes anywhere; counts of rows say what it has to hold."""
+"""Random operations on a table without a primary key, with crashes anywhere; the model counts rows."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _crash_at = st.none() | st.none() | st.integers(1, _CRASH_AT_MAX)
 
 
 def row_of(change: str) -> str:
-    """``"+I a 1 10"`` is a change of row ``"a 1 10"``."""
+    """Return the row of a change: ``"a 1 10"`` of ``"+I a 1 10"``."""
     return change.split(" ", 1)[1]
 
 
 class MultisetMachine(RuleBasedStateMachine):
-    """Every act runs in a process of its own; ``crash_at`` is the I/O at which that process crashes, if it does."""
+    """Runs every operation in a new process; ``crash_at`` is the I/O at which it crashes, or None."""
 
     options: ClassVar[dict[str, str]] = {"write-mode": "append-only"}
     takes_changes: ClassVar[bool] = False
@@ -115,7 +115,7 @@ class MultisetMachine(RuleBasedStateMachine):
             self.process(crash_at).maintenance.expire_snapshots(retain_last=retain_last)
 
     def process(self, crash_at: int | None) -> DynamicTable:
-        """The table in a new process, which crashes at its ``crash_at``-th I/O."""
+        """Open the table in a new process, which crashes at its ``crash_at``-th I/O."""
         faults = () if crash_at is None else (Fault(FaultKind.CRASH_BEFORE, at=crash_at),)
         storage = FaultyFileIO(self.table.environment.file_io, *faults)
         return reopened_in(storage, self.table, names=f"process-{next(self.identifiers)}")
@@ -138,7 +138,7 @@ class MultisetMachine(RuleBasedStateMachine):
             assert returned == made
             assert made is not None or +new == +self.state
         if made is not None:
-            # A replay by another process, whether the first one crashed or not.
+            # Another process repeats the commit, whether the first one crashed or not.
             assert commit(self.process(None), identity) == made
             self.state = Counter(new)
         newest = self.process(None).context.file_store.snapshots.latest_id() or 0
@@ -176,7 +176,7 @@ _SETTINGS = settings(
 
 
 class CountedMachine(MultisetMachine):
-    """Rows are taken away as well, also before they come: then they are owed."""
+    """Rows are removed as well, also before they are added: their count is negative until then."""
 
     options: ClassVar[dict[str, str]] = {}
     takes_changes: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""A table does whatever comes, in any order, with crashes anywhere; a dictionary says what it has to hold."""
+"""Random operations on a table, in any order, with crashes anywhere; the model is a dictionary."""
 
 from __future__ import annotations
 
@@ -60,18 +60,18 @@ def _difference(old: Content, new: Content) -> list[str]:
 
 
 class TableMachine(RuleBasedStateMachine):
-    """Every act runs in a process of its own; ``crash_at`` is the I/O at which that process crashes, if it does."""
+    """Runs every operation in a new process; ``crash_at`` is the I/O at which it crashes, or None."""
 
     @initialize(buckets=st.sampled_from(["1", "2"]), place=st.sampled_from([{}, {"file.root-path": "/outside"}]))
     def create(self, buckets: str, place: dict[str, str]) -> None:
         self.table = orders(None, **{"bucket": buckets, "manifest.merge-min-count": "3", **place})
         self.state: Content = {}
         self.content_at: dict[int, Content] = {}
-        """What each snapshot holds."""
+        """Content of each snapshot."""
         self.reader_from: dict[int, Content] = {}
-        """The rows of a reader that began at this snapshot: without the untracked changes since."""
+        """Rows of a reader that began at this snapshot: without later untracked changes."""
         self.tags: dict[str, Content] = {}
-        """What each tag keeps."""
+        """Content of each tag."""
         self.identifiers = itertools.count(1)
         self.log_may_be_behind = False
 
@@ -224,7 +224,7 @@ class TableMachine(RuleBasedStateMachine):
         self.log_may_be_behind = False
 
     def process(self, crash_at: int | None) -> DynamicTable:
-        """The table in a new process, which crashes at its ``crash_at``-th I/O."""
+        """Open the table in a new process, which crashes at its ``crash_at``-th I/O."""
         faults = () if crash_at is None else (Fault(FaultKind.CRASH_BEFORE, at=crash_at),)
         storage = FaultyFileIO(self.table.environment.file_io, *faults)
         return reopened_in(storage, self.table, names=f"process-{next(self.identifiers)}")
@@ -258,14 +258,14 @@ class TableMachine(RuleBasedStateMachine):
         elif takes_lease:
             self.log_may_be_behind = False
         if made is not None:
-            # A replay by another process, whether the first one crashed or not.
+            # Another process repeats the commit, whether the first one crashed or not.
             assert commit(self.process(None), identity) == made
             self.note_snapshots(self.state, [], None)
             if takes_lease:
                 self.log_may_be_behind = False
 
     def note_snapshots(self, new: Content, changes: list[str], made: Snapshot | None) -> None:
-        """``new`` was committed as ``made``; around it there may be snapshots that only repair the log."""
+        """Record that ``new`` was committed as ``made``; snapshots next to it may only repair the log."""
         for reader in self.reader_from.values():
             _apply(reader, changes)
         newest = self.process(None).context.file_store.snapshots.latest_id() or 0
