@@ -1,4 +1,4 @@
-"""Errors form a tree whose branches say what to do next; the drawing in ``errors.py`` is that tree."""
+"""Errors form a tree whose branches determine the caller's reaction; the diagram in ``errors.py`` shows that tree."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def catalog(airflow: LocalAirflow) -> Catalog:
 
 @pytest.fixture(scope="session")
 def events(catalog: Catalog) -> DynamicTable:
-    """A small table with two level-0 files to compact."""
+    """Create a small table with two level-0 files to compact."""
     table = catalog.create_table("life.events", EVENTS, primary_key=["id"], if_not_exists=True)
     for text in ("old", "new"):
         table.append(pa.table({"id": [1, 2, 3], "text": [text] * 3}, schema=EVENTS))

@@ -1,4 +1,4 @@
-"""The example's source: one day of flights with the weather."""
+"""Source of the example: one day of flights with the weather."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def declare(airflow: LocalAirflow, **seconds: int) -> None:
 
 
 def sink(airflow: LocalAirflow, name: str) -> SinkJob:
-    """Wait for a table's sink to run."""
+    """Wait until a table's sink is running, and return it."""
     folder = airflow.home / "dynamic_table_jobs" / f"kept.{name}"
     wait_until(lambda: (job := newest_job(folder)) and job.report().state is SinkState.RUNNING)
     job = newest_job(folder)

@@ -13,7 +13,7 @@ from random import Random
 from tests.differential.case import DETAILS, DIMENSION, SOURCE, Branch, Item, Source, StreamQuery
 
 Expression = tuple[str, str]
-"""SQL and type."""
+"""SQL text and type of an expression."""
 
 
 @dataclass(frozen=True, kw_only=True)

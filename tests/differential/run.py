@@ -1,10 +1,10 @@
-"""Many cases, and a tally; stops at the first one that is wrong, makes it smaller, and prints it.
+"""Run many cases and print a tally; stop at the first wrong case, reduce it, and print it.
 
     python -m tests.differential.run --seed-from 0 --seed-to 100000 --processes 2
     python -m tests.differential.run --seed-from 0 --seed-to 2000 --in-memory
     python -m tests.differential.run --seed-from 0 --seed-to 200 --spark
 
-With ``--go-on`` it prints all that are wrong, as they are.
+With ``--go-on``, print all wrong cases, unreduced.
 """
 
 from __future__ import annotations

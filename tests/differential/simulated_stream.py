@@ -15,7 +15,7 @@ from tests.differential.case import Append, Case, Change, Compact, Drain, MoveDi
 from tests.differential.played_source import Bag, SourceModel
 
 Event = tuple[str, Row, int]
-"""Kind, row, bucket."""
+"""Kind, row and bucket of a change."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Runs random statements on a table of ours, by a SQL session on Spark, and on one of DuckDB's.
+"""Run random statements in a SQL session on Spark and on a DuckDB table, and compare the two tables.
 
 python -m tests.differential.verbs_on_spark --seed-from 0 --seed-to 100
 """

@@ -1,4 +1,4 @@
-"""The compose file, checked without starting it."""
+"""Static checks of the compose file."""
 
 from __future__ import annotations
 

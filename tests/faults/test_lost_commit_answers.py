@@ -56,7 +56,7 @@ def test_a_commit_happens_once_over_every_storage(
     """Includes six faults in a row, more than one commit retries."""
     storage = open_storage(twin, request, tmp_path)
     if times > 1 and twin == "hdfs":
-        times = 2  # each takes it a second
+        times = 2  # each fault takes a second on HDFS
     table_over(storage.files, storage.root).append([("a", 1, "before"), ("a", 2, "before")])
     strikes = [Fault(kind, at=at, operation="create_if_absent", path="/snapshot-") for at in range(1, times + 1)]
     faulty = FaultyFileIO(storage.files, *strikes)

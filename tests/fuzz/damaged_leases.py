@@ -30,7 +30,7 @@ _SOUND = (
 
 
 def damage_lease_files(chance: random.Random) -> None:
-    """Damage lease, beat, release and ticket files, existing ones and stray ones, and write to the table."""
+    """Damage lease, beat, release and ticket files, existing and stray ones; then write to the table."""
     files = MemoryFileIO()
     table = _catalog(files, "made").create_table(
         NAME, COLUMNS, primary_key=["dt", "id"], partition_by=["dt"], options={"log.system": "none", "bucket": "1"}

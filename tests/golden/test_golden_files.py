@@ -1,4 +1,4 @@
-"""Files that users have, made by earlier releases, and bytes that must not change."""
+"""Golden files of earlier releases, which users have, and bytes that must not change."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_snapshot_is_written_as_it_always_was() -> None:
 
 
 def test_a_manifest_is_written_as_it_always_was() -> None:
-    """Schema and records, not the compressed bytes: these are zstandard's own affair."""
+    """Compare schema and records instead of the compressed bytes, which depend on the zstandard release."""
     for path in files_of("v1", "manifest/manifest-v1-*"):
         data = path.read_bytes()
         again = encode_manifest(decode_manifest(data, path.name))
@@ -69,7 +69,7 @@ def test_a_manifest_list_is_written_as_it_always_was() -> None:
 
 
 def header_of(data: bytes) -> object:
-    """Codec and schema, read by a library that is not ours; without what newer files say of their mark."""
+    """Return codec and schema, read by an independent library; without the newer files' mark."""
     stream = io.BytesIO(data)
     assert stream.read(4) == b"Obj\x01"
     header = fastavro.schemaless_reader(stream, {"type": "map", "values": "bytes"}, None)

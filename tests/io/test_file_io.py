@@ -272,7 +272,7 @@ def test_open_output_refuses_a_name_that_is_taken(storage: Storage) -> None:
     path = f"{storage.root}/data-1.parquet"
     storage.files.write_bytes(path, b"precious")
 
-    with (  # at the latest when it is closed
+    with (  # raised on close at the latest
         pytest.raises(AlreadyExistsError, match="data-1"),
         storage.files.open_output(path) as output,
     ):

@@ -31,7 +31,7 @@ catalog.create_table(1, pa.schema([]))
 
 @dataclass(frozen=True, kw_only=True)
 class Installed:
-    """An environment with the wheel, and an empty directory to work in."""
+    """An environment with the wheel, and an empty working directory."""
 
     environment: Path
     directory: Path

@@ -1,4 +1,4 @@
-"""Arguments of every DAG, and its failure callback."""
+"""Arguments shared by all DAGs, and their failure callback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The calls of a progress callback during an operation."""
+"""Calls of a progress callback during an operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compares files, topic and model during the soak; raises an ``AssertionError`` with the place of a difference."""
+"""Compares files, topic and model during the soak; raises ``AssertionError`` with the location of a difference."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SoakChecker:
         self._consumer.assign([TopicPartition(topic, bucket, 0) for bucket in range(table.schema.bucket_count)])
 
     def check(self) -> None:
-        """Acknowledged commits are present; the newest snapshot equals the model; the topic has no other records."""
+        """Check that acknowledged commits exist, the newest snapshot is the model, and the topic has nothing else."""
         noted = {name: acknowledged(self._notes, name) for name in WRITERS}
         self._read_topic()
         self._follow_snapshots()

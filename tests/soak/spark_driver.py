@@ -1,7 +1,7 @@
-"""A Spark driver of the soak: one stream writes into the table, one copies it, old rows out of a state of its own.
+"""Spark driver of the soak: one stream writes into the table, one copies it, with old rows from its own state.
 
 ``python -m tests.soak.spark_driver JOB``: it resumes from its checkpoints and runs until killed; a job that
-``finishes`` completes the planned batch and copies all rows. An error that ends it is written to ``spark.error``.
+``finishes`` completes the planned batch and copies all rows. A fatal error is written to ``spark.error``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Results of a session other than rows of statements."""
+"""Results of a session other than the rows of statements."""
 
 from __future__ import annotations
 

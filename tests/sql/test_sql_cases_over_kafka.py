@@ -1,4 +1,4 @@
-"""The cases of tables with a log, over a real broker."""
+"""SQL cases of tables with a log, over a real broker."""
 
 from __future__ import annotations
 

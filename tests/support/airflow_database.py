@@ -1,4 +1,4 @@
-"""A database of PostgreSQL for one Airflow, empty at first."""
+"""PostgreSQL database of one Airflow, initially empty."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["airflow_on_postgres"]
 
 
 def airflow_on_postgres(postgres: LocalPostgres, name: str) -> dict[str, str]:
-    """Make the database and return the environment of an Airflow that lives in it."""
+    """Create the database and return the environment of an Airflow that uses it."""
     with psycopg.connect(postgres.uri, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}".encode())
     server = postgres.uri.rpartition("/")[0].replace("postgresql://", "postgresql+psycopg://")
-    # One driver for both ways of asking; Airflow would take asyncpg for the second.
+    # One driver for both kinds of connections; Airflow would use asyncpg for the second.
     settings = ("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC")
     return dict.fromkeys(settings, f"{server}/{name}")

@@ -1,7 +1,7 @@
 """Takes the screenshots of the documentation, docs/images/*.png, from tables made for this purpose.
 
     python -m tests.support.page_pictures [--into docs/images]
-    python -m tests.support.page_pictures --demo [--into docs/images]    # of the demo that runs, after `make demo`
+    python -m tests.support.page_pictures --demo [--into docs/images]    # of the running demo, after `make demo`
 
 Starts an Airflow in a temporary folder, and a headless Chromium.
 """
@@ -176,7 +176,7 @@ def take_forms(browser: Chromium, address: str, into: Path) -> None:
 
 
 def show_form(browser: Chromium, address: str, dag_id: str, *, width: int = 1280, height: int) -> None:
-    """Open a table's page and a form on it."""
+    """Open a table's page and its form for a DAG."""
     browser.resize(width, height)
     browser.open(f"{address}table?name=shop.orders")
     browser.wait_for("document.querySelector('.heat button')")

@@ -1,4 +1,4 @@
-"""Waits for an action of another process; a time limit makes the test fail instead of hang."""
+"""Waits for another process, with a time limit so that a test fails instead of hanging."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 __all__ = ["SESSIONS", "ScopeSeconds", "rank_of", "scope_of"]
 
-# Files that start Spark drivers of their own and use no session of this process: each is a scope by itself.
+# Files that start their own Spark drivers and use no session of this process: each is a separate scope.
 OWN_DRIVERS = (
     "tests/spark/test_driver_is_killed.py",
     "tests/spark/test_chain_of_tables.py",
@@ -33,7 +33,7 @@ SESSIONS = {
     "Airflow": ("tests/dags/",),
     "Flink": ("tests/interop/",),
 }
-# By their duration, the longest first.
+# By duration, the longest first.
 FIRST = (
     "SQL on Spark",
     "Spark",

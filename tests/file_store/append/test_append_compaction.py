@@ -37,7 +37,7 @@ def picked(sizes: str, *, full: bool, only_neighbours: bool = False) -> str:
         ("40 10 10 10", "10 10 10", "40 10 10 10"),
         ("30 10 10 10", "30 10 10 10", "30 10 10 10"),
         ("40 20 5 3 1 1", "", "40 20 5 3 1 1"),
-        # Half of the target is large enough to be left alone.
+        # Files of at least half the target size are left alone.
         ("50 60 100 200", "", ""),
         ("10 50 11 50 12", "10 11 12", "10 11 12"),
     ],

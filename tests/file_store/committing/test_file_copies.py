@@ -1,4 +1,4 @@
-"""Names of copies."""
+"""Names of copied files."""
 
 from __future__ import annotations
 

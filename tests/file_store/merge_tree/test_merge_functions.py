@@ -110,7 +110,7 @@ def _told(row: Row, unordered: tuple[int, ...]) -> Row:
 def _after_an_addition(
     kind: RowKind, row: Row, history: dict[Any, list[Change]], merge_function: MergeFunction
 ) -> Change:
-    """Only retract values that were added before: a deleted key leaves nothing to retract later."""
+    """Make the first change of a key an addition, so that nothing is retracted before it was added."""
     earlier = history.setdefault(row[0], [])
     if not merge_function.keeps_newest and not earlier and not isinstance(merge_function, Deduplicate):
         kind = RowKind.INSERT

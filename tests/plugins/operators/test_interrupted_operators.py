@@ -98,7 +98,7 @@ def test_an_operator_that_is_ended_leaves_nothing_behind(
     process = processes.Process(target=run_until_ended, args=(kind, extra, sender))
     process.start()
     request.addfinalizer(lambda: end(process))
-    sender.close()  # so that the end of the process closes the pipe
+    sender.close()  # so that the pipe closes when the process ends
     assert receiver.poll(240), "it did not get as far as that"
     assert receiver.recv() == "here"
     family = descendants(process.pid)

@@ -1,4 +1,4 @@
-"""Secrets of URLs, connection strings and keys are removed from texts that are shown; other text is kept."""
+"""Secrets in URLs, connection strings and keys are removed from displayed texts; other text is kept."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_every_socket_of_a_local_spark_and_its_workers_is_on_loopback(script: st
     told = [line.partition("LISTENS ")[2] for line in ran.stdout.splitlines() if "LISTENS " in line]
     assert told, ran.stderr[-2000:]
     sockets = json.loads(told[0])
-    assert len(sockets) >= 3  # the gateway of Python, the driver, the block manager
+    assert len(sockets) >= 3  # Python's gateway, the driver, the block manager
     assert [each for each in sockets if not is_loopback(each[0])] == []
 
 

@@ -1,4 +1,4 @@
-"""The files that a streaming sink and its launcher exchange."""
+"""Files that a streaming sink and its launcher exchange."""
 
 from __future__ import annotations
 

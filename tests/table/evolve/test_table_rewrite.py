@@ -151,7 +151,7 @@ def test_whoever_has_the_table_open_from_before_is_refused_and_told_of_the_new_t
         with pytest.raises(CommitConflictError, match="bucket=5 under schema 1"):
             write()
     clock.pass_time(60)
-    source.poll()  # the end of the last transaction takes an offset as well
+    source.poll()  # the end marker of the last transaction takes an offset as well
     with pytest.raises(InvalidInputError, match=r"its log is topic 'shop.orders-v2' now"):
         source.poll()
     assert content(rewritten) == before

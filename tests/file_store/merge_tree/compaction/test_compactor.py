@@ -81,7 +81,7 @@ def test_a_bucket_of_nothing_but_deletions_becomes_no_file(bucket: BucketOnDisk)
 
 def test_a_file_alone_in_its_keys_is_moved_unread(bucket: BucketOnDisk) -> None:
     bucket.commit([(1, "a"), (2, "b")])
-    bucket.data_files.delete(bucket.files)  # so that reading it would fail
+    bucket.data_files.delete(bucket.files)  # so that a read of it would fail
 
     increment = bucket.compactor().compact(_unit(bucket.files))
 
