@@ -161,7 +161,7 @@ def test_a_backfill_of_thirty_days_beside_a_stream_and_compactions_loses_nothing
 
 
 def load(airflow: LocalAirflow) -> str:
-    """Return the cost of the DAGs: seconds to parse each file, and CPU load of the scheduler and the DAG processor."""
+    """Return the cost of the DAGs: seconds to parse each file, and CPU seconds of Airflow's processes."""
     dags = airflow.rest.pages("/dags", "dags")
     parsed = {dag["dag_id"]: round(dag["last_parse_duration"] or 0, 2) for dag in dags}
     pids = json.loads((airflow.home / "local_airflow.json").read_text())["pids"]

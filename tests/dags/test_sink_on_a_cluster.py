@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TOPIC = "cluster.changes"
 COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.string())])
 
-# Two drivers and their executors take two minutes on a small machine, most of them Spark's own start-up.
+# Two drivers and their executors take two minutes on a small machine, little of it in our code.
 pytestmark = [
     pytest.mark.drill,
     pytest.mark.integration,

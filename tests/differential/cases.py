@@ -130,7 +130,7 @@ def _in_another_order(rng: Random, query: StreamQuery) -> StreamQuery:
 
 
 def _with_carried(rng: Random, query: StreamQuery) -> StreamQuery:
-    """Carry the row kind in the query, always where the product can't append it to the columns, elsewhere at random."""
+    """Carry the row kind in the query at random, more often where the product can't append it to the columns."""
     is_simple = len(query.branches) == 1 and query.form == "plain"
     chance = rng.random()
     if chance < (0.9 if is_simple else 0.25):

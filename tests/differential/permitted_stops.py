@@ -46,7 +46,7 @@ def is_permitted(case: Case, said: str, steps: Sequence[Step], answer_of: Answer
 
 
 def _may_meet(case: Case, states: Sequence[Bag], answer_of: Answers) -> bool:
-    """Return whether rows of two moments may meet: a key moves in a log without commits, which is read by bucket."""
+    """Return whether a key moves between rows of a log without commits, so that rows of two moments may meet."""
     if not (case.source.is_eventual and case.source.buckets > 1):
         return False
     places, rows = key_places(case), {row for state in states for row in state}

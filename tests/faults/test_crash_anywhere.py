@@ -244,7 +244,7 @@ def check_snapshot(store: FileStore, snapshot_id: int) -> None:
 
 
 def lose_unsynced(files: FileIO, faulty: FaultyFileIO) -> None:
-    """Simulate a power cut: lose files that were written but not yet synced."""
+    """Simulate a power cut: empty files that were written but not yet synced."""
     unsynced: set[str] = set()
     for operation, path in faulty.calls:
         if operation == "open_output":
