@@ -1,4 +1,4 @@
-"""A place in the log: for every bucket the offset of the next record to read.
+"""Position in a log: the offset of the next record to read, per bucket.
 
 Offsets are meaningless in another log, even one of the same name: a topic that is deleted and recreated starts at 0
 again. They therefore carry the id of their log where it is known.
@@ -15,7 +15,7 @@ from storage_lib.errors import LogOffsetsExpiredError
 
 @dataclass(frozen=True, slots=True)
 class LogOffsets:
-    """Next offset per bucket; a bucket that is missing starts at 0. Equal if the offsets are, of whatever log."""
+    """Next offset per bucket; missing buckets start at 0. Equality compares the offsets, not the log ids."""
 
     next_offsets: Mapping[int, int] = field(default_factory=dict)
     log_id: str | None = field(default=None, compare=False)
@@ -25,30 +25,30 @@ class LogOffsets:
         return self.next_offsets.get(bucket, 0)
 
     def advanced_to(self, later: Mapping[int, int]) -> LogOffsets:
-        """The greater offset of both for each bucket."""
+        """Return the greater of both offsets for each bucket."""
         merged = dict(self.next_offsets)
         for bucket, offset in later.items():
             merged[bucket] = max(offset, merged.get(bucket, 0))
         return LogOffsets(merged, self.log_id)
 
     def is_of(self, log_id: str | None) -> bool:
-        """Whether these may be offsets of that log: unless both are known and differ."""
+        """Whether these offsets may belong to that log: False only if both ids are known and differ."""
         return self.log_id is None or log_id is None or self.log_id == log_id
 
     def is_same_place(self, other: LogOffsets | None) -> bool:
-        """Whether ``other`` is this place, and not one of the same numbers in another log."""
+        """Whether ``other`` has the same offsets in the same log."""
         return self == other and self.is_of(other.log_id)
 
     def in_log(self, log_id: str | None) -> LogOffsets:
-        """These offsets in that log; its beginning if they belong to an earlier log of the same name."""
+        """Return these offsets for that log, or its beginning if they belong to an earlier log of the same name."""
         return LogOffsets(self.next_offsets if self.is_of(log_id) else {}, log_id or self.log_id)
 
     def to_json(self) -> str:
-        """The spelling in snapshots and stream positions: ``{"0": 17, "1": 4}``."""
+        """Format for snapshots and stream positions: ``{"0": 17, "1": 4}``."""
         return json.dumps({str(bucket): offset for bucket, offset in sorted(self.next_offsets.items())})
 
     def __str__(self) -> str:
-        """For messages: with the log's id, since the same offsets may exist in another log."""
+        """Format for messages; includes the log's id because the same offsets may exist in another log."""
         return f"offsets {self.to_json()}{'' if self.log_id is None else f' of topic {self.log_id}'}"
 
     @classmethod

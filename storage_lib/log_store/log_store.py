@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionHandle:
-    """Names one open transaction, so that any process can end it; travels in commit messages and snapshots."""
+    """Identifies an open transaction so that any process can end it; stored in commit messages and snapshots."""
 
     transactional_id: str
     producer_id: int
@@ -53,9 +53,9 @@ class LogBatch:
     """Changes read from one bucket, in log order.
 
     ``rows`` has the table's columns; ``kinds`` the int8 codes of ``RowKind``; ``offsets`` int64, ascending
-    (the -U and +U of one record share theirs); ``timestamps`` int64 epoch ms; ``repairs`` int64, null but for records
-    that repair a snapshot (its id). ``next_offset`` is where to read on: past control records too. All arrays have
-    the length of ``rows``.
+    (the -U and +U of one record share an offset); ``timestamps`` int64 epoch ms; ``repairs`` int64, the id of the
+    snapshot that a record repairs, null for other records. The next read starts at ``next_offset``, which lies past
+    control records as well. All arrays have the length of ``rows``.
     """
 
     bucket: int
@@ -68,115 +68,115 @@ class LogBatch:
 
 
 class LogTransaction(Protocol):
-    """Writes of one slot that become visible together, or never. Not thread-safe."""
+    """Writes of one slot, which become visible together or not at all. Not thread-safe."""
 
     @property
     def handle(self) -> TransactionHandle:
-        """Known from the start, so that it can be recorded before the first record is flushed."""
+        """Handle of the transaction. Available before the first flush, so that a caller can record it first."""
 
     def write(self, bucket: int, rows: pa.RecordBatch, kinds: pa.Array, *, repairs: int | None = None) -> None:
         """Append the changes to ``bucket``, in order.
 
         ``rows`` has the table's columns, ``kinds`` int8. ``repairs`` marks each record with the header
-        ``repairs-snapshot``. Raises ``InvalidInputError`` for a record larger than the log takes,
+        ``repairs-snapshot``. Raises ``InvalidInputError`` for a record that exceeds the log's size limit,
         ``LeaseLostError`` when a successor has fenced this transaction, ``UnavailableError`` for outages.
         """
 
     def flush(self) -> tuple[WrittenRange, ...]:
-        """Wait until everything written is stored (acks of all replicas); the ranges by bucket.
+        """Wait until all replicas have stored everything written; return the ranges by bucket.
 
-        The transaction stays open. Without a write, an empty tuple.
+        The transaction stays open. Returns an empty tuple if nothing was written.
         """
 
     def abort(self) -> None:
-        """Discard everything; does nothing if it has ended already."""
+        """Discard everything written; do nothing if the transaction has already ended."""
 
 
 class LogAppender(Protocol):
-    """Writes that are visible as soon as they are stored, and can't be undone. Not thread-safe; for a single write.
+    """Writes that are visible as soon as they are stored and can't be undone. Not thread-safe; serves a single write.
 
-    A write that fails midway or is repeated stores its records at least once. Any number of appenders may
-    write to one bucket at a time.
+    Delivery is at least once: a write that fails midway and is retried may store records twice. Several appenders may
+    write to a bucket concurrently.
     """
 
     def write(self, bucket: int, rows: pa.RecordBatch, kinds: pa.Array) -> None:
         """Append the changes to ``bucket``, in order; arguments and errors as ``LogTransaction.write``."""
 
     def finish(self) -> tuple[WrittenRange, ...]:
-        """Wait until everything written is stored (acks of all replicas); the ranges by bucket.
+        """Wait until all replicas have stored everything written; return the ranges by bucket.
 
-        Records of other appenders may lie in between. ``UnavailableError`` when it is not known what was stored.
+        A range may include records of other appenders. Raises ``UnavailableError`` if the outcome is unknown.
         """
 
     def give_up(self) -> None:
-        """End without waiting for outstanding responses; stored records stay."""
+        """Abandon the write without reporting its outcome; records that were stored stay."""
 
 
 class LogStore(Protocol):
     """The changelog of one table."""
 
     def create(self) -> None:
-        """Create the log; ``AlreadyExistsError`` if another table's log has the name. Repeatable."""
+        """Create the log. Idempotent. Raises ``AlreadyExistsError`` if the name belongs to another table's log."""
 
     def drop(self) -> None:
-        """Delete the log, if it exists. ``NotFoundError`` for one that is not this table's, which is kept."""
+        """Delete the log if it exists. Raises ``NotFoundError``, and keeps the log, if it is another table's."""
 
     def evolve(self, schema: TableSchema) -> None:
-        """Prepare for records of another version of the table's schema, which may not follow. Repeatable.
+        """Prepare for records of another version of the table's schema, which may never be written. Idempotent.
 
         Raises ``InvalidInputError`` for a schema that the log can't represent, ``UnavailableError``.
         """
 
     def description(self) -> Mapping[str, str]:
-        """For DESCRIBE: ``log.system``, ``log.kafka.topic``, ``log.retention`` (effective), … ; no secrets."""
+        """Properties for DESCRIBE: ``log.system``, ``log.kafka.topic``, effective ``log.retention``, …; no secrets."""
 
     def log_id(self) -> str | None:
         """Id of this log, which changes when the log is recreated under its name. None if the system has no such ids.
 
-        May be a second old. Raises ``NotFoundError`` if there is no log, ``UnavailableError``.
+        May be up to a second stale. Raises ``NotFoundError`` if the log does not exist, ``UnavailableError``.
         """
 
     def begin(self, slot: int) -> LogTransaction:
-        """Open the transaction of ``slot``, aborting a dangling one of the same slot and fencing its writer."""
+        """Open the transaction of ``slot``; abort an unfinished one of the same slot and fence its writer."""
 
     def open_appender(self) -> LogAppender:
-        """Write outside of any transaction."""
+        """Open an appender, which writes outside of any transaction."""
 
     def end(self, handle: TransactionHandle, *, commit: bool) -> EndOutcome:
-        """End a transaction from anywhere; when it returns ``ENDED``, readers see what was asked for.
+        """Commit or abort a transaction from any process; ``ENDED`` means that readers see the requested outcome.
 
-        Ending it twice the same way is ``ENDED`` both times, until a successor begins: then it is ``FENCED``.
+        Repeating a request returns ``ENDED`` again, until a successor begins; from then on it returns ``FENCED``.
         """
 
     def end_all(self, handles: tuple[TransactionHandle, ...], *, commit: bool) -> tuple[EndOutcome, ...]:
         """End several transactions in parallel."""
 
     def is_committed(self, written: WrittenRange) -> bool:
-        """Whether a reader of committed records sees the records of this range (looks into the log).
+        """Whether a reader of committed records sees the records of this range. Reads the log.
 
-        ``LogOffsetsExpiredError`` if the log no longer holds them.
+        Raises ``LogOffsetsExpiredError`` if the log no longer holds them.
         """
 
     def earliest_offsets(self) -> LogOffsets:
         """The oldest offset still held, for every bucket."""
 
     def latest_offsets(self) -> LogOffsets:
-        """Past the last committed record (Kafka's last stable offset), for every bucket."""
+        """The offset after the last committed record (Kafka's last stable offset), for every bucket."""
 
     def offsets_at(self, timestamp_millis: int) -> LogOffsets:
-        """The first record at or after that time for every bucket; the latest where there is none."""
+        """First offset at or after that time for every bucket; the latest offset if there is no such record."""
 
     def retention_ms(self) -> int | None:
-        """The time for which records are retained; None: for ever."""
+        """Retention time of records in milliseconds; None if they are kept forever."""
 
     def read(
         self, start: LogOffsets, end: LogOffsets | None = None, *, buckets: tuple[int, ...] | None = None
     ) -> Iterator[LogBatch]:
-        """Committed changes from ``start`` up to, not including, ``end`` (default: the latest now), then stop.
+        """Yield committed changes from ``start`` to ``end``, exclusive (default: the latest offsets at the call).
 
-        ``LogOffsetsExpiredError`` if ``start`` is no longer held, lies beyond the log or is of another one;
-        ``UnavailableError`` if ``end`` is not committed yet. Bounded memory: a few batches per bucket.
-        Batches of one bucket come in order. A last batch without rows may come just to advance ``next_offset``:
+        Raises ``LogOffsetsExpiredError`` if ``start`` is no longer held, lies beyond the log or belongs to another
+        log; ``UnavailableError`` if ``end`` is not committed yet. Holds at most a few batches per bucket in memory.
+        Batches of one bucket come in order. The last one may have no rows and only advance ``next_offset``:
         after the generator ends, every bucket of the request has been reported up to its end.
         """
 

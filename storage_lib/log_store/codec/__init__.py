@@ -1,1 +1,1 @@
-"""Codecs between changes and the keys and values of records, whole batches at a time."""
+"""Codecs that convert batches of changes to the keys and values of log records and back."""

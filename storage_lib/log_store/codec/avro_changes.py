@@ -1,4 +1,4 @@
-"""A table's columns as Avro in the log, and back: the types of Debezium's Avro converter (docs/format.md, log record).
+"""Convert columns to and from Avro log values with the types of Debezium's Avro converter (docs/format.md, log record).
 
     BOOLEAN, TINYINT .. INT, BIGINT     boolean, int (connect.type int8, int16), long
     FLOAT, DOUBLE, strings, bytes       float, double, string, bytes
@@ -7,7 +7,7 @@
     TIME(p)                             int: ms, or long: microseconds io.debezium.time.Time, MicroTime
     TIMESTAMP(p)                        long: ms, us or ns             io.debezium.time.Timestamp, Micro.., Nano..
     TIMESTAMP_LTZ(p)                    string: ISO-8601 in UTC        io.debezium.time.ZonedTimestamp
-    ARRAY, ROW, MAP                     array, record, map; a map of other keys than strings an array of entries
+    ARRAY, ROW, MAP                     array, record, map; a map whose keys are not strings: array of entries
 
 A nullable type is a union with null, null by default. On reading, the writer's schema determines the unit; logical
 types of Connect and of Avro, as other converters write them, are read as well.
@@ -71,12 +71,12 @@ _TIMES: Mapping[str, pa.DataType] = {
 
 
 def record_of(name: str, fields: Sequence[DataField]) -> dict[str, Any]:
-    """The record that holds these columns."""
+    """Return the Avro record schema of these columns."""
     return {"type": "record", "name": name, "fields": [_field(each, f"{name}_{each.name}") for each in fields]}
 
 
 def to_avro_column(column: pa.Array, of: DataType, name: str) -> pa.Array:  # noqa: PLR0911  one per kind of type
-    """The values in the Arrow types that ``encoded_records`` takes; ``InvalidInputError`` as ``to_json_column``."""
+    """Convert values to the Arrow types that ``encoded_records`` takes. Raises as ``to_json_column`` does."""
     match of:
         case ArrayType():
             lists = list_parts(column)
@@ -106,7 +106,7 @@ def to_avro_column(column: pa.Array, of: DataType, name: str) -> pa.Array:  # no
 
 
 def from_avro_column(column: pa.Array, written: AvroSchema, of: DataType, name: str) -> pa.Array:
-    """Convert values read by ``AvroCursor`` to a column; ``ValueError`` if they are not of its type."""
+    """Convert values read by ``AvroCursor`` to a column. Raises ``ValueError`` if they are not of its type."""
     kind, spec = _kind(written)
     match of:
         case ArrayType() if kind == "array":
@@ -142,7 +142,7 @@ def from_avro_column(column: pa.Array, written: AvroSchema, of: DataType, name: 
 
 
 def _typed(column: pa.Array, spec: Mapping[str, Any]) -> pa.Array:
-    """Plain values converted to the type that the writer's schema gives."""
+    """Convert plain values to the type that the writer's schema declares."""
     meaning, logical = spec.get("connect.name"), spec.get("logicalType")
     if logical == "decimal" or meaning == "org.apache.kafka.connect.data.Decimal":
         parameters = spec.get("connect.parameters", {})

@@ -1,7 +1,7 @@
-"""Many Avro records of one schema -> columns: a cursor in each record, all moved on by one field at a time.
+"""Decode many Avro records of one schema to columns: one cursor per record, all advanced field by field.
 
-No loop runs over records. A field is read from all records at once, a union's value from those that have one, an
-array's k-th element from those with at least k. Logical types are returned as plain numbers and bytes.
+There is no loop over records: a field is read from all records at once, a union's value from all records that have
+one, an array's k-th element from all records with at least k. Logical types are returned as plain numbers and bytes.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "st
 
 
 def with_names_spelled_out(schema: AvroSchema, defined_before: Sequence[AvroSchema] = ()) -> AvroSchema:
-    """The schema with every reference to a named type replaced by that type; ``ValueError`` for a recursive one.
+    """Replace every reference to a named type by that type. Raises ``ValueError`` for a recursive schema.
 
-    It may refer to the types that the schemas ``defined_before`` name, and each of these to those before it.
+    The schema may refer to types that ``defined_before`` defines; each of those schemas may refer to earlier ones.
     """
     known: dict[str, Any] = {}
     for each in defined_before:
@@ -67,7 +67,7 @@ def _spelled_out(schema: Any, namespace: str, known: dict[str, Any]) -> Any:  # 
 
 
 def arrow_type(of: AvroSchema) -> pa.DataType:  # noqa: PLR0911  one per kind of type
-    """The Arrow type of the column that is read for a type."""
+    """Return the Arrow type of a column that was read from values of an Avro type."""
     kind, spec, _ = _kind(of)
     match kind:
         case "boolean":
@@ -91,7 +91,7 @@ def arrow_type(of: AvroSchema) -> pa.DataType:  # noqa: PLR0911  one per kind of
 
 
 class AvroCursor:
-    """Where the next field begins in each of some records, which lie in ``data``."""
+    """Position of the next field in each of several records, which lie in ``data``."""
 
     def __init__(self, data: Bytes, positions: Int64s) -> None:
         self._data = data
@@ -99,11 +99,11 @@ class AvroCursor:
 
     @property
     def positions(self) -> Int64s:
-        """Where the next field begins in each record."""
+        """Position of the next field in each record."""
         return self._positions
 
     def fields(self, record: AvroSchema, wanted: Collection[str]) -> dict[str, pa.Array]:
-        """Read the ``wanted`` fields of a record; leaves the position after the last of them.
+        """Read the ``wanted`` fields of a record and stop after the last of them.
 
         Raises ``ValueError`` if the bytes are recognisably not of this schema.
         """
@@ -190,7 +190,7 @@ class AvroCursor:
         return values.take(pa.array(places, mask=~has_value))
 
     def _entries(self, kind: str, spec: Mapping[str, Any], *, skip: bool) -> pa.Array | None:
-        """Arrays and maps: blocks of entries, each with its count, up to an empty block."""
+        """Read arrays or maps: blocks of entries, each preceded by its count, up to an empty block."""
         item = spec["items"] if kind == "array" else _entry(spec["values"])
         owners: list[Int64s] = []
         parts: list[pa.Array] = []
@@ -236,7 +236,7 @@ class AvroCursor:
         return numbers
 
     def _advanced(self, by: Int64s) -> Int64s:
-        """Return the positions and advance them."""
+        """Advance the positions; return the old ones."""
         start = self._positions
         self._check(start, by)
         self._positions = start + by
@@ -258,7 +258,7 @@ def _entry(values: AvroSchema) -> AvroSchema:
 
 
 def _kind(of: AvroSchema) -> tuple[str, Mapping[str, Any], bool]:
-    """The kind of a type and its description, and whether it may be null."""
+    """Return the kind of a type, its description, and whether it may be null."""
     if isinstance(of, str):
         return of, {}, of == "null"
     if isinstance(of, Sequence):

@@ -1,6 +1,6 @@
-"""Avro records as Confluent's serializers put them into Kafka: 0, a schema's number (4 bytes, big-endian), a record.
+"""Avro records in Confluent's wire format: a zero byte, the schema's id (4 bytes, big-endian), the record.
 
-Usually all records of a batch have one schema; after a writer has changed its schema, each record is read by its own.
+Usually all records of a batch have the same schema; after a schema change, each record is read by its own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HEAD_BYTES = 5
 
 @dataclass(frozen=True, slots=True)
 class WrittenAlike:
-    """The records of a batch that were written with schema ``number``; ``indices`` are their places in the batch."""
+    """Records of a batch that were written with schema ``number``; ``indices`` are their places in the batch."""
 
     number: int
     indices: Int64s
@@ -37,7 +37,7 @@ class WrittenAlike:
     ends: Int64s
 
     def fields(self, record: AvroSchema, wanted: Collection[str]) -> dict[str, pa.Array]:
-        """As ``AvroCursor.fields``; ``ValueError`` also where a record is longer than its bytes."""
+        """Read as ``AvroCursor.fields`` does; also raise ``ValueError`` for a record that is longer than its bytes."""
         cursor = AvroCursor(self.data, self.starts)
         found = cursor.fields(record, wanted)
         if (cursor.positions > self.ends).any():
@@ -47,12 +47,12 @@ class WrittenAlike:
 
 
 def head_of(number: int) -> bytes:
-    """Header of a record that is written with a schema."""
+    """Return the header of a record written with schema ``number``."""
     return bytes([_MAGIC]) + number.to_bytes(_HEAD_BYTES - 1, "big")
 
 
 def by_schema(values: pa.Array) -> list[WrittenAlike]:
-    """The records of a binary array without nulls; ``ValueError`` for a value that is not a record."""
+    """Group the records of a binary array without nulls by schema. Raises ``ValueError`` for any other value."""
     offset_bytes, content = values.buffers()[1:]
     offsets = np.frombuffer(offset_bytes, np.int32)[values.offset : values.offset + len(values) + 1].astype(np.int64)
     data, starts, ends = np.frombuffer(content or b"", np.uint8), offsets[:-1], offsets[1:]
@@ -71,7 +71,7 @@ def by_schema(values: pa.Array) -> list[WrittenAlike]:
 
 
 def in_order(parts: Sequence[tuple[Int64s, Sequence[pa.Array]]]) -> list[pa.Array]:
-    """Columns of parts of a batch, at least one, put together in the order of the batch."""
+    """Merge the columns of a batch's parts, of which there is at least one, in the order of the batch."""
     if len(parts) == 1:
         return list(parts[0][1])
     order = pa.array(np.argsort(np.concatenate([indices for indices, _ in parts]), kind="stable"))
@@ -80,7 +80,7 @@ def in_order(parts: Sequence[tuple[Int64s, Sequence[pa.Array]]]) -> list[pa.Arra
 
 @lru_cache(maxsize=256)
 def record_written(registry: SchemaRegistry, number: int) -> tuple[AvroSchema, Mapping[str, AvroSchema]]:
-    """The record type of a number, and the types of its fields; ``ValueError`` if the registry has no such record."""
+    """Return a schema's record type and its fields' types. Raises ``ValueError`` if the registry has no such record."""
     try:
         schema = registry.schema(number)
     except NotFoundError as error:
@@ -94,7 +94,7 @@ def record_written(registry: SchemaRegistry, number: int) -> tuple[AvroSchema, M
 
 
 def fields_of(of: AvroSchema) -> Mapping[str, AvroSchema]:
-    """The types of the fields of a record, or of the record in a union; empty for other types."""
+    """Return the field types of a record, or of the record in a union; empty for other types."""
     for each in of if isinstance(of, list) else [of]:
         if isinstance(each, Mapping) and each["type"] == "record":
             return {field["name"]: field["type"] for field in each["fields"]}

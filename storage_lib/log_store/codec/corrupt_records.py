@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def decode_but_corrupt(
     decoder: ChangeDecoder, values: pa.Array, keys: pa.Array, tell: Callable[[int, CorruptRecordError], None]
 ) -> DecodedChanges:
-    """As ``decoder.decode``, but skip corrupt records; ``tell`` is called with the index and error of each.
+    """Decode as ``decoder.decode`` does, but skip corrupt records; call ``tell`` with the index and error of each.
 
     After a corrupt record, decoding continues in steps that start at one record and double: corrupt records come in
     runs, and each failed step costs a decode of the whole step.

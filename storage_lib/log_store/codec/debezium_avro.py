@@ -1,10 +1,10 @@
-"""Changes <-> records as Debezium and Confluent's Avro converter write them, whole batches at a time.
+"""Convert batches of changes to and from Avro records as Debezium with Confluent's converter writes them.
 
-    value    0, the schema's number (4 bytes, big-endian), Envelope {before: Value or null, after: Value or null, op}
-    key      0, the schema's number, Key {the primary key's columns}; or the JSON of debezium-json's keys
+    value    0, the schema's id (4 bytes, big-endian), Envelope {before: Value or null, after: Value or null, op}
+    key      0, the schema's id, Key {the primary key's columns}; or the JSON of debezium-json's keys
 
-Schemas are the registry's: subjects ``<topic>-value`` and ``<topic>-key``. Each record is read by the schema that it
-was written with, column by column, by name: missing columns are null, unknown columns are ignored.
+The registry holds the schemas under the subjects ``<topic>-value`` and ``<topic>-key``. Each record is read by the
+schema that it was written with, and columns are matched by name: missing ones are null, unknown ones are ignored.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from storage_lib.schema.table_schema import TableSchema
 
 TABLE_MARK = "dynamic-table"
-"""The attribute of our schemas that holds the uuid of their table."""
+"""Schema attribute that holds the uuid of the table that owns the schema."""
 
 _NAMESPACE = "dynamic_table"
 _ENVELOPE = frozenset({"before", "after", "op"})
@@ -50,7 +50,7 @@ _OPERATION_LENGTH = b"\x02"
 
 @dataclass(frozen=True)
 class DebeziumAvro:
-    """The codec of one topic. ``table_uuid`` marks the schemas that it registers; an external topic needs none."""
+    """Codec of one topic. ``table_uuid`` marks the schemas that it registers; empty for an external topic."""
 
     schema: TableSchema
     registry: SchemaRegistry
@@ -79,7 +79,7 @@ class DebeziumAvro:
         return not any(known.values())
 
     def register(self) -> None:
-        """See ``TopicSchemas``: registers new versions if they differ from the newest."""
+        """See ``TopicSchemas``. Registers a new version if a schema differs from the newest one."""
         for subject, schema in self._schemas.items():
             self.registry.register(subject, schema)
 
@@ -90,7 +90,7 @@ class DebeziumAvro:
                 self.registry.delete(subject)
 
     def _is_ours(self, subject: str) -> bool | None:
-        """Whether a subject is this table's; None if there is none of that name."""
+        """Whether a subject belongs to this table; None if the subject does not exist."""
         newest = self.registry.latest(subject)
         return None if newest is None else json.loads(newest).get(TABLE_MARK) == self.table_uuid
 
@@ -217,7 +217,7 @@ class DebeziumAvro:
 
 
 def refuse_names(schema: TableSchema) -> None:
-    """Raise ``InvalidInputError`` for a column whose name Avro has no spelling for."""
+    """Raise ``InvalidInputError`` for a column whose name is not valid in Avro."""
     bad = [field.name for field in schema.fields if not (field.name.isascii() and field.name.isidentifier())]
     if bad:
         message = (

@@ -1,9 +1,9 @@
-"""How one column's values look inside debezium-json, and back: whole columns at a time.
+"""Convert whole columns to and from their encoding in debezium-json.
 
-The spellings are those of Debezium's relational connectors behind Kafka Connect's JsonConverter without schemas,
+The encoding is that of Debezium's relational connectors with Kafka Connect's JsonConverter without schemas,
 with ``decimal.handling.mode=precise`` and ``time.precision.mode=adaptive`` (docs/format.md, log record).
 
-    BOOLEAN, integers, strings   as JSON has them
+    BOOLEAN, integers, strings   the JSON value of that type
     FLOAT, DOUBLE                a number; "NaN", "Infinity", "-Infinity" as strings, as Jackson writes them
     DECIMAL                      base64 of the unscaled value: big-endian two's complement, as few bytes as it takes
     BINARY, VARBINARY            base64
@@ -33,11 +33,11 @@ _MICROS_PER_MILLI = 1_000
 _ISO_YEARS = "the years 0001 to 9999 (1677-09-21T00:12:44Z to 2262-04-11 with nanoseconds)"
 _YEAR_DIGITS = 4
 _READABLE_NANOS_MIN = -9_223_372_036_000_000_000
-"""Arrow reads no text of the second in which int64 nanoseconds begin."""
+"""Arrow can't parse timestamps in the first second of the int64 nanosecond range."""
 
 
 def json_type(arrow: pa.DataType) -> pa.DataType:
-    """The Arrow type of the JSON spelling: what a JSON reader shall expect for a column of type ``arrow``."""
+    """Return the Arrow type that a JSON reader must expect for a column of type ``arrow``."""
     if _is_text_in_json(arrow):
         return pa.string()
     if pa.types.is_time(arrow) or pa.types.is_timestamp(arrow):
@@ -46,9 +46,9 @@ def json_type(arrow: pa.DataType) -> pa.DataType:
 
 
 def to_json_column(column: pa.Array, field: DataField) -> pa.Array:
-    """Spell ``column`` for JSON: an array of ``json_type``.
+    """Encode ``column`` for JSON as an array of ``json_type``.
 
-    Raises ``InvalidInputError`` for a TIMESTAMP_LTZ that ISO-8601 has no spelling for.
+    Raises ``InvalidInputError`` for a TIMESTAMP_LTZ that ISO-8601 can't represent.
     """
     arrow = column.type
     if pa.types.is_decimal(arrow):
@@ -66,7 +66,7 @@ def to_json_column(column: pa.Array, field: DataField) -> pa.Array:
 
 
 def from_json_column(column: pa.Array, field: DataField) -> pa.Array:
-    """Read back what ``to_json_column`` spelled; ``ValueError`` for a spelling that is not of the field's type."""
+    """Decode the output of ``to_json_column``. Raises ``ValueError`` for a value that is not of the field's type."""
     arrow = field.type.arrow
     if pa.types.is_decimal(arrow):
         return decimals_of_bytes(_bytes_of_base64(column, field.name), arrow)

@@ -7,8 +7,8 @@
     -U alone      before row, after nothing, d      before row, after nothing, d
     -D            before row, after nothing, d
 
-With upsert a -U is alone if no change of its key follows in the batch, as in an update that moved the row to another
-key. A ``u`` with ``before`` is the pair -U, +U of one record; ``r`` (a snapshot read of Debezium) is +I.
+In mode upsert, a -U is alone if no change of its key follows in the batch, as in an update that moved the row to
+another key. A ``u`` with ``before`` decodes to the pair -U, +U; ``r`` (a snapshot read of Debezium) decodes to +I.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _KIND_OF_OPERATION = np.array([RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DEL
 _UPDATE, _DELETE = 1, 2
 
 UNREADABLE = (ValueError, pa.ArrowException, OverflowError, RecursionError)
-"""Errors that readers raise for a corrupt value; the last two stand for an excessive number and excessive nesting."""
+"""Errors that readers raise for a corrupt value; the last two, for an excessive number and excessive nesting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelopes:
-    """``before`` and ``after`` are spelled rows, or one scalar for all; ``is_record`` None: every change is one."""
+    """Encoded changes: ``before`` and ``after`` per change, or one scalar for all; ``is_record`` None selects all."""
 
     before: pa.Array | pa.Scalar
     after: pa.Array | pa.Scalar
@@ -56,9 +56,9 @@ def told_slices(
     *,
     with_update_before: bool,
 ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
-    """The changes that a log contains, with their kinds as codes, in slices to be encoded one after the other.
+    """Yield the changes that the log records, with their kinds as codes, in slices that are encoded one by one.
 
-    ``keys_of`` encodes the keys of rows (binary); called only if there is a -U.
+    ``keys_of`` encodes the keys of rows (binary); called only in mode upsert and if there is a -U.
     """
     codes = kinds.to_numpy(zero_copy_only=False)
     is_before = codes == RowKind.UPDATE_BEFORE
@@ -76,7 +76,7 @@ def _is_last_of_key(keys: pa.Array) -> np.ndarray:
 
 
 def _slices(rows: pa.RecordBatch, codes: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Cut into slices that limit memory and do not separate a pair of -U and +U."""
+    """Yield ranges that limit memory and do not separate a pair of -U and +U."""
     row_bytes = max(1, rows.nbytes // max(1, len(codes)))
     step = max(1, min(_SLICE_ROWS_MAX, _SLICE_BYTES_MAX // row_bytes))
     start = 0
@@ -91,7 +91,7 @@ def _slices(rows: pa.RecordBatch, codes: np.ndarray) -> Iterator[tuple[int, int]
 def enveloped(
     spelled: pa.Array, codes: np.ndarray, keys: pa.Array | None, *, with_update_before: bool, nothing: bytes
 ) -> Envelopes:
-    """Changes as records: ``spelled`` rows (binary), kinds, and keys that identify pairs (None: by adjacency)."""
+    """Build envelopes from encoded rows (binary), kinds, and keys that identify pairs (None: any adjacent -U, +U)."""
     is_pair = np.zeros(len(codes), bool)
     if with_update_before:
         is_pair[:-1] = (codes[:-1] == RowKind.UPDATE_BEFORE) & (codes[1:] == RowKind.UPDATE_AFTER)
@@ -120,7 +120,7 @@ def opened(
     schema: TableSchema,
     columns: Callable[[Sides], list[pa.Array]],
 ) -> DecodedChanges:
-    """Records as changes; ``ValueError`` for an invalid one. ``before`` and ``after`` are structs."""
+    """Decode records, whose ``before`` and ``after`` are structs, to changes. Raises ``ValueError`` for an invalid one."""
     codes = pc.index_in(operations, _OPERATIONS).to_numpy(zero_copy_only=False)
     if np.isnan(codes.astype(np.float64)).any():
         message = "unknown op; expected c, u, d or r"
@@ -162,7 +162,7 @@ def decoded_but_tombstones(values: pa.Array, decode: Callable[[pa.Array], Decode
 def first_corrupt(
     count: int, decode: Callable[[int, int], object], error: Exception, record_indices: np.ndarray
 ) -> CorruptRecordError:
-    """Bisect a batch for which ``decode(start, stop)`` raises: the position of the corrupt value and its error."""
+    """Find the first corrupt value, and its error, by bisecting a batch for which ``decode(start, stop)`` raises."""
     start, stop = 0, count
     while stop - start > 1:
         middle = (start + stop) // 2
@@ -182,7 +182,7 @@ def first_corrupt(
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Columns picked row by row from ``before`` or ``after``; ``record_indices`` None means a row per record."""
+    """Columns selected per row from ``before`` or ``after``; ``record_indices`` is None if each record is one row."""
 
     before: pa.Array
     after: pa.Array
@@ -194,7 +194,7 @@ class Sides:
         return bool(self.after.type.get_field_index(name) >= 0)
 
     def column(self, name: str) -> pa.Array:
-        """The values of one column."""
+        """Return the values of one column."""
         if not self.is_before.any():
             return pc.struct_field(self.after, name)
         if self.is_before.all():

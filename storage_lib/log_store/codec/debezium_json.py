@@ -1,15 +1,15 @@
-"""Rows with kinds <-> keys and values of debezium-json records, whole batches at a time (docs/format.md, log record).
+"""Convert batches of changes to and from keys and values of debezium-json records (docs/format.md, log record).
 
     kind          changelog-mode upsert             changelog-mode all
     +I            {"before":null,"after":row,"op":"c"}
     +U            {"before":null,"after":row,"op":"u"}
     -U +U         -U is dropped                     {"before":old,"after":new,"op":"u"}    adjacent, of one key
-    -U alone      dropped                           {"before":row,"after":null,"op":"d"}
+    -U alone      {"before":row,"after":null,"op":"d"}
     -D            {"before":row,"after":null,"op":"d"}, the whole row
 
-A decoded ``u`` with ``before`` is the pair -U, +U of one offset; ``r`` (a snapshot read of Debezium's) is +I; a
-record without value (a tombstone) is skipped. Columns the table does not know are ignored, columns
-a record lacks are null. The key is the JSON of the primary key columns, null without one.
+A ``u`` with ``before`` decodes to the pair -U, +U with one offset; ``r`` (a snapshot read of Debezium) to +I; a
+record without a value (a tombstone) is skipped. Unknown columns are ignored, missing columns are null. The key is the
+JSON of the primary key columns, null without a primary key.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ _NULL_ROW = b"null"
 _NOT_FINITE_SUFFIX = "\x01"
 _PAYLOAD = "payload"
 _NOTHING_BEFORE = b'{"before":null,"after":{'
-"""Start of the records that our writers make of inserts and upserts, which have no ``before`` to parse."""
+"""Start of the records that our writers emit for inserts and upserts, which have no ``before`` to parse."""
 
 
 @dataclass(frozen=True)
 class DebeziumJson:
-    """The codec of one table; ``with_update_before`` is changelog-mode ``all``.
+    """Codec of one table; ``with_update_before`` is changelog-mode ``all``.
 
     ``has_schema``: values are ``{"schema": ..., "payload": <the change>}``, as Kafka Connect's JsonConverter writes
     them by default; the schema is ignored.
@@ -91,7 +91,7 @@ class DebeziumJson:
 
     @classmethod
     def for_table(cls, schema: TableSchema, changelog_mode: ChangelogMode) -> DebeziumJson:
-        """The codec for a table's ``log.changelog-mode``; ``auto`` is upsert with a primary key, all without.
+        """Return the codec for a table's ``log.changelog-mode``; ``auto`` is upsert with a primary key, all without.
 
         Raises ``InvalidInputError`` for ``upsert`` without a primary key.
         """
@@ -123,7 +123,7 @@ class DebeziumJson:
         return EncodedChanges(keys=keys, values=values)
 
     def keys(self, rows: pa.RecordBatch) -> pa.Array:
-        """The keys of rows, as JSON (binary; null without a primary key)."""
+        """Encode the keys of rows as JSON (binary; null without a primary key)."""
         if not self.schema.primary_keys:
             return pa.nulls(len(rows), pa.binary())
         return self._json_text(rows, self._key_fields, ())
@@ -131,7 +131,7 @@ class DebeziumJson:
     def _json_text(
         self, rows: pa.RecordBatch, scalars: tuple[DataField, ...], nested: tuple[DataField, ...]
     ) -> pa.Array:
-        """One JSON object per row, as binary."""
+        """Encode each row as a JSON object (binary)."""
         parts: list[Any] = []
         if scalars:
             text = self._scalar_text(rows, scalars)
@@ -157,7 +157,7 @@ class DebeziumJson:
 
     @cached_property
     def _key_fields(self) -> tuple[DataField, ...]:
-        """Those of the primary key, which are all scalar."""
+        """Fields of the primary key, which are all scalar."""
         return tuple(self.schema.field(name) for name in self.schema.primary_keys)
 
     @cached_property
@@ -245,7 +245,7 @@ class DebeziumJson:
         return {name: pc.struct_field(payload, name) for name in envelope}
 
     def _with_not_finite_aside(self, text: pa.Array) -> pa.Array:
-        """Move "NaN" and the infinities of FLOAT and DOUBLE columns into string columns: the parser wants numbers."""
+        """Move "NaN" and the infinities of FLOAT and DOUBLE columns to string columns: the parser requires numbers."""
         for name in self._float_names:
             # Inside a JSON string every quote is escaped, so this can only match a whole key and its value.
             pattern = rf'([{{,]\s*){re.escape(_json_name(name))}\s*:\s*"(NaN|-?Infinity)"'
@@ -255,7 +255,7 @@ class DebeziumJson:
 
 
 def _with_parsed(rows: pa.StructArray, parsed: list[Any], fields: tuple[DataField, ...]) -> pa.StructArray:
-    """Rows of before or after with the columns that Arrow's reader skipped, parsed by ``json.loads``."""
+    """Add the columns that Arrow's reader skipped and ``json.loads`` parsed to the rows of before or after."""
     names = [rows.type.field(index).name for index in range(rows.type.num_fields)]
     arrays = {name: rows.field(name) for name in names}
     for field in fields:

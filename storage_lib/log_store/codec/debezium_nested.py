@@ -1,12 +1,12 @@
-"""How nested values look inside debezium-json, and back, as Kafka Connect's JsonConverter spells them.
+"""Convert nested columns to and from JSON in debezium-json, encoded as Kafka Connect's JsonConverter does.
 
     ARRAY            [element, ...]
     ROW              {"field": value, ...}
-    MAP, MULTISET    {"key": value, ...} where keys are strings, otherwise [[key, value], ...]
+    MAP, MULTISET    {"key": value, ...} if keys are strings, otherwise [[key, value], ...]
 
-Their leaves are encoded like columns (``debezium_columns``). Everything is done on whole columns, with one exception:
-Arrow's JSON reader supports neither objects of unknown keys nor quoted numbers, so ``from_parsed`` takes columns with
-maps, and nested columns of batches with a NaN or an infinity, from ``json.loads``.
+Leaves are encoded like columns (``debezium_columns``). Whole columns are converted at once, with one exception:
+Arrow's JSON reader supports neither objects with unknown keys nor quoted numbers, so ``from_parsed`` converts the
+output of ``json.loads`` for columns with maps and for nested columns of batches with a NaN or an infinity.
 """
 
 from __future__ import annotations
@@ -38,8 +38,10 @@ from storage_lib.schema.types.nested_types import (
 
 @dataclass(frozen=True, slots=True)
 class LeafSpelling:
-    """How values that are not nested are spelled: the Arrow type of what a JSON reader finds for a type, and from that
-    to a column's values (``ValueError`` for what is none).
+    """JSON encoding of values that are not nested.
+
+    ``json_type`` returns the Arrow type that a JSON reader must expect for a type; ``from_json_column`` converts such
+    a column to the field's type and raises ``ValueError`` for an invalid value.
     """
 
     json_type: Callable[[pa.DataType], pa.DataType]
@@ -53,17 +55,17 @@ _LEAF_PREFIX = '{"v":'
 
 
 def has_map(of: DataType) -> bool:
-    """Whether there is a MAP or MULTISET anywhere in a type."""
+    """Whether a type contains a MAP or MULTISET at any depth."""
     return of.root in (TypeRoot.MAP, TypeRoot.MULTISET) or any(has_map(child) for _, child in children_of(of))
 
 
 def has_float(of: DataType) -> bool:
-    """Whether there is a FLOAT or DOUBLE anywhere in a type."""
+    """Whether a type contains a FLOAT or DOUBLE at any depth."""
     return any(leaf.root in _FLOAT_ROOTS for _, leaf in leaves_of(of))
 
 
 def nested_json_type(of: DataType, leaves: LeafSpelling = DEBEZIUM) -> pa.DataType:
-    """The Arrow type of what a JSON reader finds for a type; maps are maps of what it finds for keys and values."""
+    """Return the Arrow type that a JSON reader must expect for a type, at any depth."""
     match of:
         case ArrayType():
             return pa.list_(nested_json_type(of.element, leaves))
@@ -77,7 +79,7 @@ def nested_json_type(of: DataType, leaves: LeafSpelling = DEBEZIUM) -> pa.DataTy
 
 
 def to_json_text(column: pa.Array, of: DataType, name: str) -> pa.Array:
-    """Each value of a column as JSON text (string array without nulls); ``InvalidInputError`` as ``to_json_column``."""
+    """Encode each value as JSON text (a string array without nulls). Raises as ``to_json_column`` does."""
     match of:
         case ArrayType():
             lists = list_parts(column)
@@ -104,7 +106,7 @@ def to_json_text(column: pa.Array, of: DataType, name: str) -> pa.Array:
 
 
 def from_json(column: pa.Array, of: DataType, name: str, leaves: LeafSpelling = DEBEZIUM) -> pa.Array:
-    """The values of a column of ``nested_json_type``; ``ValueError`` for a spelling that is not of the type."""
+    """Decode a column of ``nested_json_type``. Raises ``ValueError`` for a value that is not of the type."""
     match of:
         case ArrayType():
             lists = list_parts(column)
@@ -125,7 +127,7 @@ def from_json(column: pa.Array, of: DataType, name: str, leaves: LeafSpelling = 
 
 
 def from_parsed(values: list[Any], of: DataType, name: str, leaves: LeafSpelling = DEBEZIUM) -> pa.Array:
-    """A column of ``nested_json_type`` out of what ``json.loads`` makes; ``ValueError`` for another shape."""
+    """Build a column of ``nested_json_type`` from the output of ``json.loads``. Raises ``ValueError`` on a mismatch."""
     return pa.array([_arrow_ready(value, of, name) for value in values], nested_json_type(of, leaves))
 
 
@@ -142,7 +144,7 @@ def _arrow_ready(value: Any, of: DataType, name: str) -> Any:
         case RowType() if isinstance(value, dict):
             return {each.name: _arrow_ready(value.get(each.name), each.type, name) for each in of.fields}
         case _ if not isinstance(value, list | dict) and not is_nested(of):
-            # "NaN", "Infinity" and "-Infinity" are words of Jackson's that float() knows.
+            # float() parses Jackson's "NaN", "Infinity" and "-Infinity".
             return float(value) if of.root in _FLOAT_ROOTS and not isinstance(value, bool) else value
         case _:
             raise _wrong_shape(of, name)
@@ -167,7 +169,7 @@ def _entry_types(of: MapType | MultisetType) -> tuple[DataType, DataType]:
 
 
 def _leaf_text(column: pa.Array) -> pa.Array:
-    """JSON's text of a scalar column of ``json_type``."""
+    """Encode a scalar column of ``json_type`` as JSON text."""
     frame = pl.DataFrame({"v": pl.Series(pl.from_arrow(column))})
     rows = frame.select(pl.struct(pl.all()).struct.json_encode().alias("row"))["row"]
     leaf = rows.to_arrow().cast(pa.string())

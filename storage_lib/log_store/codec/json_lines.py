@@ -1,4 +1,4 @@
-"""Prepares JSON objects as texts for Arrow's JSON reader, and rejects what the reader would misread."""
+"""Prepare JSON objects for Arrow's JSON reader, and reject texts that the reader would misread."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _NOT_FINITE_MARKS = (b'"NaN"', b'Infinity"')
 
 
 def plain_objects(text: pa.Array) -> bytes | None:
-    """The concatenated texts (strings without nulls), if each is certainly one JSON object on one line.
+    """Concatenate the texts (strings without nulls) if each is certainly one JSON object on one line.
 
-    None if a text has a form that our own writers rarely or never make. Arrow's reader needs no line feeds between
-    objects: a text that starts with ``{`` and ends with ``}`` can't merge with its neighbours.
+    Returns None if a text has a form that our own writers rarely or never emit. Arrow's reader needs no line feeds
+    between objects: a text that starts with ``{`` and ends with ``}`` can't merge with its neighbours.
     """
     offsets = _offsets(text)
     if not np.diff(offsets).all():
@@ -36,7 +36,7 @@ def plain_objects(text: pa.Array) -> bytes | None:
 
 
 def all_start_with(text: pa.Array, prefix: bytes) -> bool:
-    """Whether every one of the texts (strings without nulls) does."""
+    """Whether every text (strings without nulls) starts with ``prefix``."""
     offsets = _offsets(text)
     if (np.diff(offsets) < len(prefix)).any():
         return False
@@ -45,28 +45,28 @@ def all_start_with(text: pa.Array, prefix: bytes) -> bool:
 
 
 def json_lines(text: pa.Array) -> bytes:
-    """A string array without nulls as lines, each ended by a line feed."""
+    """Join a string array without nulls as lines, each ended by a line feed."""
     lines = pc.binary_join_element_wise(text, "", "\n")
     end = np.frombuffer(lines.buffers()[1], np.int32)[len(lines)]
     return bytes(memoryview(lines.buffers()[2])[:end])
 
 
 def _offsets(text: pa.Array) -> np.ndarray:
-    """Where each text begins in the array's data, and where the last one ends."""
+    """Return the position of each text in the array's data, and the end of the last one."""
     return np.frombuffer(text.buffers()[1], np.int32)[text.offset : text.offset + len(text) + 1]
 
 
 def may_hold_not_finite(lines: bytes) -> bool:
-    """Whether there may be a "NaN" or an infinity, which are strings where a number is expected."""
+    """Whether the lines may hold a "NaN" or an infinity, which are strings in place of numbers."""
     return any(mark in lines for mark in _NOT_FINITE_MARKS)
 
 
 def one_line_each(text: pa.Array) -> pa.Array:
-    """Reject texts that are not one JSON object, and those that the parser would take for several or crash on.
+    """Reject texts that are not one JSON object; replace line feeds and trim the others.
 
     The parser reads a stream of objects, and a bare ``null`` between two of them crashes it (seen in pyarrow 26). A
-    value that starts with ``{`` and ends with ``}`` can't merge with its neighbours, so only the others, which our own
-    writers never make, are checked one by one.
+    value that starts with ``{`` and ends with ``}`` can't merge with its neighbours, so only other values, which our
+    own writers never emit, are checked one by one.
     """
     suspects = pc.or_(
         pc.invert(pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}"))),
@@ -89,7 +89,7 @@ def parsed_objects(text: pa.Array, columns: pa.Schema) -> list[pa.Array]:
 
 
 def read_objects(objects: bytes, count: int, columns: pa.Schema) -> pa.Table:
-    """Parse ``count`` objects with Arrow's JSON reader; skips columns that are not in its schema.
+    """Parse ``count`` objects with Arrow's JSON reader; ignore keys that are not in ``columns``.
 
     Raises ``ValueError`` if it finds more or fewer objects.
     """

@@ -16,14 +16,14 @@ class CorruptRecordError(ValueError):
     """The value at ``index`` of a decoded batch is not a change of this table."""
 
     def __init__(self, index: int, reason: str) -> None:
-        """Keep its index and the reason."""
+        """Keep the index; ``reason`` is the message."""
         super().__init__(reason)
         self.index = index
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedChanges:
-    """Records ready for a log: ``keys`` and ``values`` are binary arrays of one length; keys may be null."""
+    """Records ready for a log: ``keys`` and ``values`` are binary arrays of equal length; keys may be null."""
 
     keys: pa.Array
     values: pa.Array
@@ -31,7 +31,7 @@ class EncodedChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedChanges:
-    """Changes out of a log; ``record_indices[i]`` (int64, ascending) is the record that row ``i`` came from."""
+    """Changes read from a log; ``record_indices[i]`` (int64, ascending) is the record that row ``i`` came from."""
 
     rows: pa.RecordBatch
     kinds: pa.Array
@@ -39,16 +39,16 @@ class DecodedChanges:
 
 
 class ChangeDecoder(Protocol):
-    """Reads a topic's records."""
+    """Decodes a topic's records."""
 
     @property
     def name(self) -> str:
         """Name of the format."""
 
     def decode(self, values: pa.Array, keys: pa.Array) -> DecodedChanges:
-        """Read records (binary, either may be null) with the table's types.
+        """Decode records (binary, keys and values may be null) to the table's types.
 
-        Raises ``CorruptRecordError`` for the first one that is not a change of this table.
+        Raises ``CorruptRecordError`` for the first record that is not a change of this table.
         """
 
 
@@ -60,17 +60,17 @@ class TopicSchemas(Protocol):
         """Raise ``AlreadyExistsError`` if schemas of another table exist; return whether none exist at all."""
 
     def register(self) -> None:
-        """Register the schemas if they are missing. Repeatable."""
+        """Register the schemas if they are missing. Idempotent."""
 
     def unregister(self) -> None:
         """Delete the table's own schemas, if they exist."""
 
 
 class LogCodec(ChangeDecoder, Protocol):
-    """Also writes them."""
+    """Decodes and encodes a topic's records."""
 
     def encode(self, rows: pa.RecordBatch, kinds: pa.Array) -> Iterator[EncodedChanges]:
-        """Encode the changes, some thousand rows at a time.
+        """Encode the changes, some thousands of rows at a time.
 
         ``rows`` has the table's columns, ``kinds`` int8 codes of ``RowKind``. Raises ``InvalidInputError`` for values
         that the format can't represent.

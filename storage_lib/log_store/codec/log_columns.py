@@ -1,4 +1,4 @@
-"""The raw records of one bucket, column by column, before they are decoded."""
+"""Raw records of one bucket as columns, before they are decoded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Int64s = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 REPAIRS_HEADER = "repairs-snapshot"
-"""The record header that holds the id of the snapshot a record repairs, in decimal digits."""
+"""Record header that holds the id of the snapshot that the record repairs, in decimal digits."""
 
 _EXCERPT_BYTES = 200
 _log = logging.getLogger(__name__)
@@ -38,16 +38,16 @@ class LogColumns:
     repairs: pa.Array
 
     def __len__(self) -> int:
-        """How many records."""
+        """Return the number of records."""
         return len(self.offsets)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of keys and values."""
+        """Size of keys and values in bytes."""
         return int(self.keys.nbytes + self.values.nbytes)
 
     def slice(self, start: int, stop: int) -> LogColumns:
-        """Records ``start`` up to, not including, ``stop``; nothing is copied."""
+        """Return the records from ``start`` to ``stop``, exclusive, without copying."""
         return LogColumns(
             keys=self.keys[start:stop],
             values=self.values[start:stop],
@@ -57,13 +57,13 @@ class LogColumns:
         )
 
     def between(self, first: int, stop: int) -> LogColumns:
-        """The records with offsets from ``first`` up to, not including, ``stop``."""
+        """Return the records with offsets from ``first`` to ``stop``, exclusive."""
         start_index, stop_index = np.searchsorted(self.offsets, [first, stop])
         return self.slice(int(start_index), int(stop_index))
 
 
 def concat_columns(parts: Sequence[LogColumns]) -> LogColumns:
-    """Concatenate consecutive ranges of one bucket; at least one."""
+    """Concatenate one or more consecutive ranges of one bucket."""
     if len(parts) == 1:
         return parts[0]
     return LogColumns(
@@ -86,8 +86,8 @@ def read_columns(
 ) -> LogBatch:
     """Decode records of the log.
 
-    A corrupt value is reported with log, bucket and offset: by ``CorruptFileError``, or by a warning if corrupt values
-    are skipped.
+    Corrupt values are reported with log, bucket and offset: by ``CorruptFileError``, or by a warning if they are
+    skipped.
     """
 
     def tell(index: int, error: CorruptRecordError) -> None:
@@ -126,7 +126,7 @@ def read_columns(
 
 
 def end_of_bucket(codec: ChangeDecoder, bucket: int, next_offset: int) -> LogBatch:
-    """A batch without rows that only advances the next offset."""
+    """Return a batch without rows that only advances the next offset."""
     nothing = np.zeros(0, np.int64)
     columns = LogColumns(
         keys=pa.nulls(0, pa.binary()),

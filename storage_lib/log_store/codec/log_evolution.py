@@ -1,6 +1,6 @@
-"""Schema changes that a log allows: its older records do not change, and they have column names, not ids.
+"""Schema changes that a log allows, given that old records are immutable and have column names, not ids.
 
-A column that a record lacks reads as null, and a column that the table lacks is ignored. So columns may be added and
+A column missing in a record reads as null; a column missing in the table is ignored. So columns may be added and
 dropped, but a name must always denote the same column, with the same encoding of its values.
 """
 
@@ -22,7 +22,7 @@ _SPELLED_ALIKE = (
 
 
 def refuse_for_log(altered: TableSchema, earlier: Iterable[TableSchema]) -> None:
-    """Refuse a schema under which records of the ``earlier`` ones would be misread.
+    """Refuse a schema under which records of ``earlier`` schemas would be misread.
 
     Raises ``InvalidInputError`` naming the column and the remedy.
     """
@@ -53,7 +53,7 @@ def refuse_for_log(altered: TableSchema, earlier: Iterable[TableSchema]) -> None
 
 
 def _columns(fields: Iterable[DataField], path: str = "") -> Iterator[tuple[str, DataField]]:
-    """Columns and the fields of ROWs in them, by path."""
+    """Yield columns and the fields of ROWs in them, each with its path."""
     for each in fields:
         name = f"{path}{each.name}"
         yield name, each
@@ -76,7 +76,7 @@ def _is_spelled_alike(was: DataType, now: DataType) -> bool:
     inside = list(zip(children_of(was), children_of(now), strict=False))
     if inside and not isinstance(was, RowType):
         return all(_is_spelled_alike(old, new) for (_, old), (_, new) in inside)
-    # Times and timestamps are numbers whose unit follows from the precision.
+    # Times and timestamps are encoded as numbers whose unit depends on the precision.
     return was.root not in _OF_PRECISION or was.precision == now.precision
 
 

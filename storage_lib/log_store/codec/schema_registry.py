@@ -1,6 +1,6 @@
-"""A schema registry that speaks Confluent's API: where Avro records' schemas are, by the numbers in the records.
+"""Client of a schema registry with Confluent's API, which maps the ids in Avro records to schemas.
 
-Schemas never change under their number, so each is asked for once in a process.
+The schema of an id never changes, so each process requests it only once.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _PASSING = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaRegistry:
-    """One registry. ``url`` is the root of Confluent's API; several, with commas, are tried in order. Picklable.
+    """One registry. ``url`` is the root of its API, or several, comma-separated and tried in order. Picklable.
 
-    Every call raises ``UnavailableError`` where none answers, ``InvalidInputError`` for what the registry refuses.
+    Every call raises ``UnavailableError`` if no URL answers, ``InvalidInputError`` for a refused request.
     """
 
     url: str
@@ -44,7 +44,7 @@ class SchemaRegistry:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> SchemaRegistry:
-        """From the ``log.schema-registry.*`` options without that prefix; ``InvalidInputError`` names what is wrong."""
+        """Parse the ``log.schema-registry.*`` options without that prefix. Raises ``InvalidInputError`` for a bad one."""
         unknown = [key for key in options if key not in _KNOWN]
         if unknown:
             known = ", ".join(REGISTRY_PREFIX + key for key in _KNOWN)
@@ -78,29 +78,29 @@ class SchemaRegistry:
         )
 
     def schema(self, schema_id: int) -> str:
-        """The schema with this id, as JSON; ``NotFoundError`` if it does not exist or is not Avro.
+        """Return the schema with this id as JSON. Raises ``NotFoundError`` if it does not exist or is not Avro.
 
-        References to types of other subjects are replaced by these types.
+        References to types of other subjects are replaced by those types.
         """
         return _schema(self, schema_id)
 
     def register(self, subject: str, schema: str) -> int:
-        """The id of a schema under a subject; registers it as the next version if it is missing."""
+        """Return the id of a schema under a subject; register it as the next version if it is missing."""
         return _register(self, subject, schema)
 
     def latest(self, subject: str) -> str | None:
-        """The newest schema of a subject; None if the subject does not exist."""
+        """Return the newest schema of a subject; None if the subject does not exist."""
         found = self._ask("GET", f"/subjects/{_quoted(subject)}/versions/latest")
         return None if found is None else str(found["schema"])
 
     def delete(self, subject: str) -> None:
-        """Delete a subject with its versions, if it exists."""
+        """Delete a subject with its versions if it exists."""
         for parameters in ("", "?permanent=true"):
             self._ask("DELETE", f"/subjects/{_quoted(subject)}{parameters}")
         _register.cache_clear()
 
     def fetch(self, schema_id: int) -> str:
-        """As ``schema``, bypassing the cache."""
+        """Return a schema as ``schema`` does, bypassing the cache."""
         found = self._ask("GET", f"/schemas/ids/{schema_id}")
         if found is None or found.get("schemaType", "AVRO") != "AVRO":
             reason = "has no schema" if found is None else "has no Avro schema"
@@ -118,7 +118,7 @@ class SchemaRegistry:
         return json.dumps(whole)
 
     def _gather(self, references: Sequence[Mapping[str, Any]], found: dict[tuple[str, int], Any]) -> None:
-        """The schemas referred to, those that they refer to first."""
+        """Collect the referenced schemas, each after the schemas that it references."""
         for each in references:
             place = (str(each["subject"]), int(each["version"]))
             if place in found:
@@ -134,7 +134,7 @@ class SchemaRegistry:
             found[place] = json.loads(answer["schema"])
 
     def post(self, subject: str, schema: str) -> int:
-        """As ``register``, bypassing the cache."""
+        """Register a schema as ``register`` does, bypassing the cache."""
         found = self._ask("POST", f"/subjects/{_quoted(subject)}/versions", {"schema": schema})
         if found is None:
             message = (
@@ -144,7 +144,7 @@ class SchemaRegistry:
         return int(found["id"])
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """The answer as JSON; None for status 404."""
+        """Send a request and return the answer as JSON; None for status 404."""
         said = "no answer"
         for _ in range(_ATTEMPTS):
             for root in self.url.split(","):
@@ -203,5 +203,5 @@ def _quoted(subject: str) -> str:
 
 
 def canonical(schema: Mapping[str, Any]) -> str:
-    """A schema's JSON, the same for the same schema."""
+    """Return a schema's JSON in compact form; equal schemas give equal text."""
     return json.dumps(schema, separators=(",", ":"))

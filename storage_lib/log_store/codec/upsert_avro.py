@@ -1,6 +1,6 @@
-"""As ``upsert_json``, of topics whose values are Avro (Confluent's, with a schema registry); keys are Avro or JSON.
+"""Decode upsert topics, like ``upsert_json``, with Avro values in Confluent's wire format and Avro or JSON keys.
 
-A value is a record of the columns, plain or nullable. Columns are matched by name, and the writer's schema determines
+A value is a record of the columns, nullable or not. Columns are matched by name, and the writer's schema determines
 units and scales (``avro_changes``).
 """
 
@@ -28,13 +28,13 @@ _OBJECT = b"{"
 
 @dataclass(frozen=True, slots=True)
 class UpsertAvro:
-    """Reads such a topic into rows of ``schema``, whose primary key is the topic's."""
+    """Decodes an Avro upsert topic to rows of ``schema``, whose primary key is the topic's."""
 
     schema: TableSchema
     registry: SchemaRegistry
 
     def __post_init__(self) -> None:
-        """Raise ``InvalidInputError`` for a table that such a topic can't be read into."""
+        """Raise ``InvalidInputError`` for a table that can't hold the rows of an upsert topic."""
         refuse_without_key(self.schema)
 
     @property

@@ -1,13 +1,13 @@
-"""Topics of the newest row of each key, as Flink's ``upsert-kafka`` writes them with JSON keys and values.
+"""Decode topics that hold the newest row per key, as Flink's ``upsert-kafka`` writes them with JSON keys and values.
 
-    key {"id": 1}    value {"id": 1, "name": "a"}    the row of this key from now on      +I
-    key {"id": 1}    no value                        the row was deleted                  -D, its key only
+    key {"id": 1}    value {"id": 1, "name": "a"}    the new row of this key      +I
+    key {"id": 1}    no value                        the row was deleted          -D, with the key only
 
-Values are spelled as Flink's JSON format does: DECIMAL a number, DATE ``2024-05-14``, TIME ``01:02:03``, TIMESTAMP
-``2024-05-14 01:02:03.456``, TIMESTAMP_LTZ the same with a ``Z`` (a ``T`` in place of the blank will do), bytes base64,
-ARRAY a list, ROW, MAP and MULTISET objects (maps of other keys than texts also lists of pairs), FLOAT and DOUBLE
-numbers or ``"NaN"``, ``"Infinity"``, ``"-Infinity"``.
-Columns the table does not know are ignored; columns a value lacks are taken from the key, or null.
+Values are encoded as in Flink's JSON format: DECIMAL as a number, DATE ``2024-05-14``, TIME ``01:02:03``, TIMESTAMP
+``2024-05-14 01:02:03.456``, TIMESTAMP_LTZ the same with a ``Z`` (a ``T`` instead of the space is accepted), bytes as
+base64, ARRAY as a list, ROW, MAP and MULTISET as objects (maps whose keys are not strings also as lists of pairs),
+FLOAT and DOUBLE as numbers or ``"NaN"``, ``"Infinity"``, ``"-Infinity"``.
+Unknown columns are ignored; columns missing in a value are taken from the key, or are null.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _ANY_DAY = "1970-01-01"
 
 @dataclass(frozen=True, slots=True)
 class UpsertJson:
-    """Reads such a topic into rows of ``schema``, whose primary key is the topic's."""
+    """Decodes a JSON upsert topic to rows of ``schema``, whose primary key is the topic's."""
 
     schema: TableSchema
 
     def __post_init__(self) -> None:
-        """Raise ``InvalidInputError`` for a table that such a topic can't be read into."""
+        """Raise ``InvalidInputError`` for a table that can't hold the rows of an upsert topic."""
         refuse_without_key(self.schema)
         for field in self.schema.fields:
             if has_variant(field.type):
@@ -70,9 +70,9 @@ class UpsertJson:
 
 
 def json_columns(texts: pa.Array, fields: Sequence[DataField]) -> dict[str, pa.Array]:
-    """Columns of JSON objects (binary); ``ValueError`` for a value that is not a JSON object."""
+    """Decode JSON objects (binary) to columns. Raises ``ValueError`` for a value that is not a JSON object."""
     holds_not_finite = any(has_float(field.type) for field in fields) and may_hold_not_finite(_content(texts))
-    # Arrow's reader supports neither objects of unknown keys nor quoted numbers.
+    # Arrow's reader supports neither objects with unknown keys nor quoted numbers.
     aside = [each for each in fields if has_map(each.type) or (holds_not_finite and has_float(each.type))]
     read = pa.schema([(each.name, nested_json_type(each.type, FLINK)) for each in fields if each not in aside])
     columns = dict(zip(read.names, parsed_objects(texts.cast(pa.string()), read), strict=True))

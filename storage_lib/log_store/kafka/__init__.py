@@ -1,1 +1,1 @@
-"""The log on Kafka. The one folder that imports Kafka's client."""
+"""The log on Kafka. Only this folder imports Kafka's client."""

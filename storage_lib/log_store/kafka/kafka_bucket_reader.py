@@ -1,4 +1,4 @@
-"""Reads Kafka partitions: offsets by time, raw batches by offset, and which of them committed readers see."""
+"""Reads Kafka partitions: offsets by time, raw batches by offset, and which batches are visible once committed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from storage_lib.io.environment import Clock
 
 EARLIEST, LATEST = -2, -1
-"""Arguments of ``offsets`` other than a timestamp: the oldest record held, the end."""
+"""Special timestamps for ``offsets``: the oldest record held, and the end of the log."""
 
 _NO_REPLICA = -1
 _NO_SESSION = (0, -1)
@@ -32,17 +32,17 @@ _NOT_FOUND_OFFSET = -1
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """One answer: whole batches, the transactions of these that were aborted, and where the log ends."""
+    """One response: whole batches, their aborted transactions and the end of the log."""
 
     batches: tuple[RawBatch, ...]
     aborted: tuple[tuple[int, int], ...]
     high_watermark: int
 
     def visible(self) -> list[RawBatch]:
-        """The data batches without those of aborted transactions.
+        """Return the data batches except those of aborted transactions.
 
-        ``aborted`` holds (first offset, producer id). A producer's batches are invisible from there on until its next
-        marker.
+        ``aborted`` holds (first offset, producer id). A producer's batches are invisible from that offset until its
+        next marker.
         """
         waiting = sorted(self.aborted, reverse=True)
         aborting: set[int] = set()
@@ -71,9 +71,9 @@ class KafkaBucketReader:
         return self._cluster.retries(self._clock, f"read {self._topic!r}")
 
     def offsets(self, times: Mapping[int, int], *, committed: bool = True) -> dict[int, int]:
-        """For every bucket the first offset at or after a time (epoch ms, ``EARLIEST`` or ``LATEST``).
+        """Return the first offset at or after a time (epoch ms, ``EARLIEST`` or ``LATEST``) for every bucket.
 
-        -1 if there is none. With ``committed``, the end is the last stable offset.
+        The offset is -1 if there is no such record. With ``committed``, the end is the last stable offset.
         """
         retries = self.retries()
         found: dict[int, int] = {}
@@ -100,7 +100,7 @@ class KafkaBucketReader:
         return found
 
     def submit(self, bucket: int, offset: int, retries: Retries, *, committed: bool = True) -> Future[Any]:
-        """Ask for the batches from ``offset`` on; hand the result to ``fetched``."""
+        """Request the batches from ``offset`` without waiting; pass the result to ``fetched``."""
         leaders = self._cluster.leaders(self._topic, retries)
         self._check_buckets([bucket], leaders)
         partition = FetchRequest.FetchTopic.FetchPartition(
@@ -127,9 +127,9 @@ class KafkaBucketReader:
     def fetched(
         self, pending: Future[Any], bucket: int, offset: int, retries: Retries, *, committed: bool = True
     ) -> Fetched:
-        """Wait for the answer to ``submit``; retries transient errors.
+        """Wait for the response to ``submit``; retry transient errors.
 
-        ``LogOffsetsExpiredError`` if the log does not hold ``offset``.
+        Raises ``LogOffsetsExpiredError`` if the log does not hold ``offset``.
         """
         while True:
             try:

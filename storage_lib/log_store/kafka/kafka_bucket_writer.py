@@ -1,4 +1,4 @@
-"""One bucket's record batches in flight, in a transaction or not, numbered so that a repeated one is stored once.
+"""Sends one bucket's record batches, with or without a transaction, numbered so that a resent batch is stored once.
 
 At most five batches are in flight, since a broker remembers five per producer. The first is sent alone: a broker
 accepts any batch as the first of an unknown producer, and if the actual first one was refused (for example by a broker
@@ -60,7 +60,7 @@ class KafkaBucketWriter:
         *,
         next_sequence: int = 0,
     ) -> None:
-        """Write as part of the transaction ``handle``, which the bucket has joined; None: outside of any."""
+        """Write within the transaction ``handle``, which the bucket has joined; None writes outside of any."""
         self._cluster = cluster
         self._topic = topic
         self._bucket = bucket
@@ -73,10 +73,10 @@ class KafkaBucketWriter:
         self.next_sequence = next_sequence
 
     def send(self, batch: bytes, record_count: int) -> None:
-        """Put a batch on its way, of first sequence ``next_sequence``; waits while five are, or the first.
+        """Send a batch whose first sequence number is ``next_sequence``, once there is room in flight.
 
-        Batches known to have failed are sent first: a broker that forgot this producer would accept any batch as its
-        first.
+        Only one batch may be in flight until the first is stored, then five. Batches known to have failed are resent
+        first: a broker that forgot this producer would accept any batch as its first.
         """
         while len(self._in_flight) >= self._in_flight_max or any(map(_is_lost, self._in_flight)):
             self._settle()
@@ -84,7 +84,7 @@ class KafkaBucketWriter:
         self.next_sequence = (self.next_sequence + record_count) & _SEQUENCE_MASK
 
     def flush(self) -> WrittenRange | None:
-        """Wait until all batches are stored by all replicas; returns their ranges."""
+        """Wait until all replicas have stored all batches; return their range, or None if nothing was sent."""
         while self._in_flight:
             self._settle()
         if self._first_offset is None:
@@ -92,7 +92,7 @@ class KafkaBucketWriter:
         return WrittenRange(bucket=self._bucket, first_offset=self._first_offset, next_offset=self._next_offset)
 
     def give_up(self) -> None:
-        """Wait for the batches in flight and ignore their outcomes: none may arrive after the transaction's end."""
+        """Wait for the batches in flight and ignore their outcomes; none may arrive after the transaction's end."""
         for sent in self._in_flight:
             self._answer_of(sent)
         self._in_flight.clear()
@@ -102,7 +102,7 @@ class KafkaBucketWriter:
         return 1 if self._first_offset is None else _IN_FLIGHT_MAX
 
     def _settle(self) -> None:
-        """Remove the oldest batch from those in flight, as stored."""
+        """Wait until the oldest batch in flight is stored, or resend all in flight after a transient failure."""
         oldest = self._in_flight[0]
         error, base_offset = self._answer_of(oldest)
         if error is not kafka.errors.NoError:

@@ -1,4 +1,4 @@
-"""Changes to record batches of a size the topic takes, bucket by bucket: what transactions and appenders share."""
+"""Encodes changes as record batches within the topic's size limit. Shared by transactions and appenders."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KEY_EXCERPT_BYTES = 100
 
 
 class KafkaChangeWriter:
-    """Writes under one producer id and epoch; ``open_bucket`` makes the writer of a bucket at its first change."""
+    """Writes under one producer id and epoch; ``open_bucket`` creates a bucket's writer at its first change."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class KafkaChangeWriter:
 
     @property
     def next_sequences(self) -> Mapping[int, int]:
-        """For every bucket written to, the sequence number of its next record."""
+        """Sequence number of the next record, for every bucket written to."""
         return {bucket: writer.next_sequence for bucket, writer in self._writers.items()}
 
     def write(self, bucket: int, rows: pa.RecordBatch, kinds: pa.Array, *, repairs: int | None = None) -> None:
@@ -67,7 +67,7 @@ class KafkaChangeWriter:
                 self._send(bucket, changes.keys[start:stop], changes.values[start:stop], headers)
 
     def flush(self) -> tuple[WrittenRange, ...]:
-        """Wait until everything is stored; the ranges by bucket."""
+        """Wait until everything is stored; return the ranges by bucket."""
         ranges = [self._writers[bucket].flush() for bucket in sorted(self._writers)]
         return tuple(written for written in ranges if written is not None)
 
@@ -103,7 +103,7 @@ class KafkaChangeWriter:
         writer.send(batch, len(values))
 
     def _cuts(self, keys: pa.Array, values: pa.Array, header_bytes: int) -> Iterator[tuple[int, int]]:
-        """Ranges of records that fit one batch even if compression gains nothing; a record too large goes alone."""
+        """Yield ranges of records that fit one batch uncompressed; an oversized record gets a range of its own."""
         room = int((self._topic.batch_bytes_max() - BATCH_HEADER_BYTES) * _COMPRESSION_SLACK)
         sizes = pc.fill_null(pc.binary_length(keys), 0).to_numpy(zero_copy_only=False).astype(np.int64)
         sizes = sizes + pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False)

@@ -1,4 +1,4 @@
-"""Whether Kafka can be reached with some options: for a connection's test button and for a doctor."""
+"""Check whether Kafka is reachable with given options, for a connection's test button and the doctor command."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _LIMIT_MS = 5_000
 
 
 def count_brokers(options: Mapping[str, str], clock: Clock, *, limit_ms: int = _LIMIT_MS) -> int:
-    """Return the number of brokers, over connections that are closed again.
+    """Return the number of brokers. Opens its own connections and closes them.
 
-    ``options`` are a catalog's (``log.kafka.*``). Raises ``UnavailableError`` without an answer in ``limit_ms``, and
-    ``InvalidInputError`` for wrong credentials, certificates and options.
+    ``options`` are a catalog's (``log.kafka.*``). Raises ``UnavailableError`` if no broker answers within
+    ``limit_ms``, and ``InvalidInputError`` for wrong credentials, certificates or options.
     """
     parsed = TableOptions.parse({key: text for key, text in options.items() if key.startswith("log.")})
     client_options = {**parsed.log_kafka_client, "bootstrap.servers": parsed.log_kafka_bootstrap_servers or ""}

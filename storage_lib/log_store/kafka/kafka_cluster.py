@@ -1,8 +1,8 @@
 """This process's connections to one Kafka cluster: find leaders and coordinators, send requests, retry.
 
-This file and ``kafka_connections.py`` are all that know kafka-python's private names (3.0.12). Other modules see
-requests, responses and ``Retries``. All stores of the process with the same options share connections, which outlive
-the stores, so that a stream's many short-lived stores do not reconnect.
+Only this file and ``kafka_connections.py`` use kafka-python's private names (3.0.12). Other modules see requests,
+responses and ``Retries``. All stores of the process with the same options share connections, which outlive the
+stores, so that a stream's many short-lived stores do not reconnect.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class Retries:
     def believes_absence(self) -> bool:
         """Whether to accept the answer that a topic does not exist: only after a sixth of the limit has passed.
 
-        A restarting broker that still loads its metadata, and a broker that learns of a new topic later than others,
-        report topics as unknown that exist.
+        A restarting broker that is still loading its metadata, or a broker that learns of a new topic later than
+        others, reports existing topics as unknown.
         """
         now = self.clock.monotonic()
         if self._absent_since is None:
@@ -74,7 +74,7 @@ class Retries:
         return now - self._absent_since >= self.limit_ms / 1_000 / _ABSENCE_SHARE
 
     def wait(self, reason: object) -> None:
-        """Sleep before the next attempt; ``UnavailableError`` once the deadline has passed."""
+        """Sleep before the next attempt; raise ``UnavailableError`` if the next attempt would miss the deadline."""
         if self.clock.monotonic() + self.pause_seconds > self.deadline:
             is_silent = isinstance(reason, kafka.errors.NodeNotReadyError) or reason == "NodeNotReadyError"
             why = "no broker answers" if is_silent else str(reason).removeprefix("KafkaConnectionError: ")
@@ -88,7 +88,7 @@ class Retries:
 
 
 class KafkaCluster:
-    """Connections to the brokers of one cluster. Thread-safe; made by ``shared``."""
+    """Connections to the brokers of one cluster. Thread-safe; usually created by ``shared``."""
 
     def __init__(self, client_config: Mapping[str, object], limit_ms: int) -> None:
         """Start the event loop; the first request connects."""
@@ -108,13 +108,13 @@ class KafkaCluster:
         self._connecting = threading.Lock()
         self._leaders: dict[str, dict[int, int]] = {}
         self._topic_ids: dict[str, tuple[float, str | None]] = {}
-        """Return the leaders and the time of their look-up."""
+        """Topic ids by topic, each with the time of its look-up."""
         self._coordinators: dict[str, int] = {}
         self.batch_bytes_max: dict[str, int] = {}
 
     @classmethod
     def shared(cls, client_config: Mapping[str, object], limit_ms: int) -> KafkaCluster:
-        """The connections of this process for these options. A forked child gets its own."""
+        """Return this process's connections for these options. A forked child gets its own."""
         key = (os.getpid(), tuple(sorted({**client_config, "": limit_ms}.items(), key=lambda item: item[0])))
         with _SHARED_LOCK:
             cluster = _SHARED.get(key)
@@ -130,7 +130,7 @@ class KafkaCluster:
     def submit(self, node: int | None, request: object) -> Future[Any]:
         """Send a request without waiting; the future holds the response or a ``KafkaError``.
 
-        Requests to one node are sent in the order of the calls. ``node`` None is any broker.
+        Requests to one node are sent in the order of the calls. If ``node`` is None, any broker may answer.
         """
         answer: Future[Any] = Future()
 
@@ -151,7 +151,7 @@ class KafkaCluster:
         return answer
 
     def answer(self, pending: Future[Any]) -> Any:
-        """Wait for an answer; ``KafkaError`` if there is none. Bad credentials are an ``InvalidInputError``."""
+        """Wait for an answer. Raises ``KafkaError`` if none comes, ``InvalidInputError`` for refused credentials."""
         try:
             return pending.result(timeout=self._answer_seconds)
         except TimeoutError:
@@ -168,7 +168,7 @@ class KafkaCluster:
         return self.answer(self.submit(node, request))
 
     def ask_all(self, requests: Iterable[tuple[int | None, object]]) -> list[Any]:
-        """Send many at once; the answers in order, a ``KafkaError`` in the place of a missing one."""
+        """Send several requests at once; return the answers in order, with a ``KafkaError`` for each missing one."""
         pending = [self.submit(node, request) for node, request in requests]
         answers: list[Any] = []
         for each in pending:
@@ -179,7 +179,7 @@ class KafkaCluster:
         return answers
 
     def leaders(self, topic: str, retries: Retries) -> Mapping[int, int]:
-        """The leading broker of every Kafka partition of ``topic``; ``NotFoundError`` if there is no such topic."""
+        """Return the leader of every Kafka partition of ``topic``. Raises ``NotFoundError`` for an unknown topic."""
         known = self._leaders.get(topic)
         while known is None:
             try:
@@ -206,9 +206,9 @@ class KafkaCluster:
         return known
 
     def topic_id(self, topic: str, retries: Retries) -> str | None:
-        """Kafka's topic id, which changes when a topic is recreated; None from brokers before 2.8.
+        """Return Kafka's topic id, which changes when a topic is recreated; None from brokers before 2.8.
 
-        Looked up once a second at most. ``NotFoundError`` if there is no such topic.
+        Looked up at most once a second. Raises ``NotFoundError`` if the topic does not exist.
         """
         while True:
             found = self._topic_ids.get(topic)
@@ -224,7 +224,7 @@ class KafkaCluster:
         self.batch_bytes_max.pop(topic, None)
 
     def coordinators(self, transactional_ids: Sequence[str], retries: Retries) -> dict[str, int]:
-        """The broker that keeps the state of each transactional id."""
+        """Return the broker that keeps the state of each transactional id."""
         while True:
             unknown = [each for each in transactional_ids if each not in self._coordinators]
             if not unknown:
@@ -275,7 +275,7 @@ class KafkaCluster:
                 self._manager.connect(self._limit_ms)
 
     def _learn_brokers(self, metadata: Any) -> None:
-        """Addresses of brokers may have changed since the first connection."""
+        """Pass the brokers' addresses, which may have changed since the first connection, to the client."""
         self._net.call_soon_threadsafe(_call_with(self._manager.cluster.update_metadata, metadata))
 
 

@@ -1,4 +1,4 @@
-"""The codecs of Kafka's record batches: all five to read, none, lz4 and zstd to write."""
+"""Codecs of Kafka's record batches. Reads all five; writes none, lz4 and zstd."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BLOCK_LENGTH = struct.Struct(">i")
 
 
 class Compression(Enum):
-    """A codec; the value is its number in a batch's attributes."""
+    """Compression codec; the value is its number in a batch's attributes."""
 
     NONE = 0
     GZIP = 1
@@ -30,7 +30,7 @@ class Compression(Enum):
 
     @classmethod
     def for_writing(cls, name: str) -> Compression:
-        """The codec for the option ``log.kafka.compression.type``."""
+        """Return the codec for the option ``log.kafka.compression.type``."""
         writable = {"none": cls.NONE, "lz4": cls.LZ4, "zstd": cls.ZSTD}
         if name not in writable:
             message = f"log.kafka.compression.type={name!r} can't be written; choose one of {', '.join(writable)}"
@@ -39,7 +39,7 @@ class Compression(Enum):
 
 
 def compress(compression: Compression, records: memoryview) -> bytes | memoryview:
-    """Pack a records section."""
+    """Compress a records section."""
     if compression is Compression.LZ4:
         # Kafka refuses frames whose blocks refer to earlier blocks (UNKNOWN_SERVER_ERROR).
         return bytes(lz4.frame.compress(records, block_linked=False))
@@ -49,7 +49,7 @@ def compress(compression: Compression, records: memoryview) -> bytes | memoryvie
 
 
 def decompress(compression: Compression, packed: memoryview) -> bytes:
-    """Unpack a records section; ``CorruptFileError`` if it is corrupt although its checksum matches."""
+    """Decompress a records section. Raises ``CorruptFileError`` if it is corrupt although its checksum matches."""
     try:
         if compression is Compression.LZ4:
             return bytes(lz4.frame.decompress(packed))
@@ -73,7 +73,7 @@ def decompress(compression: Compression, packed: memoryview) -> bytes:
 
 
 def _unsnappy(packed: bytes) -> bytes:
-    """Java's snappy stream (blocks behind a header of 16 bytes), or one bare block as librdkafka writes it."""
+    """Decompress Java's snappy stream (blocks after a 16-byte header), or one bare block as librdkafka writes it."""
     if not packed.startswith(_XERIAL_MAGIC):
         return _unsnappy_block(packed)
     blocks: list[bytes] = []

@@ -29,17 +29,17 @@ _UNENCRYPTED = frozenset({"PLAINTEXT", "SASL_PLAINTEXT"})
 
 
 class KafkaConnections(KafkaConnectionManager):  # type: ignore[misc]
-    """As its base. ``connect`` instead of ``bootstrap``."""
+    """Connection manager that keeps the last failure. Call ``connect`` instead of ``bootstrap``."""
 
     def __init__(self, net: Any, **config: object) -> None:
         super().__init__(net, **config)
         self._failure: BaseException | None = None
 
     def connect(self, limit_ms: int) -> None:
-        """Find a first broker, trying for ``limit_ms``.
+        """Connect to a first broker, retrying for ``limit_ms``.
 
         Raises ``KafkaConnectionError`` with the newest reason, and ``InvalidInputError`` as soon as a broker refuses
-        our credentials or shows a certificate that nobody we trust has signed.
+        our credentials or presents a certificate that no trusted authority has signed.
         """
         for _ in range(0, limit_ms, _SLICE_MS):
             try:
@@ -51,14 +51,14 @@ class KafkaConnections(KafkaConnectionManager):  # type: ignore[misc]
         raise kafka.errors.KafkaConnectionError(self._reason()) from self._failure
 
     def get_connection(self, *arguments: Any, **named: Any) -> Any:
-        """As the base class, and record the outcome of the connection attempt."""
+        """Return a connection as the base class does, and record why it fails."""
         connection = super().get_connection(*arguments, **named)
         if not connection.init_future.is_done:
             connection.init_future.add_errback(self._note)
         return connection
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
-        """As the base's, which leaves the socket open when the handshake fails."""
+        """Build a transport as the base class does, but close the socket if the handshake fails."""
         options, proxy = self.config["socket_options"], self.config["proxy_url"]
         connected = await create_connection(
             self._net, node.host, node.port, options, proxy_url=proxy, timeout_at=timeout_at
@@ -119,7 +119,7 @@ def refuse_for_good(failure: BaseException | None, servers: str) -> None:
 def _words_before_the_end(
     receive: Callable[[], tuple[bytes, BaseException | None]],
 ) -> Callable[[], tuple[bytes, BaseException | None]]:
-    """Ignore the end of the connection: the next read reports it, and data received before must not be lost."""
+    """Return data received before the end of the connection; the next read reports the end."""
 
     def received() -> tuple[bytes, BaseException | None]:
         data, failure = receive()

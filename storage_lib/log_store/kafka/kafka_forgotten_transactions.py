@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def forgotten_aborted(cluster: KafkaCluster, topic: str, bucket: int, producer_id: int, clock: Clock) -> Iterator[None]:
-    """Abort what ``producer_id`` left open in ``bucket``, after the body; its new transaction has written nothing yet.
+    """Abort a hanging transaction of ``producer_id`` in ``bucket`` after the body, before the first new record.
 
     The query is in flight while the body runs. Raises ``InvalidInputError`` with the remedy if this user may not abort
     the transaction, ``UnavailableError`` for outages.
@@ -69,7 +69,7 @@ def _abort(cluster: KafkaCluster, topic: str, bucket: int, producer: Any, retrie
 def _partition(
     cluster: KafkaCluster, topic: str, bucket: int, request: object, retries: Retries, pending: Future[Any]
 ) -> Any:
-    """The leader's answer to ``pending`` for one Kafka partition; asked again after an error that may pass."""
+    """Return the leader's answer to ``pending`` for one Kafka partition; retry transient errors."""
     while True:
         try:
             answer = cluster.answer(pending)

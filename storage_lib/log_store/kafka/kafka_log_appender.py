@@ -33,7 +33,7 @@ _NO_TIMEOUT_MS = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdempotentProducer:
-    """A producer id with its epoch, and for every bucket the sequence number of its next record there."""
+    """Producer id with its epoch, and the sequence number of its next record in every bucket."""
 
     producer_id: int
     producer_epoch: int
@@ -41,7 +41,7 @@ class IdempotentProducer:
 
 
 def new_producer(cluster: KafkaCluster, topic: str, clock: Clock) -> IdempotentProducer:
-    """Ask any broker for a new id; ``UnavailableError`` if none answers in time."""
+    """Request a new producer id from any broker. Raises ``UnavailableError`` if none answers in time."""
     retries = cluster.retries(clock, f"open {topic!r} for writing")
     request = InitProducerIdRequest(
         transactional_id=None,
@@ -63,7 +63,7 @@ def new_producer(cluster: KafkaCluster, topic: str, clock: Clock) -> IdempotentP
 
 
 class KafkaLogAppender:
-    """One write; see ``LogAppender``. ``give_back`` receives the producer after success."""
+    """``LogAppender`` for one write. Passes the producer to ``give_back`` after success."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class KafkaLogAppender:
         clock: Clock,
         give_back: Callable[[IdempotentProducer], None],
     ) -> None:
-        """Write under ``producer``, which nobody else uses meanwhile."""
+        """Write under ``producer``, which no other writer may use meanwhile."""
         self._cluster = cluster
         self._producer = producer
         self._settings = settings

@@ -39,13 +39,13 @@ _TRUTHS = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaLogSettings:
-    """The log of one table on Kafka.
+    """Settings of one table's log on Kafka.
 
     ``client_options`` are the ``log.kafka.*`` options without that prefix, in Kafka's dotted spelling:
     ``bootstrap.servers`` (required), ``compression.type`` (none, lz4, zstd; default lz4),
     ``replication.factor`` (default: the cluster's), and options of the client, such as ``security.protocol``,
-    ``sasl.mechanism``, ``sasl.plain.username``, ``ssl.cafile``. They may hold secrets and are in no repr.
-    ``registry_options`` are the ``log.schema-registry.*`` options without that prefix, for Avro alone.
+    ``sasl.mechanism``, ``sasl.plain.username``, ``ssl.cafile``. They may hold secrets, so reprs omit them.
+    ``registry_options`` are the ``log.schema-registry.*`` options without that prefix, for Avro only.
     ``limit_ms`` is the time for retries of one operation before it raises ``UnavailableError``.
     """
 
@@ -76,7 +76,7 @@ class KafkaLogSettings:
 
     @property
     def servers(self) -> str:
-        """Where to find the brokers."""
+        """Addresses of the brokers, comma-separated."""
         return self.client_options[_SERVERS]
 
     @property
@@ -96,7 +96,7 @@ class KafkaLogSettings:
 
     @property
     def replication_factor(self) -> int | None:
-        """For a new topic; None is the cluster's default."""
+        """Replication factor of a new topic; None for the cluster's default."""
         text = self.client_options.get(_REPLICATION)
         if text is None:
             return None

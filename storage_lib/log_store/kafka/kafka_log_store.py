@@ -1,8 +1,8 @@
 """The log on Kafka: one topic per table, one Kafka partition per bucket, one transaction per slot and commit.
 
-Whole Arrow batches become whole record batches and back (``debezium_json``, ``kafka_record_batch``); Kafka's side is
-in ``kafka_topic``, ``kafka_transactions``, ``kafka_bucket_writer`` and ``kafka_bucket_reader``, which share one set of
-connections per process (``kafka_cluster``).
+Codecs convert whole Arrow batches to record batches and back (``debezium_json``, ``kafka_record_batch``). Kafka's
+protocol is in ``kafka_topic``, ``kafka_transactions``, ``kafka_bucket_writer`` and ``kafka_bucket_reader``, which
+share one set of connections per process (``kafka_cluster``).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BATCH_BYTES_MAX = 16 << 20
 
 
 class KafkaLogStore:
-    """A ``LogStore`` on Kafka. Connects at the first operation; thread-safe except for transactions; picklable."""
+    """``LogStore`` on Kafka. Connects at the first operation. Thread-safe except for transactions; picklable."""
 
     def __init__(
         self, schema: TableSchema, settings: KafkaLogSettings, clock: Clock, decoder: ChangeDecoder | None = None
@@ -53,12 +53,12 @@ class KafkaLogStore:
         self._transactions = KafkaTransactions(self._cluster, settings.topic, clock)
         self._reader = KafkaBucketReader(self._cluster, settings.topic, clock)
         self._idle_producers: list[tuple[int, IdempotentProducer]] = []
-        """Producers with their process: a forked child would repeat its parent's sequence numbers."""
+        """Producers with the id of their process: a forked child would repeat its parent's sequence numbers."""
 
     def __reduce__(
         self,
     ) -> tuple[type[KafkaLogStore], tuple[TableSchema, KafkaLogSettings, Clock, ChangeDecoder | None]]:
-        """Pickle the settings only; the unpickled store connects by itself."""
+        """Pickle the arguments only; the unpickled store opens its own connections."""
         return KafkaLogStore, (self._schema, self.settings, self._clock, self._foreign)
 
     def create(self) -> None:
@@ -85,7 +85,7 @@ class KafkaLogStore:
 
     @property
     def _schemas(self) -> TopicSchemas | None:
-        """The codec, if it has schemas in a registry."""
+        """The codec if it keeps schemas in a registry, else None."""
         return self._codec if isinstance(self._codec, TopicSchemas) else None
 
     @contextmanager
@@ -101,7 +101,7 @@ class KafkaLogStore:
             yield
         except BaseException:
             if is_new:
-                # The reason of the failure matters more than schemas left in the registry.
+                # The original failure matters more than schemas left in the registry.
                 with suppress(StorageError):
                     schemas.unregister()
             raise
@@ -171,7 +171,7 @@ class KafkaLogStore:
         """See ``LogStore.is_committed``.
 
         Readers see a transaction's records once its commit marker follows them, so this searches for the next marker
-        of the producer that wrote the last record. Unlike the last stable offset, that does not depend on others.
+        of the producer that wrote the last record. Unlike the last stable offset, it ignores other producers.
         """
         retries = self._reader.retries()
         offset, producer_id = written.next_offset - 1, None
@@ -231,7 +231,7 @@ class KafkaLogStore:
         return self._batches(start, stops)
 
     def close(self) -> None:
-        """Do nothing: connections belong to the process and close when idle."""
+        """Do nothing: the process owns the connections."""
 
     def _every_bucket(self, time: int) -> dict[int, int]:
         return dict.fromkeys(self._schema.bucket_numbers, time)
@@ -253,7 +253,7 @@ class KafkaLogStore:
                 yield end_of_bucket(self._decoder, bucket, stop)
 
     def _visible_columns(self, bucket: int, position: int, stop: int) -> Iterator[tuple[LogColumns, int]]:
-        """Committed records and the position after them; the next fetch is on its way while one is decoded."""
+        """Yield committed records and the position after them; the next fetch runs while one is decoded."""
         retries = self._reader.retries()
         pending = self._reader.submit(bucket, position, retries) if position < stop else None
         while pending is not None:

@@ -1,4 +1,4 @@
-"""The writing side of one Kafka transaction; ``KafkaLogStore.begin`` makes it."""
+"""Writes within one Kafka transaction, which ``KafkaLogStore.begin`` opens."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class KafkaLogTransaction:
-    """One slot's open transaction; see ``LogTransaction``. Made by ``KafkaLogStore.begin``."""
+    """``LogTransaction`` of one slot on Kafka; created by ``KafkaLogStore.begin``."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class KafkaLogTransaction:
         settings: KafkaLogSettings,
         clock: Clock,
     ) -> None:
-        """Write under ``handle``, which was begun."""
+        """Write under ``handle``, whose transaction is open."""
         self._cluster = cluster
         self._transactions = transactions
         self._handle = handle

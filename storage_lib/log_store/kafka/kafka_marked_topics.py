@@ -1,4 +1,4 @@
-"""Topics on a Kafka cluster that this library created for any table, recognised by the mark in their configuration."""
+"""Find the topics that this library created on a Kafka cluster, by the mark in their configuration."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _TOPICS_AT_ONCE = 500
 
 
 class KafkaMarkedTopics:
-    """Finds and deletes them. ``options`` are a catalog's (``log.kafka.*``)."""
+    """Finds and deletes marked topics. ``options`` are a catalog's (``log.kafka.*``)."""
 
     def __init__(self, options: Mapping[str, str], clock: Clock) -> None:
-        """Raises ``InvalidInputError`` without servers."""
+        """Raise ``InvalidInputError`` if ``options`` name no servers."""
         parsed = TableOptions.parse({key: text for key, text in options.items() if key.startswith("log.")})
         client_options = {**parsed.log_kafka_client, "bootstrap.servers": parsed.log_kafka_bootstrap_servers or ""}
         settings = KafkaLogSettings(topic="", table_uuid="", client_options=client_options)
@@ -31,7 +31,7 @@ class KafkaMarkedTopics:
         self._clock = clock
 
     def find(self) -> dict[str, str]:
-        """Name and mark of each, by name; ``UnavailableError`` if Kafka does not answer."""
+        """Return the mark of each marked topic, by name. Raises ``UnavailableError`` if Kafka does not answer."""
         retries = self._cluster.retries(self._clock, "list topics")
         metadata = self._ask(MetadataRequest(topics=None, allow_auto_topic_creation=False), retries)
         names = sorted(str(topic.name) for topic in metadata.topics if not topic.is_internal)
@@ -51,7 +51,7 @@ class KafkaMarkedTopics:
         return found
 
     def delete(self, topic: str, mark: str) -> None:
-        """Delete a topic, if it exists. ``NotFoundError`` if it has another mark by now."""
+        """Delete the topic if it exists. Raises ``NotFoundError`` if it now has another mark."""
         KafkaTopic(self._cluster, topic, mark, self._clock).drop()
 
     def _ask(self, request: object, retries: Retries) -> Any:

@@ -1,4 +1,4 @@
-"""Kafka record batches, format version 2, made and taken apart with whole columns instead of record by record.
+"""Encoding and decoding of Kafka record batches, format version 2, by column instead of record by record.
 
 The layout is https://kafka.apache.org/documentation/#recordbatch; varints are zigzag LEB128.
 
@@ -62,7 +62,7 @@ class BatchOwner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawBatch:
-    """A batch as fetched, header read, records still packed. Its records end before ``next_offset``."""
+    """A fetched batch with parsed header and compressed records. ``next_offset`` is the offset after its records."""
 
     first_offset: int
     next_offset: int
@@ -75,17 +75,17 @@ class RawBatch:
 
     @property
     def is_transactional(self) -> bool:
-        """Whether it is part of a transaction."""
+        """Whether the batch is part of a transaction."""
         return bool(self.attributes & _TRANSACTIONAL)
 
     @property
     def is_control(self) -> bool:
-        """Whether it is a marker that ends a transaction, not data."""
+        """Whether the batch is a marker that ends a transaction, not data."""
         return bool(self.attributes & _CONTROL)
 
     @property
     def is_commit_marker(self) -> bool:
-        """For a control batch: whether the transaction was committed, not aborted."""
+        """Whether the control batch commits its transaction rather than aborts it."""
         columns = _unpack(
             self,
             decompress(Compression(self.attributes & _COMPRESSION_MASK), self.packed),
@@ -94,7 +94,7 @@ class RawBatch:
         return bool(marker_type == _COMMIT_MARKER)
 
     def columns(self) -> LogColumns:
-        """Its records."""
+        """Return the batch's records as columns."""
         return _unpack(
             self,
             decompress(Compression(self.attributes & _COMPRESSION_MASK), self.packed),
@@ -111,9 +111,9 @@ def encode_batch(
     compression: Compression,
     is_transactional: bool = True,
 ) -> bytes:
-    """One batch of the given keys and values (binary, may be null), ready for a produce request.
+    """Encode the given keys and values (binary, may be null) as one batch, ready for a produce request.
 
-    ``headers`` is what ``encode_headers`` made, the same for every record.
+    ``headers`` comes from ``encode_headers`` and is the same for every record.
     """
     count = len(values)
     records = compress(compression, _pack(keys, values, headers))
@@ -128,7 +128,7 @@ def encode_batch(
 
 
 def encode_headers(repairs: int | None) -> bytes:
-    """The headers section of a record: none, or the snapshot that it repairs."""
+    """Encode the headers section of a record: the snapshot that it repairs, or no headers for None."""
     if repairs is None:
         return b"\0"
     key, value = REPAIRS_HEADER.encode(), str(repairs).encode()
@@ -136,7 +136,7 @@ def encode_headers(repairs: int | None) -> bytes:
 
 
 def split_batches(data: memoryview, *, log: str, bucket: int) -> Iterator[RawBatch]:
-    """The complete batches of a fetch response, in order; omits a truncated last one.
+    """Yield the complete batches of a fetch response, in order; omit a truncated last one.
 
     Raises ``CorruptFileError`` for a batch whose checksum is wrong, or of a format older than Kafka 0.11.
     """
@@ -222,17 +222,17 @@ def _unpack(batch: RawBatch, records: bytes) -> LogColumns:
 
 
 def _record_starts(records: bytes, count: int) -> Int64s:
-    """Where each record begins, after its length.
+    """Return the position of each record, after its length.
 
-    Each length gives the position of the next record, so finding them is sequential. If all records have the form of
-    our own writers, their positions are guessed at once and verified by the lengths found there.
+    Each length gives the position of the next record, so a scan is sequential. If all records have the form that our
+    own writers produce, their positions are guessed in one step and verified by the lengths found there.
     """
     guessed = _guessed_starts(np.frombuffer(records, np.uint8), count)
     return _walked_starts(records, count) if guessed is None else guessed
 
 
 def _guessed_starts(data: Bytes, count: int) -> Int64s | None:
-    """All pairs of zeros (attributes, time since the batch's first), if just they begin records; else None."""
+    """Positions of all pairs of zeros (attributes, timestamp delta) if exactly these begin the records, else None."""
     zeros = np.flatnonzero(data == 0)
     follows_another = np.diff(zeros, prepend=-1, append=-1) == 1
     starts = zeros[follows_another[1:] & ~follows_another[:-1]]
@@ -268,7 +268,7 @@ def _walked_starts(records: bytes, count: int) -> Int64s:
 
 
 def _repairs(data: np.ndarray, position: np.ndarray, header_counts: np.ndarray) -> pa.Array:
-    """The value of the header ``repairs-snapshot``, null where a record has none."""
+    """Return the value of the header ``repairs-snapshot``, null for records without it."""
     repairs = pa.nulls(len(position), pa.int64())
     for nth in range(int(header_counts.max(initial=0))):
         has_nth = np.flatnonzero(header_counts > nth)

@@ -1,8 +1,9 @@
-"""A table's topic: create, recognise as ours, describe, delete.
+"""Create, identify, describe and delete a table's topic.
 
-A topic carries no free text, so the mark of its table is a number that changes nothing: a limit on how old a record
-may be, ``message.timestamp.before.max.ms``, of more than 146 million years, whose lower 62 bits are the first of the
-SHA-256 of the table's uuid. It is made together with the topic in one request, never expires, and moves with it.
+A topic has no free-text property, so its mark is the value of a setting with no practical effect: the maximum age of
+a record, ``message.timestamp.before.max.ms``. It is set to more than 146 million years; its lower 62 bits are the
+first 62 bits of the SHA-256 of the table's uuid. The request that creates the topic sets it, it never expires, and it
+is copied with the topic's configuration.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class KafkaTopic:
         self._known_as_ours: tuple[str | None] | None = None
 
     def create(self, *, partition_count: int, retention_ms: int | None, replication_factor: int | None) -> None:
-        """Create the topic unless an earlier try for the same table did.
+        """Create the topic unless an earlier attempt for the same table already did.
 
         Raises ``AlreadyExistsError`` for another table's topic, ``InvalidInputError`` if Kafka refuses.
         """
@@ -87,7 +88,7 @@ class KafkaTopic:
             raise AlreadyExistsError(message)
 
     def drop(self) -> None:
-        """Delete the topic, if it exists. ``NotFoundError`` for one that is not this table's, which is kept."""
+        """Delete the topic if it exists. Raises ``NotFoundError``, and keeps the topic, if it is not this table's."""
         retries = self._retries("drop")
         try:
             is_ours = self._is_ours(retries)
@@ -111,9 +112,9 @@ class KafkaTopic:
         return self._cluster.topic_id(self._name, self._retries("look up"))
 
     def refuse_others(self) -> None:
-        """Raise ``InvalidInputError`` if the topic is not this table's; checked once per topic of the name.
+        """Raise ``InvalidInputError`` if the topic is not this table's; checked again only after it was recreated.
 
-        Without permission to describe topics the check is skipped.
+        The check is skipped if this user may not describe topics.
         """
         found = self.id()
         if self._known_as_ours == (found,):
@@ -132,17 +133,17 @@ class KafkaTopic:
         self._known_as_ours = (found,)
 
     def configs(self) -> Mapping[str, str]:
-        """The topic's effective configuration; ``NotFoundError`` if there is no such topic."""
+        """Return the topic's effective configuration. Raises ``NotFoundError`` if the topic does not exist."""
         return self._configs(self._retries("describe"))
 
     def batch_bytes_max(self) -> int:
-        """The maximum size of a compressed record batch; cached for the life of the connections."""
+        """Return the maximum size of a compressed record batch in bytes; cached while the connections last."""
         known = self._cluster.batch_bytes_max.get(self._name)
         if known is None:
             try:
                 known = int(self.configs()["max.message.bytes"])
             except (InvalidInputError, KeyError):
-                known = _KAFKA_BATCH_BYTES_MAX  # not allowed to look
+                known = _KAFKA_BATCH_BYTES_MAX  # this user may not describe the topic
             self._cluster.batch_bytes_max[self._name] = known
         return known
 
@@ -186,7 +187,7 @@ class KafkaTopic:
                 self._wait(error, detail, retries)
 
     def _send(self, request: object, result_of: Any) -> tuple[type[Exception], str]:
-        """Send to any broker (they forward to the controller): the error class, and Kafka's words for it."""
+        """Send to any broker, which forwards to the controller; return the error class and Kafka's message."""
         try:
             result = result_of(self._cluster.ask(None, request))
         except kafka.errors.KafkaError as failure:
@@ -205,12 +206,12 @@ class KafkaTopic:
 
 
 def mark_of(table_uuid: str) -> str:
-    """Mark of the topics of that table."""
+    """Return the mark of that table's topics."""
     return str((1 << _MARK_BITS) | _first_bits(table_uuid))
 
 
 def mark_in(configs: Mapping[str, str | None]) -> str | None:
-    """The mark in a topic's configuration; None for a topic that was not made by this library."""
+    """Return the mark in a topic's configuration; None for a topic that this library did not create."""
     value = configs.get(_MARK_CONFIG) or ""
     is_mark = value.isascii() and value.isdigit() and int(value) >> _MARK_BITS == 1 and int(value) != _FOREVER_MS
     return value if is_mark else None

@@ -1,6 +1,6 @@
-"""Kafka's transaction protocol for any process that has a transaction's handle: begin, add buckets, end.
+"""Kafka's transaction protocol: begin, add buckets, end, from any process that has the transaction's handle.
 
-A client's producer object keeps id, epoch and sequence in memory and loses them with its process; we keep them in
+A client's producer object keeps id, epoch and sequence in the memory of its process; we keep them in
 ``TransactionHandle`` and in ``KafkaBucketWriter``, so that a committer in another process can end a writer's
 transaction. Requests stay at the versions before KIP-890 (EndTxn 3, AddPartitionsToTxn 3, Produce 11): from version 5
 on, EndTxn raises the epoch, and the handle in a snapshot would be invalid after the first attempt to end it.
@@ -49,13 +49,13 @@ class KafkaTransactions:
     """The transactions on one topic."""
 
     def __init__(self, cluster: KafkaCluster, topic: str, clock: Clock) -> None:
-        """Speak over the connections of ``cluster``."""
+        """Send requests over the connections of ``cluster``."""
         self._cluster = cluster
         self._topic = topic
         self._clock = clock
 
     def begin(self, transactional_id: str, timeout_ms: int) -> TransactionHandle:
-        """Fence earlier producers of the id, abort what they left open, and give the id its next epoch."""
+        """Fence earlier producers of the id, abort their open transaction and give the id its next epoch."""
         retries = self._cluster.retries(self._clock, f"begin transaction {transactional_id}")
         request = InitProducerIdRequest(
             transactional_id=transactional_id,
@@ -86,7 +86,7 @@ class KafkaTransactions:
             self._wait_or_give_up(error, transactional_id, retries)
 
     def join(self, handle: TransactionHandle, buckets: Sequence[int]) -> None:
-        """Make Kafka partitions part of the transaction, before their first record is sent."""
+        """Add Kafka partitions to the transaction; required before their first record is sent."""
         retries = self._cluster.retries(self._clock, f"join {self._topic!r} to {handle.transactional_id}")
         topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=self._topic, partitions=list(buckets))
         request = AddPartitionsToTxnRequest(
@@ -115,10 +115,10 @@ class KafkaTransactions:
             self._wait_or_give_up(next(iter(errors)), handle.transactional_id, retries)
 
     def end_all(self, handles: Sequence[TransactionHandle], *, commit: bool) -> tuple[EndOutcome, ...]:
-        """End them side by side, and return when readers see it.
+        """End the transactions in parallel; return once readers see the outcome.
 
-        The coordinator answers as soon as the decision is on its disk, before the markers are in the topic. So each
-        transaction is ended twice: while markers are missing the answer is CONCURRENT_TRANSACTIONS.
+        The coordinator answers as soon as it has stored the decision, before the markers are in the topic. So each
+        transaction is ended twice: while markers are missing, the answer is CONCURRENT_TRANSACTIONS.
         """
         act = f"{'commit' if commit else 'abort'} {len(handles)} transactions on {self._topic!r}"
         retries = self._cluster.retries(self._clock, act)
@@ -168,7 +168,7 @@ class KafkaTransactions:
         ]
 
     def _is_empty(self, handle: TransactionHandle, retries: Retries) -> bool:
-        """Whether this transaction is empty, so that it needs no end."""
+        """Whether the transaction is still current and empty, so that it need not be ended."""
         request = DescribeTransactionsRequest(transactional_ids=[handle.transactional_id])
         while True:
             node = self._cluster.coordinators([handle.transactional_id], retries)[handle.transactional_id]

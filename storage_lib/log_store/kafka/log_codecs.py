@@ -1,4 +1,4 @@
-"""The codec of a table's log, by its options."""
+"""Choose the codec of a table's log by its options."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def codec_of(schema: TableSchema, settings: KafkaLogSettings) -> DebeziumJson | DebeziumAvro:
-    """The codec of a table's topic. Raises ``InvalidInputError`` if the format can't represent the table."""
+    """Return the codec of a table's topic. Raises ``InvalidInputError`` if the format can't represent the table."""
     as_json = DebeziumJson.for_table(schema, settings.changelog_mode)
     if settings.format is LogFormat.DEBEZIUM_JSON:
         return as_json
@@ -43,7 +43,7 @@ def avro_codec(
     avro_keys: bool = False,
     table_uuid: str = "",
 ) -> DebeziumAvro:
-    """The codec of a topic in Avro. Raises ``InvalidInputError`` where no registry is known."""
+    """Return the codec of an Avro topic. Raises ``InvalidInputError`` if no schema registry is configured."""
     from storage_lib.log_store.codec.debezium_avro import DebeziumAvro, refuse_names
 
     if table_uuid:
@@ -59,7 +59,7 @@ def avro_codec(
 
 
 def avro_upserts(schema: TableSchema, topic: str, registry_options: Mapping[str, str]) -> UpsertAvro:
-    """The decoder of an external upsert topic in Avro. Raises as ``avro_codec``."""
+    """Return the decoder of an external upsert topic in Avro. Raises as ``avro_codec`` does."""
     from storage_lib.log_store.codec.upsert_avro import UpsertAvro
 
     return UpsertAvro(schema, _registry(topic, registry_options))
