@@ -1,6 +1,6 @@
 """Decode many Avro records of one schema to columns: one cursor per record, all advanced field by field.
 
-There is no loop over records: a field is read from all records at once, a union's value from all records that have
+Nothing loops over records: a field is read from all records at once, a union's value from all records that have
 one, an array's k-th element from all records with at least k. Logical types are returned as plain numbers and bytes.
 """
 

@@ -120,7 +120,7 @@ def opened(
     schema: TableSchema,
     columns: Callable[[Sides], list[pa.Array]],
 ) -> DecodedChanges:
-    """Decode records, whose ``before`` and ``after`` are structs, to changes. Raises ``ValueError`` for an invalid one."""
+    """Decode records (``before`` and ``after`` are structs) to changes. Raises ``ValueError`` for an invalid one."""
     codes = pc.index_in(operations, _OPERATIONS).to_numpy(zero_copy_only=False)
     if np.isnan(codes.astype(np.float64)).any():
         message = "unknown op; expected c, u, d or r"

@@ -44,7 +44,7 @@ class SchemaRegistry:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> SchemaRegistry:
-        """Parse the ``log.schema-registry.*`` options without that prefix. Raises ``InvalidInputError`` for a bad one."""
+        """Parse the ``log.schema-registry.*`` options, without that prefix. Raises ``InvalidInputError``."""
         unknown = [key for key in options if key not in _KNOWN]
         if unknown:
             known = ", ".join(REGISTRY_PREFIX + key for key in _KNOWN)

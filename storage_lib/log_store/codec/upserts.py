@@ -1,4 +1,4 @@
-"""Converts records of the newest row of each key, in any encoding, to rows and kinds."""
+"""Convert the records of upsert topics, which hold the newest row per key, to rows and kinds in any encoding."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from storage_lib.schema.table_schema import DataField, TableSchema
 
     Reader = Callable[[pa.Array, Sequence[DataField]], dict[str, pa.Array]]
-    """From the binary values of some records to some of their columns, in the table's types; null where missing."""
+    """Decodes binary values of records to the given columns, in the table's types; null where a column is missing."""
 
 
 def refuse_without_key(schema: TableSchema) -> None:
-    """Raise ``InvalidInputError`` for a table that such a topic can't be read into."""
+    """Raise ``InvalidInputError`` for a table without a primary key, which can't hold the rows of an upsert topic."""
     if not schema.primary_keys:
         message = "an upsert-kafka topic needs a table with a primary key: each record is the newest of its key"
         raise InvalidInputError(message)
@@ -31,7 +31,7 @@ def refuse_without_key(schema: TableSchema) -> None:
 def decoded_upserts(
     schema: TableSchema, values: pa.Array, keys: pa.Array, *, of_values: Reader, of_keys: Reader
 ) -> DecodedChanges:
-    """Every record as one row: +I of its value, or without one -D of its key.
+    """Decode every record to one row: +I of its value, or -D of its key if it has no value.
 
     Raises ``CorruptRecordError`` for the first value that is not a row of the schema.
     """
@@ -73,6 +73,6 @@ def _decoded(
 
 
 def _spread(column: pa.Array, where: pa.Array) -> pa.Array:
-    """The values of ``column`` at the places where there is one, and nulls elsewhere."""
+    """Place the values of ``column``, in order, at the true places of ``where``, and nulls elsewhere."""
     is_there = where.to_numpy(zero_copy_only=False)
     return column.take(pa.array(np.cumsum(is_there) - 1, mask=~is_there))

@@ -1,1 +1,1 @@
-"""External topics: topics that other programs write."""
+"""External topics, which other programs write."""

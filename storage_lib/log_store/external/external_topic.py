@@ -1,4 +1,4 @@
-"""An external topic of changes: the reader declares its columns, and Kafka determines its partitions."""
+"""External topic of changes. The reader declares its columns; Kafka determines its partitions."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ _SCAN = "log.scan"
 _TIMESTAMP = "log.scan.timestamp-millis"
 _ON_CORRUPT = "log.scan.on-corrupt"
 START = "log.scan.offsets"
-"""JSON of partition -> start offset, which overrides ``log.scan``."""
+"""Option: JSON of partition -> start offset. Overrides ``log.scan``."""
 
 START_ID = "log.scan.offsets-of"
-"""Kafka's id of the topic of those offsets."""
+"""Option: Kafka's id of the topic that the offsets of ``START`` belong to."""
 
 COLUMN_TYPES = "column.types"
-"""JSON of column -> type of a table (``TIMESTAMP(3)``), where Spark's type does not determine the topic's encoding.
+"""Option: JSON of column -> table type (``TIMESTAMP(3)``) if Spark's type does not determine the topic's encoding.
 
 Debezium writes a timestamp as a bare number of milliseconds, microseconds or nanoseconds by its precision, and Spark
-knows only one precision.
+has only one precision.
 """
 
 _OWN = frozenset(
@@ -78,7 +78,7 @@ class ExternalFormat(StrEnum):
 
     DEBEZIUM_JSON = "debezium-json"
     DEBEZIUM_JSON_SCHEMA = "debezium-json-schema"
-    """With the schema in each record, as Kafka Connect's JsonConverter does unless ``schemas.enable=false``."""
+    """Each record holds its schema, as Kafka Connect's JsonConverter writes it unless ``schemas.enable=false``."""
 
     DEBEZIUM_AVRO = "debezium-avro"
     UPSERT_KAFKA = "upsert-kafka"
@@ -86,16 +86,16 @@ class ExternalFormat(StrEnum):
 
     @property
     def is_upsert(self) -> bool:
-        """Whether a record is the newest row of its key, and a deletion only the key."""
+        """Whether a record holds the newest row of its key, and a deletion holds only the key."""
         return self in (ExternalFormat.UPSERT_KAFKA, ExternalFormat.UPSERT_KAFKA_AVRO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalTopic:
-    """Where a topic is and how to read it; picklable. ``client_options`` may hold secrets.
+    """Location of a topic and how to read it; picklable. ``client_options`` may hold secrets.
 
-    ``primary_keys`` are the key columns of an upsert-kafka topic without a table. A new reader starts at ``start`` if
-    given, otherwise as ``startup`` says.
+    ``primary_keys`` are the key columns of an upsert-kafka topic that is read without a table. A new reader starts at
+    ``start`` if given, otherwise where ``startup`` says.
     """
 
     name: str
@@ -113,7 +113,7 @@ class ExternalTopic:
 
     @classmethod
     def parse(cls, options: Mapping[str, str], columns: pa.Schema) -> ExternalTopic:
-        """Read Spark's options; those of Spark's own Kafka source (``kafka.*``) do as well as ``log.kafka.*``."""
+        """Parse Spark's options; ``kafka.*``, as in Spark's own Kafka source, is accepted for ``log.kafka.*``."""
         given = {_canonical(key): value for key, value in options.items()}
         name = given.get("topic") or given.get("path")
         _refuse_unknown(given, name)
@@ -163,11 +163,11 @@ class ExternalTopic:
         )
 
     def log(self, table: TableSchema | None = None) -> KafkaLogStore:
-        """The topic as a log, one bucket for each of its partitions; connections are shared within the process.
+        """Return the topic as a log with one bucket per partition. Connections are shared within the process.
 
-        Its columns are those of ``table``, exactly as that has them, unless there is none.
+        Its columns and types are those of ``table``, or the declared ones if ``table`` is None.
 
-        Raises ``NotFoundError`` if Kafka has no such topic; other programs have to create it.
+        Raises ``NotFoundError`` if the topic does not exist; other programs have to create it.
         """
         from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster
         from storage_lib.log_store.kafka.kafka_log_settings import KafkaLogSettings
@@ -191,7 +191,7 @@ class ExternalTopic:
             keys = self.primary_keys if self.format.is_upsert else ()
             schema = new_table_schema(self.columns, primary_keys=keys, options=buckets, time_millis=0)
         else:
-            # A deletion may have its key columns only; the table checks NOT NULL for other rows.
+            # A deletion may have only key columns; the table checks NOT NULL for other rows.
             fields = tuple(
                 each if each.name in table.primary_keys else replace(each, type=each.type.with_nullable(True))
                 for each in table.fields
@@ -216,7 +216,7 @@ class ExternalTopic:
         return self.source_name or self.name
 
     def refuse_made_anew(self, reached: LogOffsets, log_id: str | None) -> None:
-        """Raise ``LogOffsetsExpiredError`` if ``reached`` is a place in a topic that is gone, not in ``log_id``."""
+        """Raise ``LogOffsetsExpiredError`` if ``reached`` belongs to a deleted topic rather than to ``log_id``."""
         if not reached.is_of(log_id):
             message = (
                 f"topic {self.name!r} was deleted and recreated after source {self.source!r} was read up to "
@@ -227,7 +227,7 @@ class ExternalTopic:
             raise LogOffsetsExpiredError(message)
 
     def first_offsets(self, log: LogStore) -> LogOffsets:
-        """Offsets at which a new reader starts."""
+        """Return the offsets at which a new reader starts."""
         if self.start is not None:
             log_id = log.log_id()
             self.refuse_made_anew(self.start, log_id)
@@ -250,7 +250,7 @@ def _refuse_variants(topic: str, columns: pa.Schema) -> None:
 
 
 def _typed(topic: str, columns: pa.Schema, types: str | None) -> pa.Schema:
-    """The columns with the types of ``COLUMN_TYPES`` instead of Spark's."""
+    """Replace Spark's types of columns by those of ``COLUMN_TYPES``."""
     try:
         named = {} if types is None else dict(json.loads(types))
     except (ValueError, TypeError) as error:
@@ -268,7 +268,7 @@ def _typed(topic: str, columns: pa.Schema, types: str | None) -> pa.Schema:
 
 
 def _refuse_unknown(given: Mapping[str, str], topic: str | None) -> None:
-    """Options of the connection may be among them: those of its catalog, of its store and of new tables."""
+    """Refuse unknown options; those of the connection are allowed: of its catalog, its store and new tables."""
     for key in given:
         if key not in _OWN and not (
             is_known_option(key) or is_of_catalog(key) or key.startswith(STORE_OPTION_PREFIXES)

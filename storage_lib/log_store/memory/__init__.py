@@ -1,1 +1,1 @@
-"""The log in memory: the public twin of the Kafka log for tests, examples and first steps."""
+"""The log in memory, a public substitute for the Kafka log in tests, examples and first steps."""

@@ -1,6 +1,6 @@
-"""A log in memory with Kafka's rules: transactions, fencing, a last stable offset, offsets spent on markers, expiry.
+"""Log in memory with Kafka's semantics: transactions, fencing, last stable offset, offsets used by markers, expiry.
 
-``MemoryLogStore`` objects of one name share one of these. Callers hold ``lock``.
+``MemoryLogStore`` objects with the same name share one log. Callers hold ``lock``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MARKER_OFFSETS = 1
 
 
 class TransactionState(Enum):
-    """State of a transaction, by Kafka's names."""
+    """State of a transaction, with Kafka's names."""
 
     EMPTY = "begun, nothing written"
     ONGOING = "written, not ended"
@@ -30,7 +30,7 @@ class TransactionState(Enum):
 
 @dataclass(slots=True)
 class MemoryTransaction:
-    """One transaction: its handle, state, start time, and first offset in each bucket it wrote."""
+    """One transaction: its handle, state, start time, and first offset in each bucket that it wrote to."""
 
     handle: TransactionHandle
     timeout_ms: int
@@ -39,23 +39,23 @@ class MemoryTransaction:
     first_offsets: dict[int, int] = field(default_factory=dict)
 
     def start(self, now: int) -> None:
-        """Become ongoing with the first record, at ``now``."""
+        """Enter state ONGOING, at the first record; ``now`` is in epoch ms."""
         self.state, self.began_millis = TransactionState.ONGOING, now
 
     def close(self, state: TransactionState) -> None:
-        """Be committed or aborted."""
+        """Enter the final ``state``: COMMITTED or ABORTED."""
         self.state = state
 
 
 _NO_TRANSACTION = MemoryTransaction(
     TransactionHandle(transactional_id="", producer_id=-1, producer_epoch=-1), 0, TransactionState.COMMITTED
 )
-"""Whose records are visible as soon as they are stored."""
+"""Owner of records that are visible as soon as they are stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Records written at once, of one transaction."""
+    """Records of one transaction that were written in one call."""
 
     columns: LogColumns
     transaction: MemoryTransaction
@@ -63,7 +63,7 @@ class Stretch:
 
 @dataclass(slots=True)
 class MemoryBucket:
-    """One bucket's records; ``start_offset`` is the oldest offset held, ``end_offset`` the next one."""
+    """Records of one bucket; ``start_offset`` is the oldest offset held, ``end_offset`` the next to be written."""
 
     stretches: list[Stretch] = field(default_factory=list)
     start_offset: int = 0
@@ -75,21 +75,21 @@ class MemoryBucket:
         self.end_offset = end_offset
 
     def mark_end(self) -> None:
-        """Take the offsets that the end of a transaction takes."""
+        """Skip the offset that a transaction's end marker takes."""
         self.end_offset += _MARKER_OFFSETS
 
     def expire(self, before_offset: int) -> None:
-        """Forget the records below an offset."""
+        """Delete the records below an offset."""
         self.start_offset = min(max(self.start_offset, before_offset), self.end_offset)
         kept = [replace(s, columns=s.columns.between(self.start_offset, self.end_offset)) for s in self.stretches]
         self.stretches = [s for s in kept if len(s.columns)]
 
 
 class MemoryLog:
-    """All buckets of one log, and the newest transaction of every slot."""
+    """All buckets of one log and the newest transaction of every slot."""
 
     def __init__(self, table_uuid: str, bucket_count: int, retention_ms: int | None, log_id: str) -> None:
-        """Make an empty log that belongs to the table ``table_uuid``."""
+        """Create an empty log that belongs to the table ``table_uuid``."""
         self.table_uuid = table_uuid
         self.log_id = log_id
         self.retention_ms = retention_ms
@@ -98,7 +98,7 @@ class MemoryLog:
         self._newest: dict[str, MemoryTransaction] = {}
 
     def begin(self, transactional_id: str, timeout_ms: int) -> MemoryTransaction:
-        """Abort what the slot left open, raise its epoch, open the next transaction."""
+        """Abort the slot's open transaction, raise its epoch and open the next transaction."""
         previous = self._newest.get(transactional_id)
         if previous is None:
             handle = TransactionHandle(
@@ -121,7 +121,10 @@ class MemoryLog:
         repairs: pa.Array,
         now: int,
     ) -> tuple[int, int]:
-        """Store records under ``transaction``; the first offset and the one after the last."""
+        """Store records under ``transaction``; return the first offset and the one after the last.
+
+        Raises ``LeaseLostError`` if the transaction has ended or been fenced.
+        """
         is_newest = self._newest[transaction.handle.transactional_id] is transaction
         if not is_newest or transaction.state not in (
             TransactionState.EMPTY,
@@ -139,7 +142,7 @@ class MemoryLog:
         return first, stop
 
     def append_visible(self, bucket: int, keys: pa.Array, values: pa.Array, now: int) -> tuple[int, int]:
-        """Store records outside of any transaction; the first offset and the one after the last."""
+        """Store records outside of any transaction; return the first offset and the one after the last."""
         return self._store(_NO_TRANSACTION, bucket, keys, values, pa.nulls(len(values), pa.int64()), now)
 
     def _store(
@@ -164,7 +167,7 @@ class MemoryLog:
         return first, stop
 
     def end(self, handle: TransactionHandle, *, commit: bool) -> EndOutcome:
-        """End the transaction, unless it has ended already."""
+        """End the transaction unless it has already ended."""
         transaction = self._newest.get(handle.transactional_id)
         if transaction is None or transaction.handle != handle:
             return EndOutcome.FENCED
@@ -175,7 +178,7 @@ class MemoryLog:
         return EndOutcome.ENDED if is_as_wanted else EndOutcome.FENCED
 
     def stable_offset(self, bucket: int) -> int:
-        """Where the oldest open transaction begins, or the end of the log."""
+        """Return the first offset of the oldest open transaction, or the end of the log if none is open."""
         open_at = [
             transaction.first_offsets[bucket]
             for transaction in self._newest.values()

@@ -1,7 +1,7 @@
-"""The log in memory: the public twin of ``KafkaLogStore`` for tests, examples and first steps.
+"""The log in memory, a public substitute for ``KafkaLogStore`` in tests, examples and first steps.
 
-It follows the same rules and passes the same tests: records are encoded as debezium-json, any process can end a
-transaction, offsets have gaps. Stores of one name in one process share one log.
+It has the same semantics and passes the same tests: records are encoded as debezium-json, any holder of a handle can
+end its transaction, offsets have gaps. Stores with the same name in one process share one log.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
 _TRANSACTION_TIMEOUT_MS = 900_000
 _LOGS: dict[str, MemoryLog] = {}
 _MADE: Counter[str] = Counter()
-"""How many logs of a name there have been."""
+"""Number of logs created so far, by name."""
 
 _LOCK = threading.Lock()
 
 
 class MemoryLogStore:
-    """A ``LogStore`` whose log lives as long as the process. Thread-safe, as transactions are per slot."""
+    """``LogStore`` whose log lives as long as the process. Thread-safe except for transactions."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class MemoryLogStore:
         _LOGS.pop(self._name, None)
 
     def evolve(self, schema: TableSchema) -> None:
-        """See ``LogStore.evolve``: JSON needs no preparation."""
+        """See ``LogStore.evolve``. Does nothing: JSON needs no preparation."""
 
     def description(self) -> Mapping[str, str]:
         """See ``LogStore.description``."""
@@ -203,7 +203,7 @@ class MemoryLogStore:
         """Do nothing: the log outlives its stores."""
 
     def expire(self, before: LogOffsets) -> None:
-        """Delete all records below ``before``, as the log's retention would; only this twin has it."""
+        """Delete all records below ``before``, as retention would. Not part of ``LogStore``."""
         log = self._log()
         with log.lock:
             for bucket in range(len(log.buckets)):
@@ -246,10 +246,10 @@ class MemoryLogStore:
 
 
 class MemoryLogTransaction:
-    """One slot's open transaction; see ``LogTransaction``."""
+    """``LogTransaction`` of one slot in memory."""
 
     def __init__(self, store: MemoryLogStore, transaction: MemoryTransaction) -> None:
-        """Made by ``MemoryLogStore.begin``."""
+        """Write under ``transaction``, which ``MemoryLogStore.begin`` opened."""
         self._store = store
         self._transaction = transaction
         self._ranges: dict[int, WrittenRange] = {}
@@ -293,10 +293,10 @@ class MemoryLogTransaction:
 
 
 class MemoryLogAppender:
-    """One write outside of any transaction; see ``LogAppender``."""
+    """``LogAppender`` for one write in memory."""
 
     def __init__(self, store: MemoryLogStore) -> None:
-        """Made by ``MemoryLogStore.open_appender``."""
+        """Write to the log of ``store``."""
         self._store = store
         self._ranges: dict[int, WrittenRange] = {}
 
@@ -314,7 +314,7 @@ class MemoryLogAppender:
         return tuple(self._ranges[bucket] for bucket in sorted(self._ranges))
 
     def give_up(self) -> None:
-        """See ``LogAppender.give_up``; nothing is in flight."""
+        """See ``LogAppender.give_up``. Does nothing: nothing is in flight."""
 
 
 def _extend(ranges: dict[int, WrittenRange], bucket: int, first: int, stop: int) -> None:
