@@ -1,4 +1,4 @@
-"""From a table's options to its log in a system that another package adds."""
+"""Open a table's log in a log system that another package adds."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from storage_lib.schema.table_schema import TableSchema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRequest:
-    """What an entry point of ``dynamic_tables.log_systems`` is called with, to open one table's log.
+    """Argument of the entry points of ``dynamic_tables.log_systems``: the table whose log is opened.
 
-    ``others`` are options of the table and the connection that this library gives no meaning to, by key.
+    ``others`` are options of the table and the connection that this library does not interpret, by key.
     """
 
     table: str
@@ -31,7 +31,7 @@ class LogRequest:
 
 
 def open_added_log(name: TableName, schema: TableSchema, options: TableOptions, uuid: str, clock: Clock) -> LogStore:
-    """The log of a table, which need not be there yet; ``InvalidInputError`` without its package."""
+    """Return a table's log, which need not exist yet. Raises ``InvalidInputError`` if its package is not installed."""
     log: LogStore = added(Extension.LOG_SYSTEMS, str(options.effective_log_system))(
         LogRequest(
             table=str(name),

@@ -1,7 +1,7 @@
-"""A catalog: names of tables, and everything that is asked of a table by its name.
+"""Catalog of tables by name: create, load, alter, rename and drop tables and databases.
 
-Where entries are kept is ``TableEntries``'s, in which order things are made and deleted ``TableLife``'s. This is the
-one place that turns options into stores.
+``TableEntries`` stores the entries; ``TableLife`` orders the steps of creating and deleting a table. Only this module
+turns options into stores.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Catalog:
         self.options = canonical_options(options)
         self._environment = environment
         self._entries = entries
-        # Not the secrets of other servers: files may travel with a task.
+        # Excludes the secrets of other servers: a file IO may be sent to a task.
         stores = {key: text for key, text in self.options.items() if key.startswith(STORE_OPTION_PREFIXES)}
         self._stores = StoresFileIO(environment.file_io, self.warehouse, stores)
         self._life = TableLife(environment, entries, self._table, self._stores)
@@ -171,7 +171,7 @@ class Catalog:
         """
         old, new = TableName.parse_plain(name), TableName.parse_plain(new_name)
         with ExitStack() as locks:
-            for each in sorted({old, new}, key=str):  # the same order for all, so that nobody waits in a circle
+            for each in sorted({old, new}, key=str):  # a global order, which prevents deadlocks
                 locks.enter_context(self._entries.lock(each))
             self._life.finish_drop(new)
             if self.table_exists(new_name):
@@ -186,7 +186,7 @@ class Catalog:
         return sorted(str(name) for name in self._entries.names(database))
 
     def table_exists(self, name: str) -> bool:
-        """Return whether a table exists. Its schema is not read, so a damaged table exists as well."""
+        """Return whether a table exists. Its schema is not read, so a damaged table counts as existing."""
         place = self._entries.place(TableName.parse_plain(name))
         return place is not None and self._schemas(place).latest_id() is not None
 
@@ -199,7 +199,7 @@ class Catalog:
         ``create_table`` also creates the database of its table.
         """
         name = database_name(database)
-        # A directory is a database, even if its properties could not be written.
+        # A directory counts as a database even if its properties could not be written.
         with outcome(committed=None):
             is_made = self._entries.create_database(name, properties or {})
         if not is_made and not if_not_exists:
@@ -253,7 +253,7 @@ class Catalog:
 
     @property
     def orphans(self) -> CatalogOrphans:
-        """Remains of interrupted CREATE and DROP statements."""
+        """Cleanup of files and entries that interrupted CREATE and DROP statements left."""
         return CatalogOrphans(self._environment, self._entries, self._life, self.warehouse)
 
     def orphan_topics(self) -> OrphanTopics:
@@ -261,7 +261,7 @@ class Catalog:
         return kafka_orphan_topics(self.options, self._environment.clock, self.orphans.schemas)
 
     def _new_schema(self, name: TableName, descriptor: TableDescriptor) -> TableSchema:
-        """The first schema of a new table; ``InvalidInputError`` for whatever can't be a table."""
+        """Return the first schema of a new table. Raises ``InvalidInputError`` for an invalid declaration."""
         has_primary_key = bool(descriptor.primary_key)
         options = frozen_options(name, descriptor.options, self.options, has_primary_key=has_primary_key)
         schema = new_table_schema(
@@ -283,7 +283,7 @@ class Catalog:
 
     def _table(self, name: TableName, location: str, schema: TableSchema) -> DynamicTable:
         options = self._options(name, location, schema)
-        # Tables that other writers made have no uuid of ours: their directory has to do.
+        # Tables that other writers created have no uuid of ours; their directory identifies them instead.
         uuid = schema.options.get(UUID_OPTION, location)
         return DynamicTable(
             name=str(name),
@@ -314,7 +314,7 @@ class Catalog:
             raise InvalidInputError(message) from error
 
     def _tell_entry(self, name: TableName, schema: TableSchema) -> None:
-        """Let the entry say what a table is now. It is altered in any case, so an outage does not fail the ALTER."""
+        """Update the table's entry. The table is already altered, so an outage does not fail the ALTER."""
         try:
             self._entries.update(name, schema)
         except StorageError as error:
@@ -326,7 +326,7 @@ class Catalog:
         return self._environment
 
     def _with_stores(self, environment: Environment) -> Environment:
-        """The environment with files on all stores, for no schema has to say where a file in a manifest lies."""
+        """Return the environment with access to all stores: a manifest may name a file on any of them."""
         if isinstance(environment.file_io, StoresFileIO):
             return environment
         return replace(environment, file_io=replace(self._stores, home=environment.file_io))
@@ -368,7 +368,7 @@ def _descriptor(
 
 
 def _warn_of_differences(table: DynamicTable, descriptor: TableDescriptor) -> None:
-    """CREATE ... IF NOT EXISTS changes nothing, but it may well be a mistake."""
+    """Log the differences, which CREATE ... IF NOT EXISTS does not apply and which may be a mistake."""
     if differences := declared_differences(table, descriptor):
         _LOGGER.warning(
             "table %s exists and differs from its declaration: %s. Nothing was changed; alter the table or "

@@ -1,4 +1,4 @@
-"""From a connection's settings to its catalog: option ``metastore`` chooses, as in Paimon.
+"""Open the catalog of a connection; option ``metastore`` chooses its kind, as in Paimon.
 
 Packages can add catalogs (``storage_lib.schema.options.extensions``): their entry point is called with warehouse and
 options.
@@ -49,7 +49,7 @@ def load_table_at(address: TableAddress) -> DynamicTable:
 
 
 def _maker(metastore: str) -> Callable[[str, Mapping[str, str]], Catalog]:
-    """What makes a catalog of that kind."""
+    """Return the constructor of a kind of catalog. Raises ``InvalidInputError`` for an unknown one."""
     if metastore == Metastore.FILESYSTEM:
         return WarehouseCatalog
     if metastore == Metastore.MEMORY:

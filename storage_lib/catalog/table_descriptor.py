@@ -1,4 +1,4 @@
-"""What CREATE TABLE says, as one value: ``TableDescriptor.for_managed()`` builds it step by step."""
+"""Declaration of a table for CREATE, built step by step from ``TableDescriptor.for_managed()``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from storage_lib.schema.table_schema import Columns, typed_columns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDescriptor:
-    """A table to be created: columns, keys, options, comment.
+    """Declaration of a table: columns, keys, options and comment.
 
     Options that are not given come from the catalog, then from the defaults.
     """
@@ -25,26 +25,26 @@ class TableDescriptor:
 
     @classmethod
     def for_managed(cls) -> TableDescriptor:
-        """An empty description of a table that has storage of its own (FLIP-188's ``TableDescriptor.forManaged``)."""
+        """Return an empty declaration of a table with its own storage (FLIP-188's ``TableDescriptor.forManaged``)."""
         return cls(schema=())
 
     def column(
         self, name: str, type_: TypeLike, *, nullable: bool = True, comment: str | None = None
     ) -> TableDescriptor:
-        """With one more column, the last; its type as Arrow's (``pa.int64()``) or in SQL's words (``VARCHAR(20)``)."""
+        """Append a column. ``type_`` is an Arrow type (``pa.int64()``) or an SQL type (``VARCHAR(20)``)."""
         of = type_of(type_)
         added = (name, of if nullable else of.not_null())
         comments = self.column_comments if comment is None else {**self.column_comments, name: comment}
         return replace(self, schema=(*typed_columns(self.schema), added), column_comments=comments)
 
     def with_primary_key(self, columns: Sequence[str]) -> TableDescriptor:
-        """With this primary key."""
+        """Set the primary key."""
         return replace(self, primary_key=tuple(columns))
 
     def partitioned_by(self, columns: Sequence[str]) -> TableDescriptor:
-        """With these partition columns."""
+        """Set the partition columns."""
         return replace(self, partition_by=tuple(columns))
 
     def option(self, key: str, value: str) -> TableDescriptor:
-        """With one more option."""
+        """Add an option."""
         return replace(self, options={**self.options, key: value})

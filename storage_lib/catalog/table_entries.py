@@ -1,7 +1,7 @@
-"""Which tables a catalog knows: all in which one home of catalogs differs from another.
+"""Interface to a catalog's entries: everything in which kinds of catalogs differ.
 
-An entry is kept apart from the table's files (a row, a metastore's table), or the files are the entry (a directory
-tree). ``TableLife`` orders the steps between the two.
+An entry is stored apart from the table's files (a database row, a metastore's table), or the files are the entry (a
+directory tree). ``TableLife`` orders the steps between the two.
 """
 
 from __future__ import annotations
@@ -16,46 +16,46 @@ from storage_lib.schema.table_schema import TableSchema
 
 
 class TableEntries(Protocol):
-    """Entries of one catalog. Thread-safe. Every method raises ``UnavailableError`` if the home does not answer."""
+    """Entries of one catalog. Thread-safe. Every method raises ``UnavailableError`` if their store does not answer."""
 
     are_apart: bool
     """Whether entries are stored apart from the table's files."""
 
     def lock(self, name: TableName) -> AbstractContextManager[Hold]:
-        """Keep others from creating, dropping and renaming that table; they wait."""
+        """Lock a table's name; creating, dropping and renaming it wait for the lock."""
 
     def place(self, name: TableName) -> str | None:
-        """The table's directory; None if it has no entry. Where the files are the entry, they may not be there."""
+        """Return the table's directory, or None without an entry. If files are the entry, they may be missing."""
 
     def home(self, name: TableName) -> str:
-        """Where a new table of that name has its directory."""
+        """Return the directory of a new table of that name."""
 
     def add(self, name: TableName, location: str, schema: TableSchema) -> bool:
-        """Make the entry, and its database if need be; False if there is one.
+        """Create the entry, and its database if it is missing; False if the entry exists.
 
         Raises ``CommitOutcomeUnknownError`` if the answer was lost.
         """
 
     def update(self, name: TableName, schema: TableSchema) -> None:
-        """Let the entry say what the table is now, as far as it says so; fine without an entry."""
+        """Update the table's definition in its entry, if entries hold it. Does nothing without an entry."""
 
     def remove(self, name: TableName, is_due: Callable[[], bool]) -> None:
-        """Take the entry away if ``is_due()`` at the very moment; fine if it is gone."""
+        """Delete the entry if ``is_due()`` holds at that moment. Does nothing without an entry."""
 
     def rename(self, name: TableName, new_name: TableName, location: str) -> bool:
-        """Give the entry another name and directory; False if that name is taken. Fine if it was done before."""
+        """Change the entry's name and directory; False if the new name is taken. Idempotent."""
 
     def names(self, database: str | None) -> list[TableName]:
-        """All tables, or one database's."""
+        """Return the names of all tables, or of one database's."""
 
     def databases(self) -> list[str]:
-        """All databases, sorted, also those without tables."""
+        """Return all databases, sorted, including those without tables."""
 
     def create_database(self, database: str, properties: Mapping[str, str]) -> bool:
-        """Make a database; False if there is one."""
+        """Create a database; False if it exists."""
 
     def database_properties(self, database: str) -> dict[str, str] | None:
-        """The properties of a database; None if it does not exist."""
+        """Return the properties of a database; None if it does not exist."""
 
     def drop_database(self, database: str) -> None:
-        """Take an empty database away; fine if it is gone."""
+        """Delete an empty database. Idempotent."""

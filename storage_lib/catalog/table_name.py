@@ -1,6 +1,6 @@
-"""Names of tables: ``database.table``, usable as directories and as Kafka topics alike.
+"""Names of tables: ``database.table``, valid as directories and as Kafka topics.
 
-After a ``$`` may follow a branch, a system table, or both: ``db.t$branch_dev``, ``db.t$snapshots``,
+A branch, a system table, or both may follow after a ``$``: ``db.t$branch_dev``, ``db.t$snapshots``,
 ``db.t$branch_dev$files``.
 """
 
@@ -17,7 +17,7 @@ _BRANCH = "branch_"
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """One table of a catalog; ``str`` gives ``database.table`` back, with what followed it."""
+    """Name of a table, a branch or a system table; ``str`` returns the text that ``parse`` reads."""
 
     database: str
     table: str
@@ -26,8 +26,8 @@ class TableName:
 
     @classmethod
     def parse(cls, text: str) -> TableName:
-        """Read ``database.table``; ``InvalidInputError`` for anything else."""
-        base, *suffixes = str(text).split("$")  # a template may have rendered to something else
+        """Parse ``database.table`` with optional suffixes. Raises ``InvalidInputError`` for anything else."""
+        base, *suffixes = str(text).split("$")  # a rendered template may not be a string
         parts = base.split(".")
         if len(parts) != 2 or not all(_PART.fullmatch(part) for part in parts) or not all(suffixes):
             message = (
@@ -48,7 +48,7 @@ class TableName:
 
     @classmethod
     def parse_plain(cls, text: str) -> TableName:
-        """As ``parse``, for a table itself: ``InvalidInputError`` for a branch or a system table."""
+        """Parse the name of a table itself. Raises ``InvalidInputError`` for a branch or a system table."""
         name = cls.parse(text)
         if name.plain != name:
             message = f"{text!r} is a branch or a system table of {name.plain}: name the table itself"
@@ -57,23 +57,23 @@ class TableName:
 
     @property
     def plain(self) -> TableName:
-        """The table itself."""
+        """Name of the table itself, without branch and system table."""
         return replace(self, branch=None, system_table=None)
 
     @property
     def directory(self) -> str:
-        """Below the warehouse: ``database.db/table``, as Paimon lays it out."""
+        """Directory below the warehouse: ``database.db/table``, as in Paimon."""
         return f"{self.database}.db/{self.table}"
 
     def __str__(self) -> str:
-        """``database.table``, and what follows."""
+        """Format as ``database.table`` with its suffixes."""
         branch = "" if self.branch is None else f"${_BRANCH}{self.branch}"
         system_table = "" if self.system_table is None else f"${self.system_table}"
         return f"{self.database}.{self.table}{branch}{system_table}"
 
 
 def database_name(text: str) -> str:
-    """The name of a database, as it is; ``InvalidInputError`` for anything else."""
+    """Return ``text`` if it is a valid database name. Raises ``InvalidInputError`` otherwise."""
     if not _PART.fullmatch(text):
         message = (
             f"invalid database name {text!r}; use letters, digits, '_' and '-' (it becomes a directory, and a part of "

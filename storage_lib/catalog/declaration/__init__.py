@@ -1,1 +1,1 @@
-"""What CREATE TABLE declares: options checked, completed and frozen, and drift of a table from its declaration."""
+"""Declarations of CREATE TABLE: options are checked, completed and frozen; drift is reported."""

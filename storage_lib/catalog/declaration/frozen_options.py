@@ -1,6 +1,6 @@
-"""What CREATE freezes into a new table's schema: declared before the session's, before the connection's.
+"""Options that CREATE stores in a new table's schema. Declared options override defaults of the connection.
 
-Servers and secrets are never among it: they are looked up in the connection each time.
+Servers and secrets are never stored; they are looked up in the connection each time.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _PINNED = {
     "snapshot.num-retained.max": "2147483647",
     "partition.legacy-name": "false",
 }
-"""So that no other engine's commit expires our snapshots, and a DATE partition is named as in Hive."""
+"""Prevents other engines' commits from expiring our snapshots, and names DATE partitions as Hive does."""
 
 
 def frozen_options(
     name: TableName, declared: Mapping[str, str], connection: Mapping[str, str], *, has_primary_key: bool
 ) -> dict[str, str]:
-    """The options of the new table's schema, without its uuid; ``connection`` has canonical keys.
+    """Return the options of the new table's schema, without its uuid; ``connection`` has canonical keys.
 
-    Raises ``InvalidInputError`` for a secret, and for an option that is the connection's to say.
+    Raises ``InvalidInputError`` for secrets, unknown options and options that belong to the connection.
     """
     given = {canonical_key(key): str(value) for key, value in declared.items()}
     for key, value in given.items():

@@ -1,4 +1,4 @@
-"""Which kind of table a CREATE makes: what follows for its options, and what contradicts itself."""
+"""Derive the kind of a new table from its declaration: fill in defaults, refuse contradictions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from storage_lib.schema.table_schema import BUCKET_UNAWARE, MERGE_ENGINE_OPTION,
 
 
 def with_kind_options(name: str, options: Mapping[str, str], *, has_primary_key: bool) -> dict[str, str]:
-    """The options with the defaults of the table's kind filled in.
+    """Return the options with the defaults of the table's kind filled in.
 
-    Raises ``InvalidInputError`` for options that no such table can have.
+    Raises ``InvalidInputError`` for options that contradict the table's kind.
     """
     _refuse_what_is_declared_elsewhere(name, options)
     _refuse_functions_without_engine(name, options)
@@ -53,7 +53,7 @@ def with_kind_options(name: str, options: Mapping[str, str], *, has_primary_key:
 
 
 def _refuse_what_is_declared_elsewhere(name: str, options: Mapping[str, str]) -> None:
-    """Other engines take keys from options too; passing over them would make another kind of table."""
+    """Refuse keys given as options, as other engines accept them: ignoring them would change the table's kind."""
     for key, argument in (("primary-key", "primary_key=[...]"), ("partition", "partition_by=[...]")):
         if key in options:
             message = f"table {name}: option {key} can't be used here; leave it out and give {argument}"
@@ -61,7 +61,7 @@ def _refuse_what_is_declared_elsewhere(name: str, options: Mapping[str, str]) ->
 
 
 def _refuse_functions_without_engine(name: str, options: Mapping[str, str]) -> None:
-    """Nobody would aggregate, and nobody would tell."""
+    """Refuse aggregate functions that no merge engine would apply: they would be ignored silently."""
     if TableOptions.parse(options).merge_engine in (MergeEngine.AGGREGATION, MergeEngine.PARTIAL_UPDATE):
         return
     idle = [key for key in sorted(options) if key.startswith(PREFIX) and not key.endswith(DEFAULT_VALUE)]
@@ -74,7 +74,7 @@ def _refuse_functions_without_engine(name: str, options: Mapping[str, str]) -> N
 
 
 def _of_deletion_vectors(name: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Rows shall be seen as soon as they are committed, so batch reads do not wait for the compaction that marks."""
+    """Return defaults with which batch reads see committed rows before a compaction writes deletion vectors."""
     parsed = TableOptions.parse(options)
     if not parsed.deletion_vectors_enabled:
         return {}

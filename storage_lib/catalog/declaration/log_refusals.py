@@ -1,4 +1,4 @@
-"""What CREATE refuses of a table's log: options that would make it tell something else than the table."""
+"""Refuse log options with which a table's log would differ from the table."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from storage_lib.schema.table_schema import BUCKET_UNAWARE
 
 _SERVERS = "bootstrap.servers"
 _TIERINGS_RETAINED_MIN = 10
-"""Tierings that may fail in a row before the log loses a record that is in no file."""
+"""Number of tierings in a row that may fail before the log loses a record that is in no file."""
 
 
 def refuse_log(name: str, options: TableOptions, *, has_primary_key: bool) -> None:
-    """Raise ``InvalidInputError`` naming the option and the remedy."""
+    """Raise ``InvalidInputError`` for a bad combination of log options, naming the option and the remedy."""
     refuse_log_of_dynamic_buckets(name, options, has_primary_key=has_primary_key)
     _refuse_log_of_unmerged_rows(name, options)
     _refuse_updates_without_old_rows(name, options, has_primary_key=has_primary_key)
@@ -30,7 +30,7 @@ def refuse_log(name: str, options: TableOptions, *, has_primary_key: bool) -> No
 
 
 def refuse_log_of_dynamic_buckets(name: str, options: TableOptions, *, has_primary_key: bool) -> None:
-    """Raise ``InvalidInputError``: a bucket is a partition of the topic, whose number was given when it was made."""
+    """Raise ``InvalidInputError`` for dynamic buckets with a log: the number of a topic's partitions is fixed."""
     if not has_primary_key or options.bucket != BUCKET_UNAWARE or options.effective_log_system is LogSystem.NONE:
         return
     message = (
@@ -43,7 +43,7 @@ def refuse_log_of_dynamic_buckets(name: str, options: TableOptions, *, has_prima
 
 
 def refuse_client_without_servers(name: str, options: TableOptions) -> None:
-    """Raise ``InvalidInputError`` for options of the Kafka client, and none of where to find it.
+    """Raise ``InvalidInputError`` for options of the Kafka client without servers.
 
     Otherwise the table would silently have no log.
     """
@@ -103,7 +103,7 @@ def _refuse_updates_without_old_rows(name: str, options: TableOptions, *, has_pr
 
 
 def _refuse_log_of_unmerged_rows(name: str, options: TableOptions) -> None:
-    # Changes of counts add up in the log as they do in the files.
+    # Changes of counts add up in the log just as in the files.
     adds_up = options.merge_engine is MergeEngine.VALUE_COUNT
     if options.newest_wins or adds_up or options.effective_log_system is LogSystem.NONE:
         return

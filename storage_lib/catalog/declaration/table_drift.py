@@ -1,4 +1,4 @@
-"""How a table that is there differs from what is declared of it, as lines that a person can act on."""
+"""Report how an existing table differs from its declaration, as lines that a person can act on."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ FIRST_SCHEMA_ID = 0
 
 
 def table_drift(table: DynamicTable, declared: TableDescriptor) -> tuple[str, ...]:
-    """One line a difference of columns, types, keys, partition columns, options and comment; none: as declared.
+    """Return one line per difference in columns, types, keys, partition columns, options and comment.
 
-    An option that is not declared counts only if it was changed since the table was created: its value then is the
-    catalog's. Raises ``InvalidInputError`` for a declaration that no table could have.
+    Empty if the table is as declared. An undeclared option counts only if it was changed after the table was created;
+    until then, its value is the catalog's default. Raises ``InvalidInputError`` for an invalid declaration.
     """
     options = _options(table, declared)
     return (
@@ -31,7 +31,7 @@ def table_drift(table: DynamicTable, declared: TableDescriptor) -> tuple[str, ..
 
 
 def declared_differences(table: DynamicTable, declared: TableDescriptor) -> tuple[str, ...]:
-    """As ``table_drift``, of what is declared alone: options that were changed by ALTER TABLE do not count."""
+    """Return differences as ``table_drift`` does, but ignore undeclared options that ALTER TABLE changed."""
     options = _options(table, declared)
     return (*_shape(table, declared), *_declared_options(table, options), *_comment(table.schema, declared))
 
@@ -42,7 +42,7 @@ def _options(table: DynamicTable, declared: TableDescriptor) -> dict[str, str]:
 
 
 def _shape(table: DynamicTable, declared: TableDescriptor) -> Iterator[str]:
-    # The bucket key may be of columns that are not declared; it is compared as an option.
+    # The bucket key may name undeclared columns; it is compared as an option.
     wanted = new_table_schema(
         declared.schema,
         primary_keys=declared.primary_key,

@@ -1,1 +1,1 @@
-"""Catalogs in a Hive metastore: entries, the lock, and a table as Hive clients see it."""
+"""Catalogs in a Hive metastore: entries, the lock, and tables as Hive clients see them."""

@@ -1,4 +1,4 @@
-"""A catalog in a Hive metastore: Hive clients see the tables, with columns, partition keys, location and options."""
+"""Catalog in a Hive metastore. Hive clients see its tables with columns, partition keys, location and options."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from storage_lib.schema.options.table_options import canonical_options
 
 
 class HiveCatalog(Catalog):
-    """Tables of the metastore at ``uri``.
+    """Catalog of the tables in the metastore at option ``uri``.
 
-    Raises ``InvalidInputError`` for a URL that no storage answers to and a uri that is none, ``UnavailableError``, at
-    the first call, if the metastore does not answer.
+    Raises ``InvalidInputError`` for a warehouse URL of an unknown scheme and for an invalid ``uri``. The first call
+    raises ``UnavailableError`` if the metastore does not answer.
     """
 
     def __init__(self, warehouse: str, options: Mapping[str, str], *, environment: Environment | None = None) -> None:
@@ -43,5 +43,5 @@ class HiveCatalog(Catalog):
 
     @property
     def lock_factory(self) -> HiveLockFactory:
-        """Makes this catalog's lock, in whatever process."""
+        """Creates this catalog's lock in any process."""
         return self._lock_factory

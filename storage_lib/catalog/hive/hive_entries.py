@@ -1,4 +1,4 @@
-"""Entries in a Hive metastore: an external table of Paimon's format is a table of ours, and Hive clients see it."""
+"""Entries in a Hive metastore: our tables are its external tables in Paimon's format, which Hive clients see."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from storage_lib.errors import AlreadyExistsError, InvalidInputError
 from storage_lib.schema.table_schema import TableSchema
 
 _LOCK_SUFFIX = "$turn"
-"""No table's name ends like this, so altering an entry does not block commits, which hold the table's own lock."""
+"""No table's name ends with this suffix, so entry locks do not block commits, which hold the table's own lock."""
 _DEFAULT_DATABASE = "default"
 _COMMENT = "comment"
 _LOCATION = "location"
 
 
 class HiveEntries:
-    """The tables of one metastore; see ``TableEntries``. Names are Hive's: small letters, digits and ``_``."""
+    """``TableEntries`` of one metastore. Names follow Hive's rules: lower-case letters, digits and ``_``."""
 
     are_apart = True
 
@@ -52,23 +52,23 @@ class HiveEntries:
 
     @contextmanager
     def lock(self, name: TableName) -> Iterator[Hold]:
-        """Protected by a lock of the metastore, in addition to the table's own."""
+        """Hold a lock of the metastore for the entry, separate from the table's own lock."""
         _check(name.database, name.table)
         with self._lock.hold(name.database, f"{name.table}{_LOCK_SUFFIX}") as held:
             yield held
 
     def place(self, name: TableName) -> str | None:
-        """The location that the metastore has."""
+        """Return the location that the metastore stores."""
         table = self._get(name)
         return None if table is None else location_of(table)
 
     def home(self, name: TableName) -> str:
-        """Below the warehouse, by its name."""
+        """Return the directory below the warehouse that the name determines."""
         _check(name.database, name.table)
         return f"{self._warehouse}/{name.directory}"
 
     def add(self, name: TableName, location: str, schema: TableSchema) -> bool:
-        """Create the metastore's table."""
+        """Create the metastore's table and its database."""
         self.create_database(name.database, {})
         table = hive_table(name, location, schema, owner=getpass.getuser(), in_properties=self._in_properties)
         try:
@@ -81,7 +81,7 @@ class HiveEntries:
         return True
 
     def update(self, name: TableName, schema: TableSchema) -> None:
-        """Alter the metastore's table, unless it is further already."""
+        """Alter the metastore's table, unless it already has this or a newer schema."""
         table = self._get(name)
         if table is None or schema_id_of(table) >= schema.id:
             return
@@ -89,14 +89,14 @@ class HiveEntries:
         try:
             self._alter(name, table)
         except InvalidOperationException:
-            # It compares columns by their position, so a column that has gone looks like one of another type.
+            # The metastore compares columns by position, so a dropped column looks like a changed type.
             columns, table.sd.cols = table.sd.cols, []
             self._alter(name, table)
             table.sd.cols = columns
             self._alter(name, table)
 
     def remove(self, name: TableName, is_due: Callable[[], bool]) -> None:
-        """Drop the metastore's table, holding its lock; its files are not the metastore's to delete."""
+        """Drop the metastore's table but not its files; the caller holds its lock."""
         if self._get(name) is None or not is_due():
             return
         with suppress(NoSuchObjectException):
@@ -105,7 +105,7 @@ class HiveEntries:
             )
 
     def rename(self, name: TableName, new_name: TableName, location: str) -> bool:
-        """Alter name and location of the metastore's table."""
+        """Change the name and location of the metastore's table."""
         table = self._get(name)
         if table is None:
             return self._get(new_name) is not None
@@ -119,7 +119,7 @@ class HiveEntries:
         return True
 
     def names(self, database: str | None) -> list[TableName]:
-        """Those of Paimon's format."""
+        """Return the names of the tables in Paimon's format."""
         return [
             TableName(each, table.tableName)
             for each in (self.databases() if database is None else [database])
@@ -128,12 +128,12 @@ class HiveEntries:
         ]
 
     def databases(self) -> list[str]:
-        """All of the metastore's."""
+        """Return all databases of the metastore."""
         found: list[str] = self._metastore.ask("list databases", lambda client: client.get_all_databases())
         return sorted(found)
 
     def create_database(self, database: str, properties: Mapping[str, str]) -> bool:
-        """Create the metastore's database; its location is only where Hive would put tables of its own."""
+        """Create the metastore's database; only Hive's own tables use its location."""
         _check(database)
         more = {key: value for key, value in properties.items() if key not in (_COMMENT, _LOCATION)}
         place = properties.get(_LOCATION) or f"{self._warehouse}/{database}.db"
@@ -149,7 +149,7 @@ class HiveEntries:
         return True
 
     def database_properties(self, database: str) -> dict[str, str] | None:
-        """Parameters, comment and location."""
+        """Return the database's parameters, comment and location."""
         _check(database)
         try:
             found = self._metastore.ask("look up a database", lambda client: client.get_database(database))
@@ -172,7 +172,7 @@ class HiveEntries:
             raise InvalidInputError(message) from error
 
     def _get(self, name: TableName) -> Any:
-        """The metastore's table; None if there is none. ``AlreadyExistsError`` for one of another format."""
+        """Return the metastore's table or None. Raises ``AlreadyExistsError`` for a table in another format."""
         _check(name.database, name.table)
         try:
             table = self._metastore.ask("look up a table", lambda client: client.get_table(name.database, name.table))

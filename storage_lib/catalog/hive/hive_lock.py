@@ -1,7 +1,7 @@
-"""The lock of a Hive metastore: an exclusive lock on a table's name, as Paimon's Hive catalog takes it.
+"""Catalog lock in a Hive metastore: an exclusive lock on a table's name, as Paimon's Hive catalog takes it.
 
-The metastore counts heartbeats, so a waiter sees by them whether a holder lives. Holders of other programs send none;
-they are given as long as the metastore itself gives them by default.
+The metastore records heartbeats, which show a waiter whether the holder is alive. Other programs may send none; their
+time-out is the metastore's default.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _GONE = (NoSuchLockException, TxnAbortedException, TxnOpenException)
 
 
 class HiveLock(CatalogLock):
-    """Locks of one metastore. A ticket is the lock's number."""
+    """``CatalogLock`` of one metastore. A ticket is the lock's id."""
 
     def __init__(self, metastore: HiveMetastore, settings: LockSettings, clock: Clock) -> None:
         super().__init__(settings, clock)
         self._metastore = metastore
 
     def ask(self, database: str, table: str) -> str | None:
-        """Ask for the lock, and do not stand in line for it."""
+        """Request the lock; withdraw the request if it is not granted at once."""
         wanted = LockComponent(type=LockType.EXCLUSIVE, level=LockLevel.TABLE, dbname=database, tablename=table)
         request = LockRequest(component=[wanted], user=_USER, hostname=socket.gethostname())
         answer = self._metastore.ask("lock a table", lambda client: client.lock(request))
@@ -69,21 +69,21 @@ class HiveLock(CatalogLock):
             return
 
     def take_over(self, database: str, table: str, seen: str) -> str | None:
-        """Unlock the holder, if it is still the one and as silent, and ask."""
+        """Unlock the holder if its id and last heartbeat are still ``seen``, then request the lock."""
         holder = self._holder(database, table)
         if holder is not None and _sign(holder) == seen:
             self.give_back(str(holder.lockid))
         return self.ask(database, table)
 
     def sign_of_life(self, database: str, table: str) -> tuple[str, float] | None:
-        """The holder's number and last heartbeat."""
+        """Return the holder's id and last heartbeat as text, and its time-out."""
         holder = self._holder(database, table)
         if holder is None:
             return None
         return _sign(holder), self.settings.timeout if holder.user == _USER else _TIMEOUT_OF_OTHERS
 
     def close(self) -> None:
-        """Nothing to do: connections end with their calls."""
+        """Do nothing: each call closes its connection."""
 
     def _holder(self, database: str, table: str) -> Any:
         request = ShowLocksRequest(dbname=database, tablename=table)
@@ -93,13 +93,13 @@ class HiveLock(CatalogLock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HiveLockFactory:
-    """Makes the lock of the metastore that ``options`` reach; see ``LockFactory``."""
+    """``LockFactory`` of the metastore that ``options`` name."""
 
     options: Mapping[str, str] = field(repr=False)
     settings: LockSettings
 
     def create(self) -> HiveLock:
-        """Reach the metastore, in whatever process."""
+        """Create the lock in any process."""
         return HiveLock(HiveMetastore(self.options), self.settings, SystemClock())
 
 

@@ -1,6 +1,6 @@
-"""A Hive metastore as its thrift interface has it, with outages as ours.
+"""Client of a Hive metastore's thrift interface; maps transport failures to ``UnavailableError``.
 
-Each call has a connection of its own: nothing to be closed, nothing that threads or forked processes would share.
+Each call opens a connection of its own, so that threads and forked processes share none.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _Answer = TypeVar("_Answer")
 
 
 class HiveMetastore:
-    """The metastore at ``uri`` (``thrift://host:port``, several by comma: the first that answers). Thread-safe.
+    """The metastore at ``uri`` (``thrift://host:port``; of several, comma-separated, the first that answers).
 
-    Raises ``InvalidInputError`` without a uri, or for one that is none.
+    Thread-safe. Raises ``InvalidInputError`` for a missing or invalid uri.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -38,9 +38,10 @@ class HiveMetastore:
         self.shown = ", ".join(f"thrift://{host}:{port}" for host, port in self._places)
 
     def ask(self, what: str, act: Callable[[Any], _Answer]) -> _Answer:
-        """The answer of a call that changes nothing, or may be repeated; ``what`` is for messages.
+        """Return the answer of a call that changes nothing or may be repeated; ``what`` is for messages.
 
-        Other exceptions than outages are the metastore's own. They can't be raised through a context manager.
+        Raises ``UnavailableError`` for outages; other exceptions of the metastore pass through. This is a function
+        because those exceptions can't be raised through a context manager.
         """
         transport = self._connected()
         try:
@@ -51,7 +52,7 @@ class HiveMetastore:
             transport.close()
 
     def tell(self, what: str, act: Callable[[Any], _Answer]) -> _Answer:
-        """As ``ask``, of a change: ``CommitOutcomeUnknownError`` if the answer was lost."""
+        """Make a change, like ``ask``. Raises ``CommitOutcomeUnknownError`` if the answer was lost."""
         transport = self._connected()
         try:
             return act(ThriftHiveMetastore.Client(TBinaryProtocol(transport)))
@@ -66,7 +67,7 @@ class HiveMetastore:
             transport.close()
 
     def _connected(self) -> TBufferedTransport:
-        """A connection to the first place that answers."""
+        """Connect to the first address that answers."""
         refused: Exception | None = None
         for host, port in self._places:
             socket = TSocket(host, port)

@@ -1,7 +1,7 @@
-"""A table of ours as a Hive client sees it: columns in Hive's types, partition keys, location, and what marks it.
+"""A table as Hive clients see it: columns with Hive's types, partition keys, location and identifying properties.
 
-The classes named are Paimon's connector for Hive, so a Hive that has it reads the table; the catalog of Paimon knows
-it by them.
+It names the classes of Paimon's Hive connector, with which Hive can read the table and by which Paimon's own catalog
+recognises it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STORAGE_HANDLER = "org.apache.paimon.hive.PaimonStorageHandler"
 _COMMENT_LENGTH_MAX = 255
 _VALUE_LENGTH_MAX = 4000
 _LENGTH_MAX = {TypeRoot.CHAR: 255, TypeRoot.VARCHAR: 65535}
-"""Longer ones are strings."""
+"""Maximum lengths in Hive; longer types become ``string``."""
 _PLAIN = {
     TypeRoot.BOOLEAN: "boolean",
     TypeRoot.TINYINT: "tinyint",
@@ -48,7 +48,7 @@ _PLAIN = {
 
 
 def hive_table(name: TableName, location: str, schema: TableSchema, *, owner: str, in_properties: bool) -> Any:
-    """The metastore's table. ``in_properties``: its location is a property, as the metastore can't reach the store."""
+    """Build the metastore's table. ``in_properties`` stores its location as a property that Hive does not check."""
     made = Table(
         tableName=name.table,
         dbName=name.database,
@@ -56,7 +56,7 @@ def hive_table(name: TableName, location: str, schema: TableSchema, *, owner: st
         createTime=schema.time_millis // 1000,
         lastAccessTime=0,
         retention=0,
-        # Not MANAGED: who drops it in Hive shall not delete the files.
+        # Not MANAGED: dropping the table in Hive must not delete its files.
         tableType="EXTERNAL_TABLE",
     )
     described = described_by(made, schema)
@@ -65,7 +65,7 @@ def hive_table(name: TableName, location: str, schema: TableSchema, *, owner: st
 
 
 def described_by(table: Any, schema: TableSchema) -> Any:
-    """The metastore's table with the columns and properties of that schema."""
+    """Set the columns and properties of the metastore's table to those of the schema; return the table."""
     columns = {field.name: _column(field.name, field.type, field.description) for field in schema.fields}
     table.partitionKeys = [columns.pop(name) for name in schema.partition_keys]
     storage = table.sd or StorageDescriptor(numBuckets=-1, compressed=False, parameters={}, bucketCols=[], sortCols=[])
@@ -79,7 +79,7 @@ def described_by(table: Any, schema: TableSchema) -> Any:
 
 
 def set_location(table: Any, location: str, *, in_properties: bool) -> None:
-    """Let the metastore's table say where its files are."""
+    """Set the location of the metastore's table."""
     if in_properties:
         table.parameters[_LOCATION] = location
     else:
@@ -87,24 +87,24 @@ def set_location(table: Any, location: str, *, in_properties: bool) -> None:
 
 
 def is_ours(table: Any) -> bool:
-    """Whether a metastore's table is one of Paimon's format."""
+    """Whether a metastore's table is in Paimon's format."""
     told = str((table.parameters or {}).get(_TABLE_TYPE, "")).upper()
     return told == _PAIMON or (table.sd is not None and table.sd.inputFormat == _INPUT)
 
 
 def location_of(table: Any) -> str:
-    """Where its files are."""
+    """Return the directory of the table's files."""
     return warehouse_root((table.parameters or {}).get(_LOCATION) or table.sd.location)
 
 
 def schema_id_of(table: Any) -> int:
-    """Of the schema it was last described by; -1 if that is not known."""
+    """Return the id of the schema that last described the table; -1 if unknown."""
     told = str((table.parameters or {}).get(SCHEMA_ID, ""))
     return int(told) if told.isdecimal() else -1
 
 
 def hive_type(of: DataType) -> str:
-    """The nearest type that Hive has."""
+    """Return Hive's nearest type."""
     if isinstance(of, ArrayType):
         return f"array<{hive_type(of.element)}>"
     if isinstance(of, MapType):

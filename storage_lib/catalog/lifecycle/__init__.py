@@ -1,1 +1,1 @@
-"""Create, rename and drop tables in steps that can each be repeated; find what interrupted ones left."""
+"""Create, rename and drop tables in idempotent steps; find remains of interrupted ones."""

@@ -1,6 +1,6 @@
-"""What interrupted statements left behind: entries without files, files without an entry, incomplete drops.
+"""Remains of interrupted statements: entries without files, files without an entry, incomplete drops.
 
-Nothing of it is a table, and each is mended by repeating what was begun; this finds what nobody repeats.
+None of them is a table, and repeating the interrupted statement removes them; this cleanup finds the rest.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SUFFIX = ".db"
 
 
 class OrphanKind(StrEnum):
-    """One entry or directory that lacks its counterpart."""
+    """Kind of an entry or directory that lacks its counterpart."""
 
     ENTRY_WITHOUT_FILES = "entry without files"
     FILES_WITHOUT_ENTRY = "files without an entry"
@@ -34,7 +34,7 @@ class OrphanKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orphan:
-    """One find; ``modified_ms`` is when the newest of its files at the top came (0: there is none)."""
+    """One orphan; ``modified_ms`` is the newest time in its root and schema directories (epoch ms), 0 if empty."""
 
     name: TableName
     kind: OrphanKind
@@ -43,7 +43,7 @@ class Orphan:
 
 
 class CatalogOrphans:
-    """Finds and mends for one catalog, below its warehouse."""
+    """Finds, deletes and registers the orphans of one catalog, below its warehouse."""
 
     def __init__(self, environment: Environment, entries: TableEntries, life: TableLife, warehouse: str) -> None:
         self._file_io = environment.file_io
@@ -52,7 +52,7 @@ class CatalogOrphans:
         self._warehouse = warehouse
 
     def find(self) -> Iterator[Orphan]:
-        """Look at every entry and every directory where tables are."""
+        """Check every entry and every directory that may hold a table; yield the orphans."""
         entered = {name: self._entries.place(name) for name in self._entries.names(None)}
         for name, place in entered.items():
             if place is not None and self._entries.are_apart and not self._has_schema(place):
@@ -63,7 +63,7 @@ class CatalogOrphans:
                 yield self._orphan(name, found, self._entries.home(name))
 
     def mend(self, orphan: Orphan) -> bool:
-        """Delete the rest, holding the name's lock; False if there are rows, or if the table is complete now."""
+        """Delete the orphan under the name's lock; False if it has rows or is a complete table by now."""
         with self._entries.lock(orphan.name):
             if orphan.kind is OrphanKind.ENTRY_WITHOUT_FILES:
                 self._entries.remove(orphan.name, lambda: not self._has_schema(orphan.location))
@@ -76,14 +76,14 @@ class CatalogOrphans:
             return False
 
     def finish_drops(self, database: str) -> None:
-        """Finish the interrupted drops of a database's tables, which are listed no more but still have files."""
+        """Finish interrupted drops of a database's tables, which are no longer listed but still have files."""
         for name in self._directories():
             if name.database == database and self._file_io.exists(TablePaths(self._entries.home(name)).dropped_path):
                 with self._entries.lock(name):
                     self._life.finish_drop(name)
 
     def register(self, orphan: Orphan) -> bool:
-        """Give a table that has none an entry; False if it is none, or has one by now."""
+        """Add an entry for a table without one; False if it is not a table or has an entry by now."""
         with self._entries.lock(orphan.name):
             schema = SchemaHistory(self._file_io, TablePaths(orphan.location)).latest()
             has_entry = self._entries.place(orphan.name) is not None
@@ -92,8 +92,9 @@ class CatalogOrphans:
             return self._entries.add(orphan.name, orphan.location, schema)
 
     def schemas(self) -> Iterator[tuple[TableName, list[TableSchema]]]:
-        """Of all that is, was to be, or is being dropped as a table: the newest schema, and the one in force if it is
-        another. Raises for a damaged one.
+        """Yield the schemas of every table, including incomplete and half-dropped ones.
+
+        These are the newest schema, and the one in force if it differs. Raises for a damaged schema.
         """
         named = {*self._entries.names(None), *self._directories()}
         for name in sorted(named, key=str):
@@ -106,7 +107,7 @@ class CatalogOrphans:
                 yield name, [schema] if in_force.id == schema.id else [schema, in_force]
 
     def _state_of(self, name: TableName, *, entered: bool) -> OrphanKind | None:
-        """The reason why a directory is an orphan; None for a table."""
+        """Return why a directory is an orphan; None for a table."""
         paths = TablePaths(self._entries.home(name))
         if self._file_io.exists(paths.dropped_path):
             return OrphanKind.HALF_DROPPED
@@ -143,7 +144,7 @@ class CatalogOrphans:
 
 
 def _plain_name(database: str, table: str) -> TableName | None:
-    """None for a directory of somebody else's."""
+    """Return the name, or None for a directory that is not a table's."""
     try:
         return TableName.parse_plain(f"{database}.{table}")
     except InvalidInputError:

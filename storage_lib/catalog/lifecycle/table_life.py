@@ -1,10 +1,10 @@
-"""The life of a table: created, renamed, dropped, in steps that can each be repeated; the same for all entry stores.
+"""Create, rename and drop a table in idempotent steps that are the same for all entry stores.
 
-    create   schema-0 (or another process has it) ─▶ topic ─▶ entry; undone if a step fails
+    create   schema-0 (fails if another process wrote it) ─▶ topic ─▶ entry; undone if a step fails
     drop     dropped (what to delete) ─▶ entry ─▶ schema ─▶ topic ─▶ files; the next caller completes a crashed drop
     rename   directory ─▶ entry; repeat it to finish an interrupted one
 
-Where entries are stored apart from the files, a lock serialises creating and dropping one table. So files without an
+If entries are stored apart from the files, a lock serialises the creation and dropping of a table. So files without an
 entry were left by a crashed process or belong to another catalog. The next creator deletes those without a snapshot.
 """
 
@@ -42,7 +42,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class TableLife:
-    """The steps for all tables of one catalog. ``opened`` makes a table of its name, directory and schema."""
+    """Steps for the tables of one catalog. ``opened`` returns a table object for a name, directory and schema."""
 
     def __init__(
         self,
@@ -51,14 +51,14 @@ class TableLife:
         opened: Callable[[TableName, str, TableSchema], DynamicTable],
         stores: FileIO,
     ) -> None:
-        """``stores`` reaches data directories, whatever store they are on."""
+        """Use ``stores`` for data directories, which may be on any store."""
         self._stores = stores
         self._file_io = environment.file_io
         self._entries = entries
         self._opened = opened
 
     def create(self, name: TableName, schema: TableSchema, hold: Hold) -> DynamicTable:
-        """Make a table that is not there, holding its lock; see ``Catalog.create_table``."""
+        """Create a table that does not exist; the caller holds its lock. See ``Catalog.create_table``."""
         location = self._entries.home(name)
         table = self._opened(name, location, schema)
         if table.inspect.latest_snapshot_id() is not None:
@@ -91,12 +91,12 @@ class TableLife:
         return table
 
     def drop(self, name: TableName) -> bool:
-        """Delete a table holding its lock; False if there is none, and no drop to be finished."""
+        """Delete a table; the caller holds its lock. False if there is neither a table nor an unfinished drop."""
         place = self._entries.place(name)
         schema = None if place is None else self._last_readable(name, place)
         if place is not None and schema is not None:
             self._file_io.create_if_absent(TablePaths(place).dropped_path, schema.to_json())
-        # The note decides, but the table exists until the next caller completes the drop.
+        # The file ``dropped`` decides the drop, but the table exists until a caller completes it.
         with outcome(committed=None):
             if self.finish_drop(name):
                 return True
@@ -106,7 +106,7 @@ class TableLife:
         return False
 
     def finish_drop(self, name: TableName) -> bool:
-        """Finish a drop that has been decided; False if there is none."""
+        """Complete an unfinished drop; False if there is none."""
         paths = TablePaths(self._entries.place(name) or self._entries.home(name))
         if not self._file_io.exists(paths.dropped_path):
             return False
@@ -120,7 +120,7 @@ class TableLife:
         self._drop_files_outside(name, paths, note)
         self._file_io.delete_tree(paths.schema_directory, below=paths.root)
         self._drop_logs(name, paths.root, schema)
-        # The note goes last, with the directory: a crash before leaves it to the next.
+        # The note is deleted last, with the directory, so that the next caller resumes after a crash.
         for entry in self._file_io.list_directory(paths.root):
             if not self._is_noted(paths, note):
                 return
@@ -130,7 +130,7 @@ class TableLife:
             self._file_io.delete_tree(paths.root)
 
     def _drop_files_outside(self, name: TableName, paths: TablePaths, note: bytes) -> None:
-        """The data files in directories apart from the table's; before its schemas, which say where these are."""
+        """Delete data files outside of the table's directory. Runs before its schemas, which name them, are deleted."""
         declared = declared_by_any_schema(self._file_io, paths)
         claims = ExternalClaims(self._stores, paths.root)
         ours = [directory for directory in declared if claims.is_ours(directory)]
@@ -142,7 +142,7 @@ class TableLife:
             self._stores.delete_tree(io_path(directory))
 
     def _drop_named_files(self, name: TableName, paths: TablePaths, schema: TableSchema) -> None:
-        """Of a directory that the table has not claimed, only what its metadata names: others may have files there."""
+        """Delete only files named by metadata, for directories that the table has not claimed and may share."""
         try:
             named = self._opened(name, paths.root, schema).inspect.data_paths()
         except StorageError as error:
@@ -153,7 +153,7 @@ class TableLife:
         )
 
     def _drop_logs(self, name: TableName, location: str, schema: TableSchema) -> None:
-        """The table's log, and those that it had before it was rewritten."""
+        """Drop the table's log and the logs that it had before it was rescaled."""
         earlier = [replace(schema, options={**schema.options, TOPIC_OPTION: topic}) for topic in earlier_topics(schema)]
         for each in (schema, *earlier):
             log = self._opened(name, location, each).log
@@ -162,12 +162,12 @@ class TableLife:
             try:
                 log.drop()
             except NotFoundError as error:
-                # Deleted by hand and created again by another program: it is not our log any more.
+                # Deleted by hand and recreated by another program: the topic is no longer our log.
                 _LOGGER.warning("table %s is dropped; its logs: %s", name, error)
             log.close()
 
     def take_away(self, name: TableName) -> bool:
-        """Delete, holding the lock, what lies at a name's home without an entry; False if there are rows in it."""
+        """Delete the files without an entry at a name's home, under its lock; False if they include snapshots."""
         location = self._entries.home(name)
         left = self._schemas(location).latest()
         if left is None:
@@ -179,7 +179,7 @@ class TableLife:
         return self.finish_drop(name)
 
     def rename(self, name: TableName, new_name: TableName) -> None:
-        """Move a table holding the locks of both names; the log keeps its topic, which the schema names."""
+        """Move a table; the caller holds the locks of both names. The log keeps its topic, which the schema names."""
         place, target = self._entries.place(name), self._entries.home(new_name)
         is_there = place is not None and self._schemas(place).latest_id() is not None
         has_moved = self._entries.are_apart and self._schemas(target).latest_id() is not None
@@ -202,7 +202,7 @@ class TableLife:
             raise AlreadyExistsError(message)
 
     def _last_readable(self, name: TableName, place: str) -> TableSchema | None:
-        """The newest schema of a table that is to be dropped; a damaged one is passed over, for an earlier will do."""
+        """Return the newest readable schema of a table to be dropped: an earlier one suffices for that."""
         schemas, damage = self._schemas(place), None
         for schema_id in reversed(schemas.ids()):
             try:
@@ -224,7 +224,7 @@ class TableLife:
             raise AlreadyExistsError(message)
 
     def _clear(self, name: TableName, location: str, hold: Hold) -> None:
-        """Delete what a creator left that crashed before it wrote the entry; it held the lock that we hold."""
+        """Delete the remains of a creator that crashed before it wrote the entry. It held the lock that we hold now."""
         left = self._schemas(location).latest()
         place = self._entries.place(name)
         if place is not None:
@@ -236,7 +236,7 @@ class TableLife:
         self.finish_drop(name)
 
     def _remove_bare_entry(self, name: TableName, place: str) -> None:
-        """Of a table whose files somebody deleted by hand."""
+        """Remove the entry of a table whose files were deleted by hand."""
         self._entries.remove(name, lambda: self._schemas(place).latest_id() is None)
 
     def _what_lies_at(self, name: TableName, location: str) -> str:

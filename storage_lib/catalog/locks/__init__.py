@@ -1,1 +1,1 @@
-"""The lock on a table that all processes of a catalog share: for creators, and for stores without create-if-absent."""
+"""Table locks shared by all processes of a catalog, for CREATE and for stores without create-if-absent."""

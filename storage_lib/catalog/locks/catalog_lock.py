@@ -1,9 +1,9 @@
-"""A lock on one table that all processes of a catalog see: for stores that can't create a file if it is absent.
+"""Table locks shared by all processes of a catalog, for stores that lack an atomic create-if-absent.
 
 A holder renews its lock by heartbeats. A waiter that sees no heartbeat for the holder's time-out, measured by its own
 clock, takes the lock over. So clocks of different machines are never compared, and a crashed process blocks others for
-no longer than the time-out. A holder that lost its lock learns of it at the next ``Hold.check``, and therefore has to
-call that right before it writes.
+no longer than the time-out. A holder learns that it lost its lock at the next ``Hold.check``, so it has to call that
+right before it writes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FIRST_PAUSE_SECONDS = 0.005
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockSettings:
-    """Seconds: a holder that does not renew for ``timeout`` loses the lock, a waiter gives up after ``wait``."""
+    """Times in seconds: a lock not renewed for ``timeout`` expires, a waiter gives up after ``wait``."""
 
     timeout: float = 30.0
     wait: float = 480.0
@@ -34,30 +34,30 @@ class LockSettings:
 
 
 class Hold(Protocol):
-    """The lock, as its holder has it."""
+    """A lock that the caller holds."""
 
     def check(self) -> None:
-        """Return if the lock is still held; ``LeaseLostError`` if somebody else took it over, or may have."""
+        """Raise ``LeaseLostError`` if another process has taken the lock over, or may have."""
 
 
 class NoHold:
-    """Of catalogs where nobody has to wait: one atomic step decides."""
+    """``Hold`` of catalogs that need no lock, because one atomic step decides."""
 
     def check(self) -> None:
-        """Nothing can be lost."""
+        """Do nothing: no lock can be lost."""
 
 
 class LockFactory(Protocol):
-    """Makes the same lock in whatever process this is. Picklable."""
+    """Creates the same lock in any process. Picklable."""
 
     def create(self) -> CatalogLock:
-        """Open the lock; to be closed."""
+        """Create the lock, which the caller has to close."""
 
 
 class CatalogLock(ABC):
     """Locks of the tables of one catalog (FLIP-188's ``CatalogLock``). Thread-safe; not reentrant.
 
-    Kinds say how a lock is asked for, kept and given back; ``ticket`` is theirs.
+    Subclasses define how a lock is requested, renewed and released; ``ticket`` identifies a held lock to them.
     """
 
     def __init__(self, settings: LockSettings, clock: Clock) -> None:
@@ -73,9 +73,9 @@ class CatalogLock(ABC):
         self.close()
 
     def run_with_lock(self, database: str, table: str, action: Callable[[], _Answer]) -> _Answer:
-        """What ``action`` returns, while nobody else runs one for that table.
+        """Run ``action`` while holding the table's lock; return its result.
 
-        Raises ``UnavailableError`` if the lock can't be had in time, ``LeaseLostError`` if it was lost meanwhile:
+        Raises ``UnavailableError`` if the lock can't be acquired in time, ``LeaseLostError`` if it was lost meanwhile:
         then the action of another holder may have run at the same time.
         """
         with self.hold(database, table) as hold:
@@ -85,7 +85,7 @@ class CatalogLock(ABC):
 
     @contextmanager
     def hold(self, database: str, table: str) -> Iterator[Hold]:
-        """Hold the lock inside the block, and keep it alive."""
+        """Hold the table's lock within the block, renewing it in the background."""
         held = _Held(self, self._acquired(database, table))
         try:
             yield held
@@ -94,30 +94,30 @@ class CatalogLock(ABC):
 
     @abstractmethod
     def ask(self, database: str, table: str) -> str | None:
-        """Try once, waiting for nobody; a ticket if the lock is ours now, None if somebody has it."""
+        """Try once to acquire the lock without waiting; return a ticket, or None if it is held."""
 
     @abstractmethod
     def is_beaten(self, ticket: str) -> str | None:
-        """Show life; the ticket from now on, None if the lock was lost."""
+        """Renew the lock; return the ticket to use from now on, or None if the lock was lost."""
 
     @abstractmethod
     def give_back(self, ticket: str) -> None:
-        """Let the next one have it; fine if it was lost."""
+        """Release the lock; do nothing if it was lost."""
 
     @abstractmethod
     def take_over(self, database: str, table: str, seen: str) -> str | None:
-        """Take the lock from a holder whose sign of life is still ``seen``; None if it is not."""
+        """Take the lock over if the holder's sign of life is still ``seen``; return a ticket, otherwise None."""
 
     @abstractmethod
     def sign_of_life(self, database: str, table: str) -> tuple[str, float] | None:
-        """What changes when the holder beats, and its time-out in seconds; None if nobody holds the lock."""
+        """Return a text that changes with the holder's heartbeats, and its time-out in seconds; None if not held."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
 
     def _acquired(self, database: str, table: str) -> str:
-        """A ticket, however long it takes."""
+        """Acquire the lock, waiting for at most ``settings.wait``; return the ticket."""
         started = self._clock.monotonic()
         watch = _Watch(started)
         pause = _FIRST_PAUSE_SECONDS
@@ -142,12 +142,12 @@ class CatalogLock(ABC):
 
     @property
     def clock(self) -> Clock:
-        """By which time-outs are measured."""
+        """Clock that measures time-outs."""
         return self._clock
 
 
 class _Watch:
-    """The last sign of life of the holder that a waiter has seen, by the waiter's clock."""
+    """The holder's last sign of life that a waiter saw, timed by the waiter's clock."""
 
     def __init__(self, now: float) -> None:
         self.sign = "nobody"
@@ -156,7 +156,7 @@ class _Watch:
         self._since = now
 
     def see(self, life: tuple[str, float] | None, now: float) -> None:
-        """Note whether the holder has moved; the next look may wait a while."""
+        """Record the holder's sign of life, and schedule the next look."""
         sign, timeout = life or ("nobody", 0.0)
         if sign != self.sign:
             self.sign, self._since = sign, now
@@ -165,7 +165,7 @@ class _Watch:
 
 
 class _Held:
-    """A lock that is kept alive by a thread of its own."""
+    """A held lock that a background thread renews."""
 
     def __init__(self, lock: CatalogLock, ticket: str) -> None:
         self._lock = lock
@@ -177,7 +177,7 @@ class _Held:
         threading.Thread(target=self._beat_on, name="catalog-lock", daemon=True).start()
 
     def check(self) -> None:
-        """See ``Hold.check``. Asks the lock's home, so that a wrong clock alone fools nobody."""
+        """See ``Hold.check``. Renews the lock, so the result does not depend on the local clock alone."""
         self._beat()
         silent = self._lock.clock.monotonic() - self._alive_at
         if self._ticket is None or silent >= self._lock.settings.timeout:
@@ -188,7 +188,7 @@ class _Held:
             raise LeaseLostError(message)
 
     def end(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         self._ended.set()
         with self._guard:
             ticket, self._ticket = self._ticket, None
@@ -197,7 +197,7 @@ class _Held:
 
     def _beat_on(self) -> None:
         while not self._ended.wait(self._beats_every):
-            # The store did not answer: the next renewal or check finds out.
+            # If the store does not answer, the next renewal or check retries.
             with _nothing_said():
                 self._beat()
 

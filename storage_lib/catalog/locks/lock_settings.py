@@ -1,4 +1,4 @@
-"""How long holders and waiters of a catalog's lock have, from the connection's options."""
+"""Parse the time-outs of a catalog's lock from the connection's options."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from storage_lib.schema.options.option_values import parse_millis
 
 
 def lock_settings(options: Mapping[str, str]) -> LockSettings:
-    """The settings in the options, or the defaults; ``InvalidInputError`` for an invalid duration."""
+    """Return the settings in the options, or defaults. Raises ``InvalidInputError`` for an invalid duration."""
     default = LockSettings()
     return LockSettings(
         timeout=_seconds(options, LOCK_TIMEOUT, default.timeout),

@@ -1,4 +1,4 @@
-"""Whether a catalog's files need its lock, and which lock is a file's."""
+"""Put a catalog's files under its lock if they need it, and choose the lock of a file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OF_PATH = "$path"
 def with_lock(
     environment: Environment, warehouse: str, options: Mapping[str, str], factory: LockFactory | None
 ) -> Environment:
-    """The environment with files under the lock, if they need it or ``lock.enabled`` says so.
+    """Return the environment with files under the lock if the store needs it or ``lock.enabled`` is set.
 
     Raises ``InvalidInputError`` for a store without create-if-absent, if no lock is configured.
     """
@@ -44,7 +44,7 @@ def with_lock(
 
 @dataclass
 class _Locks:
-    """A lock for each table below a warehouse; opened at its first use in a process."""
+    """Locks of the tables below a warehouse; opened at the first use in a process."""
 
     warehouse: str
     factory: LockFactory
@@ -56,11 +56,11 @@ class _Locks:
         return self._lock.hold(*self.name_of(path))
 
     def __reduce__(self) -> tuple[type[_Locks], tuple[str, LockFactory]]:
-        """Connections do not travel."""
+        """Pickle without connections."""
         return _Locks, (self.warehouse, self.factory)
 
     def name_of(self, path: str) -> tuple[str, str]:
-        """The lock of a path: its table's, as Paimon's own catalogs call it."""
+        """Return database and table whose lock protects a path, with the names that Paimon's catalogs use."""
         parts = path.removeprefix(f"{self.warehouse}/").split("/")
         if path.startswith(f"{self.warehouse}/") and len(parts) > 1 and parts[0].endswith(_SUFFIX):
             return parts[0].removesuffix(_SUFFIX), parts[1] if len(parts) > 2 else _OF_DATABASE

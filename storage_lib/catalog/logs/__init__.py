@@ -1,1 +1,1 @@
-"""The log of a table in Kafka, from the options of the table; and topics that no table uses."""
+"""Open a table's log in Kafka from its options, and find topics that no table uses."""

@@ -1,4 +1,4 @@
-"""From a table's options to its log in Kafka. The client is imported when a table has such a log."""
+"""Open a table's log in Kafka from its options. Imports the client only when a table has such a log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from storage_lib.schema.table_schema import TableSchema
 
 
 def open_kafka_log(name: TableName, schema: TableSchema, options: TableOptions, uuid: str, clock: Clock) -> LogStore:
-    """The log of a table, which need not be there yet; ``InvalidInputError`` without servers or the client."""
+    """Return a table's log, which need not exist yet. Raises ``InvalidInputError`` without servers or the client."""
     if options.log_kafka_bootstrap_servers is None:
         message = (
             f"table {name} has its log in Kafka, but no bootstrap servers are known; open the catalog with "
@@ -52,7 +52,7 @@ def open_kafka_log(name: TableName, schema: TableSchema, options: TableOptions, 
 def kafka_orphan_topics(
     options: Mapping[str, str], clock: Clock, schemas: Callable[[], Iterator[tuple[TableName, list[TableSchema]]]]
 ) -> OrphanTopics:
-    """Topics that none of ``schemas`` uses; ``InvalidInputError`` without servers or the client."""
+    """Return the topics that no schema uses. Raises ``InvalidInputError`` without servers or the client."""
     try:
         from storage_lib.log_store.kafka.kafka_marked_topics import KafkaMarkedTopics
         from storage_lib.log_store.kafka.kafka_topic import mark_of

@@ -1,7 +1,7 @@
-"""Topics that this library made and no table uses: logs from before a rewriting, and those of tables that are gone.
+"""Topics that this library created and no table uses: logs from before a rescale, and logs of dropped tables.
 
-A topic has the mark of its table. A mark of no table of this catalog may belong to another warehouse, which may
-have its logs on the same brokers. Such topics are listed, and deleted only if the caller confirms it.
+A topic has the mark of its table. A mark that no table of this catalog has may belong to another warehouse with logs
+on the same brokers. Such topics are listed, and deleted only if the caller confirms it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from storage_lib.errors import InvalidInputError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanTopic:
-    """One find. ``table`` is the one whose log it was, None if none here bears its mark."""
+    """One orphan topic. ``table`` is the table with its mark, None if this catalog has no such table."""
 
     topic: str
     mark: str
@@ -23,7 +23,7 @@ class OrphanTopic:
 
     @property
     def what(self) -> str:
-        """In words."""
+        """Description for people."""
         if self.table is None:
             return "a log that belongs to no table of this catalog"
         return f"a log that table {self.table} has left behind"
@@ -31,7 +31,7 @@ class OrphanTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableTopics:
-    """Of one table: its mark, and the topics that it reads and writes, or is about to."""
+    """Topics of one table: its mark, and the topics that it uses or is about to use."""
 
     table: str
     mark: str
@@ -39,19 +39,20 @@ class TableTopics:
 
 
 class MarkedTopics(Protocol):
-    """What brokers know: ``KafkaMarkedTopics``."""
+    """Access to the marked topics on the brokers; see ``KafkaMarkedTopics``."""
 
     def find(self) -> Mapping[str, str]:
-        """Name and mark of every topic that bears one."""
+        """Return the mark of every marked topic, by name."""
 
     def delete(self, topic: str, mark: str) -> None:
-        """Delete a topic that bears this mark."""
+        """Delete a topic that has this mark."""
 
 
 class OrphanTopics:
-    """``tables`` reads every table of the catalog, including files without an entry, at each call.
+    """Finds and deletes orphan topics.
 
-    It has to raise for a table that can't be read: its topic would be taken for nobody's.
+    ``tables`` reads every table of the catalog, including files without an entry, at each call. It has to raise for a
+    table that can't be read: otherwise its topic would count as an orphan.
     """
 
     def __init__(self, topics: MarkedTopics, tables: Callable[[], Iterable[TableTopics]]) -> None:
@@ -59,7 +60,7 @@ class OrphanTopics:
         self._tables = tables
 
     def find(self) -> Iterator[OrphanTopic]:
-        """Look at every topic. Those that were there before the tables are looked at, so none is in the making."""
+        """Yield the orphan topics. Topics are listed before tables, so that logs being created are not included."""
         marked = self._topics.find()
         by_mark = {each.mark: each for each in self._tables()}
         for topic, mark in sorted(marked.items()):
@@ -68,10 +69,10 @@ class OrphanTopics:
                 yield OrphanTopic(topic=topic, mark=mark, table=None if owner is None else owner.table)
 
     def delete(self, orphan: OrphanTopic, *, is_sole_catalog: bool) -> None:
-        """Delete what was found, if it is an orphan still.
+        """Delete a topic if it is still an orphan.
 
-        Raises ``InvalidInputError`` for a topic of no table here, unless ``is_sole_catalog``: no other catalog has
-        logs on these brokers.
+        Raises ``InvalidInputError`` for a topic without a table in this catalog, unless ``is_sole_catalog`` asserts
+        that no other catalog has logs on these brokers.
         """
         if orphan.table is None and not is_sole_catalog:
             message = (

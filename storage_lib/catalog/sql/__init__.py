@@ -1,1 +1,1 @@
-"""Catalogs in a database, with the tables of Paimon's JDBC catalog: entries and the lock."""
+"""Catalogs in a database, with the database tables of Paimon's JDBC catalog: entries and the lock."""

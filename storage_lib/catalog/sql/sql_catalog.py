@@ -1,7 +1,7 @@
-"""A catalog in a database that SQLAlchemy reaches: SQLite, PostgreSQL, MySQL. Files lie below the warehouse as always.
+"""Catalog in a database that SQLAlchemy supports: SQLite, PostgreSQL or MySQL. Files are below the warehouse.
 
-Paimon's own JDBC catalog sees the same tables, and as every table lies where its name says, so does its file-system
-catalog.
+Paimon's own JDBC catalog sees the same tables. So does its file-system catalog, because every table is in the
+directory that its name determines.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from storage_lib.schema.options.table_options import canonical_options
 class SqlCatalog(Catalog):
     """Tables of the catalog ``catalog-key`` in the database at ``uri``.
 
-    Raises ``InvalidInputError`` for a URL that no storage or driver answers to, ``UnavailableError`` if the database
+    Raises ``InvalidInputError`` for a URL that no storage or driver supports, ``UnavailableError`` if the database
     does not answer.
     """
 
@@ -39,5 +39,5 @@ class SqlCatalog(Catalog):
 
     @property
     def lock_factory(self) -> SqlLockFactory:
-        """Makes this catalog's lock, in whatever process."""
+        """Creates this catalog's lock in any process."""
         return self._lock_factory

@@ -1,6 +1,6 @@
-"""A database that keeps a catalog: Paimon's tables of its JDBC catalog, so that its own catalog sees ours, and we its.
+"""Database that stores a catalog, with the tables of Paimon's JDBC catalog, so that each catalog sees the other's.
 
-The lock's table has one column more than Paimon's of old, ``lock_owner``, as its newer releases have.
+The lock table has the column ``lock_owner``, which older releases of Paimon lack and newer ones have.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ LOCKS = Table(
 
 
 class SqlDatabase:
-    """One database that keeps the entries of one catalog, told from others in it by ``catalog_key``. Thread-safe.
+    """Database with the entries of one catalog, identified by ``catalog_key``. Thread-safe.
 
     ``uri`` is SQLAlchemy's or JDBC's (``jdbc:sqlite:/path``, ``jdbc:postgresql://host/database``); user and password
-    may come apart, as ``jdbc.user`` and ``jdbc.password``. Raises ``InvalidInputError`` without a uri, or for one that
-    no driver answers to; the tables are made if they are not there.
+    may be given separately as ``jdbc.user`` and ``jdbc.password``. Creates missing tables. Raises
+    ``InvalidInputError`` for a missing uri or one that no driver supports.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -79,20 +79,20 @@ class SqlDatabase:
             message = f"option {URI} is {self.shown}: no database driver supports it; {error}"
             raise InvalidInputError(message) from error
         self._pid = os.getpid()
-        # Connections that are kept are closed with who keeps them.
+        # Close pooled connections when this object is collected.
         weakref.finalize(self, self._engine.dispose)
         with self.errors("open"):
             self._make_tables()
 
     @contextmanager
     def transaction(self, act: str) -> Iterator[Connection]:
-        """A transaction that is committed at the end of the block; ``act`` is for messages.
+        """Open a transaction that is committed at the end of the block; ``act`` is for messages.
 
-        Raises ``UnavailableError`` if nothing was done, ``CommitOutcomeUnknownError`` if nobody can tell, and
-        SQLAlchemy's ``IntegrityError`` for a key that is taken.
+        Raises ``UnavailableError`` if nothing was done, ``CommitOutcomeUnknownError`` if the commit was not confirmed,
+        and SQLAlchemy's ``IntegrityError`` for a duplicate key.
         """
         if os.getpid() != self._pid:
-            # Forked since: the connections are the parent's.
+            # After a fork the connections belong to the parent.
             self._engine.dispose(close=False)
             self._pid = os.getpid()
         with self.errors(act), self._engine.connect() as connection:
@@ -107,7 +107,7 @@ class SqlDatabase:
 
     @contextmanager
     def errors(self, act: str) -> Iterator[None]:
-        """Outages as ours."""
+        """Convert database errors in the block, except ``IntegrityError``, to ``UnavailableError``."""
         try:
             yield
         except IntegrityError:
@@ -117,7 +117,7 @@ class SqlDatabase:
             raise UnavailableError(message) from error
 
     def _make_tables(self) -> None:
-        """Make what is not there; somebody else may at the same moment."""
+        """Create missing tables; another process may do so concurrently."""
         for _ in range(2):
             try:
                 _METADATA.create_all(self._engine)
@@ -146,7 +146,7 @@ def _url(options: Mapping[str, str]) -> URL:
         message = f"option {URI} is {without_password(text)!r}, which is not the URL of a database"
         raise InvalidInputError(message) from error
     if "@" in (url.host or ""):
-        # The password was taken to end at its first @: the rest would go to a name server, and into errors.
+        # The URL's password was parsed up to its first @: the rest would go to a name server and into errors.
         message = f"option {URI} is {without_password(text)!r}, whose user or password holds an @: write it as %40"
         raise InvalidInputError(message)
     driver = _DRIVERS.get(url.drivername)
@@ -160,9 +160,9 @@ def _url(options: Mapping[str, str]) -> URL:
 
 def _engine(url: URL) -> Engine:
     if url.get_backend_name() == "sqlite":
-        # A writer waits for another one instead of failing at once.
+        # A writer waits for another writer instead of failing at once.
         return create_engine(url, poolclass=NullPool, connect_args={"timeout": 30})
-    # One is kept; one that the server has closed since is noticed before it is used.
+    # Keeps one connection; pre-ping detects that the server has closed it.
     return create_engine(url, pool_size=1, max_overflow=50, pool_pre_ping=True)
 
 

@@ -1,6 +1,6 @@
-"""Entries in a database: a row of ``paimon_tables`` is a table.
+"""Entries in a database: each row of ``paimon_tables`` is a table.
 
-Nothing says where a table's files are but its database's location and its name, as in Paimon's JDBC catalog.
+The location of its database and its name determine where a table's files are, as in Paimon's JDBC catalog.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ EXISTS = "exists"
 LOCATION = "location"
 _VALUE_LENGTH_MAX = 1000
 _LOCK_SUFFIX = "$turn"
-"""No table's name ends like this, so altering an entry does not block commits, which hold the table's own lock."""
+"""No table's name ends with this suffix, so entry locks do not block commits, which hold the table's own lock."""
 
 
 class SqlEntries:
-    """The rows of one catalog; see ``TableEntries``."""
+    """``TableEntries`` of one catalog in the database."""
 
     are_apart = True
 
@@ -36,25 +36,25 @@ class SqlEntries:
 
     @contextmanager
     def lock(self, name: TableName) -> Iterator[Hold]:
-        """Protected by a lock in addition to the table's own."""
+        """Hold a lock for the entry, separate from the table's own lock."""
         with self._lock.hold(name.database, f"{name.table}{_LOCK_SUFFIX}") as held:
             yield held
 
     def place(self, name: TableName) -> str | None:
-        """Below its database's location, if there is a row."""
+        """Return the table's home if it has a row, else None."""
         with self._database.transaction("look up a table") as connection:
             row = connection.execute(select(TABLES.c.table_name).where(self._is_table(name))).first()
         return None if row is None else self.home(name)
 
     def home(self, name: TableName) -> str:
-        """Below its database's location."""
+        """Return the table's directory below the location of its database."""
         properties = self.database_properties(name.database) or {}
-        # Only a path or URL: some releases of Paimon tell the bare name of a database without properties.
+        # Ignore a bare name, which some releases of Paimon store for a database without properties.
         location = properties.get(LOCATION, "").rstrip("/").removeprefix("file:")
         return f"{location}/{name.table}" if "/" in location else f"{self._warehouse}/{name.directory}"
 
     def add(self, name: TableName, location: str, schema: TableSchema) -> bool:  # noqa: ARG002  it follows from the name
-        """Insert the row: the key decides who is first."""
+        """Insert the row; the primary key decides between concurrent creators."""
         self.create_database(name.database, {})
         row = {"catalog_key": self._key, "database_name": name.database, "table_name": name.table}
         try:
@@ -65,17 +65,17 @@ class SqlEntries:
         return True
 
     def update(self, name: TableName, schema: TableSchema) -> None:
-        """A row says nothing of columns."""
+        """Do nothing: rows do not hold columns."""
 
     def remove(self, name: TableName, is_due: Callable[[], bool]) -> None:
-        """Delete the row, which nobody can insert again before this transaction ends, and check once more."""
+        """Delete the row, then check ``is_due`` before the commit: until then nobody can insert the row again."""
         with self._database.transaction("remove a table") as connection:
             connection.execute(delete(TABLES).where(self._is_table(name)))
             if not is_due():
                 connection.rollback()
 
     def rename(self, name: TableName, new_name: TableName, location: str) -> bool:  # noqa: ARG002  it follows from the name
-        """Change the row."""
+        """Update the row."""
         self.create_database(new_name.database, {})
         changed = {"database_name": new_name.database, "table_name": new_name.table}
         try:
@@ -86,14 +86,14 @@ class SqlEntries:
         return True
 
     def names(self, database: str | None) -> list[TableName]:
-        """All rows."""
+        """Return the names of all rows."""
         of_database = () if database is None else (TABLES.c.database_name == database,)
         wanted = select(TABLES.c.database_name, TABLES.c.table_name).where(TABLES.c.catalog_key == self._key)
         with self._database.transaction("list tables") as connection:
             return [TableName(*row) for row in connection.execute(wanted.where(*of_database))]
 
     def databases(self) -> list[str]:
-        """Those with properties, and those of tables."""
+        """Return the databases that have properties or tables."""
         with self._database.transaction("list databases") as connection:
             found = {
                 database
@@ -105,7 +105,7 @@ class SqlEntries:
         return sorted(found)
 
     def create_database(self, database: str, properties: Mapping[str, str]) -> bool:
-        """Insert its properties, of which Paimon wants two."""
+        """Insert the properties, including the two that Paimon requires."""
         for key, value in properties.items():
             if len(value) > _VALUE_LENGTH_MAX:
                 message = f"database {database}: property {key} is longer than {_VALUE_LENGTH_MAX} characters"
@@ -125,7 +125,7 @@ class SqlEntries:
         return True
 
     def database_properties(self, database: str) -> dict[str, str] | None:
-        """Without the row that only records the existence of the database."""
+        """Return the properties, except the one that only records that the database exists."""
         wanted = select(DATABASE_PROPERTIES.c.property_key, DATABASE_PROPERTIES.c.property_value)
         with self._database.transaction("look up a database") as connection:
             found = connection.execute(wanted.where(self._is_database(DATABASE_PROPERTIES, database))).all()
@@ -140,7 +140,7 @@ class SqlEntries:
         return {str(key): str(value) for key, value in found if key != EXISTS}
 
     def drop_database(self, database: str) -> None:
-        """Delete its properties."""
+        """Delete the database's properties."""
         with self._database.transaction("drop a database") as connection:
             connection.execute(delete(DATABASE_PROPERTIES).where(self._is_database(DATABASE_PROPERTIES, database)))
 

@@ -1,4 +1,4 @@
-"""The lock of a SQL catalog: a row of ``paimon_distributed_locks``, which Paimon's JDBC catalog respects as well.
+"""Lock of a SQL catalog: a row of ``paimon_distributed_locks``, which Paimon's JDBC catalog respects as well.
 
 The row's ``lock_owner`` ends with a number that grows with each heartbeat. Each update of the row is conditional on the
 owner that was read before, so only one of two concurrent updates succeeds.
@@ -21,7 +21,7 @@ _SEPARATOR = "|"
 
 
 class SqlLock(CatalogLock):
-    """Locks in one database. A ticket is ``<lock id>|<owner>``."""
+    """``CatalogLock`` in one database. A ticket is ``<lock id>|<owner>``."""
 
     def __init__(self, database: SqlDatabase, settings: LockSettings, clock: Clock) -> None:
         super().__init__(settings, clock)
@@ -38,7 +38,7 @@ class SqlLock(CatalogLock):
         return f"{lock_id}{_SEPARATOR}{owner}"
 
     def is_beaten(self, ticket: str) -> str | None:
-        """Count the owner's number up."""
+        """Increment the number at the end of the owner."""
         lock_id, owner = ticket.split(_SEPARATOR)
         holder, beat = owner.rsplit("-", 1)
         return self._changed(lock_id, owner, f"{holder}-{int(beat) + 1}")
@@ -50,11 +50,11 @@ class SqlLock(CatalogLock):
             connection.execute(delete(LOCKS).where(LOCKS.c.lock_id == lock_id, LOCKS.c.lock_owner == owner))
 
     def take_over(self, database: str, table: str, seen: str) -> str | None:
-        """Make the row ours."""
+        """Set the row's owner to a new one of ours."""
         return self._changed(self._id(database, table), seen, _new_owner())
 
     def sign_of_life(self, database: str, table: str) -> tuple[str, float] | None:
-        """The owner; of a Paimon that writes none, when it came."""
+        """Return the owner, or the acquisition time for a Paimon that writes no owner, and the time-out."""
         wanted = select(LOCKS.c.lock_owner, LOCKS.c.acquired_at, LOCKS.c.expire_time_seconds)
         with self._database.transaction("look at a lock") as connection:
             row = connection.execute(wanted.where(LOCKS.c.lock_id == self._id(database, table))).first()
@@ -64,7 +64,7 @@ class SqlLock(CatalogLock):
         return str(owner or acquired_at), float(expire_seconds) or self.settings.timeout
 
     def close(self) -> None:
-        """Nothing to do: connections end with their transactions."""
+        """Do nothing: connections end with their transactions."""
 
     def _changed(self, lock_id: str, seen: str, owner: str) -> str | None:
         with self._database.transaction("keep a lock") as connection:
@@ -84,13 +84,13 @@ class SqlLock(CatalogLock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlLockFactory:
-    """Makes the lock of the catalog that ``options`` reach; see ``LockFactory``."""
+    """``LockFactory`` of the database that ``options`` name."""
 
     options: Mapping[str, str] = field(repr=False)
     settings: LockSettings
 
     def create(self) -> SqlLock:
-        """Reach the database, in whatever process."""
+        """Create the lock in any process."""
         return SqlLock(SqlDatabase(self.options), self.settings, SystemClock())
 
 

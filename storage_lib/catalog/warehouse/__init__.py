@@ -1,1 +1,1 @@
-"""Catalogs that are a directory tree, in storage or in the memory of this process."""
+"""Catalogs stored as a directory tree, in storage or in this process's memory."""

@@ -1,7 +1,7 @@
-"""Entries of a directory tree: ``<warehouse>/<database>.db/<table>`` with a ``schema/schema-0`` in it is a table.
+"""Entries in a directory tree: ``<warehouse>/<database>.db/<table>`` is a table if it contains ``schema/schema-0``.
 
-A database is there with its directory. Since object stores have no empty directories, and to decide who was first, one
-that is made on purpose holds a file ``.database`` with its properties, which other engines pass over.
+A database exists if its directory does. CREATE DATABASE writes a file ``.database`` with the properties, because object
+stores have no empty directories and creating a file decides between concurrent creators. Other engines ignore it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MARK = ".database"
 
 
 class DirectoryEntries:
-    """The tables below ``warehouse``; see ``TableEntries``."""
+    """``TableEntries`` of the tables below ``warehouse``."""
 
     are_apart = False
 
@@ -34,33 +34,33 @@ class DirectoryEntries:
 
     @contextmanager
     def lock(self, name: TableName) -> Iterator[Hold]:  # noqa: ARG002  the creation of schema-0 decides
-        """Nobody waits: one atomic step makes a table."""
+        """Take no lock: one atomic step creates a table."""
         yield NoHold()
 
     def place(self, name: TableName) -> str | None:
-        """Where its files are, if they are."""
+        """Return the table's home, whether or not it has files."""
         return self.home(name)
 
     def home(self, name: TableName) -> str:
-        """By its name."""
+        """Return the directory that the name determines."""
         return f"{self._warehouse}/{name.directory}"
 
     def add(self, name: TableName, location: str, schema: TableSchema) -> bool:  # noqa: ARG002
-        """It was made with schema-0."""
+        """Do nothing: schema-0 is the entry."""
         return True
 
     def update(self, name: TableName, schema: TableSchema) -> None:
-        """The schema is the entry."""
+        """Do nothing: the schema is the entry."""
 
     def remove(self, name: TableName, is_due: Callable[[], bool]) -> None:
-        """It goes with the schema."""
+        """Do nothing: the entry is deleted with the schema."""
 
     def rename(self, name: TableName, new_name: TableName, location: str) -> bool:  # noqa: ARG002
-        """It moved with the directory."""
+        """Do nothing: the entry moved with the directory."""
         return True
 
     def names(self, database: str | None) -> list[TableName]:
-        """Directories that hold a schema."""
+        """Return the names of directories that hold a schema."""
         found = [
             name
             for each in self._database_directories()
@@ -71,17 +71,17 @@ class DirectoryEntries:
         return [name for name in found if self._is_there(name)]
 
     def databases(self) -> list[str]:
-        """Directories with the ending of one."""
+        """Return the names of directories that end in ``.db``, sorted."""
         return sorted(self._database_directories())
 
     def create_database(self, database: str, properties: Mapping[str, str]) -> bool:
-        """Make its directory."""
+        """Create the directory of a database, with its properties."""
         if database in self._database_directories():
             return False
         return self._file_io.create_if_absent(self._mark(database), json.dumps(dict(properties)).encode())
 
     def database_properties(self, database: str) -> dict[str, str] | None:
-        """The properties that it was created with."""
+        """Return the properties with which the database was created."""
         if database not in self._database_directories():
             return None
         mark = self._mark(database)
@@ -96,9 +96,9 @@ class DirectoryEntries:
         )
 
     def drop_database(self, database: str) -> None:
-        """Delete its directory; ``InvalidInputError`` if somebody's files are in it."""
+        """Delete the database's directory. Raises ``InvalidInputError`` if it holds files of others."""
         place = f"{self._warehouse}/{database}{_SUFFIX}"
-        # A drop that fails at its very end leaves a table's directory empty.
+        # A drop that fails in its last step leaves a table's directory empty.
         others = [
             entry.name
             for entry in self._file_io.list_directory(place)
@@ -130,7 +130,7 @@ class DirectoryEntries:
 
 
 def _table_name(database: str, table: str) -> TableName | None:
-    """None for a directory of somebody else's."""
+    """Return the name, or None for a directory that is not a table's."""
     try:
         return TableName.parse_plain(f"{database}.{table}")
     except InvalidInputError:

@@ -1,4 +1,4 @@
-"""Tables in this process's memory, gone with it: for tests, examples and temporary tables."""
+"""Catalog in this process's memory, for tests, examples and temporary tables."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from storage_lib.table.protocol.table_address import TableAddress
 
 
 class MemoryCatalog(WarehouseCatalog):
-    """The warehouse catalog over ``MemoryFileIO`` and ``MemoryLogStore``.
+    """Warehouse catalog over ``MemoryFileIO`` and ``MemoryLogStore``.
 
-    ``log.system=kafka``, the default here, means the latter.
+    ``log.system=kafka``, the default here, selects ``MemoryLogStore``.
     """
 
     def __init__(self, options: Mapping[str, str] | None = None, *, environment: Environment | None = None) -> None:
@@ -33,7 +33,7 @@ class MemoryCatalog(WarehouseCatalog):
         self.log_prefix = _log_prefix(self._environment.file_io)
 
     def _with_stores(self, environment: Environment) -> Environment:
-        """Memory stands in for every store, and those over the same files share their logs."""
+        """Return the environment unchanged: memory replaces every store."""
         return environment
 
     def _address(self, name: TableName) -> TableAddress | None:  # noqa: ARG002  as the catalog it stands in for
@@ -58,5 +58,5 @@ _PREFIXES: WeakKeyDictionary[FileIO, str] = WeakKeyDictionary()
 
 
 def _log_prefix(file_io: FileIO) -> str:
-    """Catalogs over the same files share their logs. Not by ``id``: that may be another's once these files are gone."""
+    """Return the prefix of log names: the same for catalogs over the same files. Not ``id()``, which may be reused."""
     return _PREFIXES.setdefault(file_io, f"memory-{next(_NUMBERS)}")

@@ -1,6 +1,6 @@
-"""The default catalog: a directory tree, ``<warehouse>/<database>.db/<table>``, nothing else to run.
+"""Default catalog: a directory tree, ``<warehouse>/<database>.db/<table>``, without any server.
 
-A table is there as soon as its ``schema/schema-0`` is: creating that file is what CREATE comes down to.
+A table exists as soon as its ``schema/schema-0`` does: CREATE consists of creating that file atomically.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from storage_lib.schema.options.table_options import canonical_options
 class WarehouseCatalog(Catalog):
     """Tables below one directory, on this machine or at a URL (``s3://bucket/path``, ``hdfs://namenode:port/path``).
 
-    Raises ``InvalidInputError`` for a URL that no storage answers to, or a store without create-if-absent.
+    Raises ``InvalidInputError`` for a URL that no storage supports, or a store without create-if-absent.
     """
 
     def __init__(
