@@ -1,1 +1,1 @@
-"""Files, clock, chance and new names: all that is not deterministic. No other code reads a clock or opens a file."""
+"""Everything that is not deterministic: files, clock, random names. No other code reads a clock or opens a file."""

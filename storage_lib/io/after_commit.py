@@ -1,8 +1,8 @@
 """Work after a commit, whose failure must not fail the commit.
 
-A caller that gets an error repeats the call, and would write the rows twice. Failures after the commit point are
-therefore logged, and the next writer does the remaining work: compaction, hints, the end of log transactions, the
-lease, files that are no longer needed.
+A caller that gets an error retries and would write the rows twice. So failures after the commit point are logged, and
+the next writer does the remaining work: compaction, hints, ending log transactions, releasing the lease, deleting
+files that are no longer needed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def after_commit(what: str) -> Iterator[None]:
 
 
 def warn_after_commit(message: str) -> None:
-    """A ``RuntimeWarning`` that is logged where warnings are errors, for the commit is none."""
+    """Issue a ``RuntimeWarning``; log it where warnings are errors, because the commit must not fail."""
     try:
         warnings.warn(message, RuntimeWarning, stacklevel=4)
     except RuntimeWarning:

@@ -1,4 +1,4 @@
-"""All that is not deterministic, in one value: files, clock and new names. Tests swap in their own."""
+"""Everything that is not deterministic, in one value: files, clock and unique names. Tests replace it."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from storage_lib.io.local.local_file_io import LocalFileIO
 
 
 class Clock(Protocol):
-    """The time, and waiting for it to pass."""
+    """Source of time, and a way to wait."""
 
     def now_millis(self) -> int:
-        """Wall clock: epoch milliseconds. To be stored and shown, never to decide who was first."""
+        """Return wall-clock time in epoch milliseconds. For storing and showing, never for ordering events."""
 
     def monotonic(self) -> float:
-        """Seconds that never go back, for measuring how long something took in this process."""
+        """Return seconds that never decrease, for measuring durations in this process."""
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait for this many seconds."""
 
 
 class SystemClock:
-    """The clock of this machine."""
+    """Clock of this machine."""
 
     def now_millis(self) -> int:
-        """Epoch milliseconds."""
+        """Return epoch milliseconds."""
         return time.time_ns() // 1_000_000
 
     def monotonic(self) -> float:
-        """Seconds since some moment in the past."""
+        """Return seconds since an arbitrary moment in the past."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Wait; not at all if ``seconds`` is negative."""
+        """Wait for ``seconds``; return at once if it is negative."""
         time.sleep(max(0.0, seconds))
 
 
@@ -51,10 +51,10 @@ class Environment:
 
 
 def new_uuid() -> str:
-    """A random UUID in its usual spelling."""
+    """Return a random UUID as text."""
     return str(uuid.uuid4())
 
 
 def system_environment(file_io: FileIO | None = None) -> Environment:
-    """This machine's clock and random names; files on the local disk unless ``file_io`` is given. Picklable."""
+    """Return this machine's clock, random names, and ``file_io`` or else the local disk. Picklable."""
     return Environment(file_io=file_io or LocalFileIO(), clock=SystemClock(), new_name=new_uuid)

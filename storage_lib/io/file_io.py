@@ -1,8 +1,8 @@
-"""All that the library asks of storage; disk, memory, object stores and HDFS answer alike (tests/io/test_file_io.py).
+"""Storage interface, implemented alike for disk, memory, object stores and HDFS (tests/io/test_file_io.py).
 
-Paths are strings with ``/``, of remote storage whole URLs; ``TablePaths`` alone makes them. Every write is durable
-when the call returns (local disk: file and directory synced). Outages raise ``UnavailableError``; a missing file
-``NotFoundError``; what no repetition mends, such as missing rights, ``InvalidInputError``.
+Paths are strings with ``/``, and whole URLs for remote storage; only ``TablePaths`` builds them. Every write is
+durable when the call returns (local disk: file and directory synced). Outages raise ``UnavailableError``, a missing
+file ``NotFoundError``, and permanent failures such as missing permissions ``InvalidInputError``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 class FileStatus:
     """An entry of a directory; ``name`` is its last path element, ``modified_ms`` epoch milliseconds.
 
-    Of a symbolic link, size and time are the link's own, while ``is_directory`` says what it leads to: reading follows
+    For a symbolic link, size and time are the link's own, while ``is_directory`` describes its target: reading follows
     links, deleting never does.
     """
 
@@ -29,60 +29,60 @@ class FileStatus:
 
 
 class FileIO(Protocol):
-    """Storage of whole files: nothing is ever changed in place."""
+    """Storage of whole files, which are never changed in place."""
 
     @property
     def has_create_if_absent(self) -> bool:
-        """Whether ``create_if_absent`` is the store's own to decide; without, a catalog's lock has to."""
+        """Whether ``create_if_absent`` is atomic in the store itself; otherwise a catalog's lock is needed."""
 
     def read_bytes(self, path: str) -> bytes:
-        """The whole file; ``NotFoundError`` if it is not there."""
+        """Return the whole file. Raises ``NotFoundError`` if it does not exist."""
 
     def exists(self, path: str) -> bool:
-        """Whether a file or directory is there."""
+        """Whether a file or directory exists."""
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        """Make the file whole and durable, or return False if the name is taken: atomic between processes.
+        """Create a durable file atomically, or return False if the name is taken.
 
-        Raises ``CommitOutcomeUnknownError`` if the store's answer was lost: the file may be there or not.
+        Raises ``CommitOutcomeUnknownError`` if the store's answer was lost: the file may or may not exist.
         """
 
     def write_bytes(self, path: str, data: bytes) -> None:
         """Create a file under a unique name, with its parent directories. Durable on return."""
 
     def replace(self, path: str, data: bytes) -> None:
-        """Atomically put ``data`` in place of whatever is there (hints only; need not be durable)."""
+        """Atomically write or overwrite a file (for hints only; need not be durable)."""
 
     def list_directory(self, path: str) -> list[FileStatus]:
-        """Entries of one directory, unordered; empty if it does not exist."""
+        """Return the entries of one directory, unordered; empty if it does not exist."""
 
     def delete(self, path: str, *, below: str | None = None) -> None:
-        """Delete a file, if it exists. For a symbolic link, delete the link and not its target.
+        """Delete a file if it exists. For a symbolic link, delete the link and not its target.
 
         ``below`` is a directory above the file (a table's root): if a directory between the two is a symbolic link, the
-        file lies elsewhere and stays.
+        file is outside of ``below`` and is kept.
         """
 
     def delete_tree(self, path: str, *, below: str | None = None) -> None:
-        """Delete a directory with everything in it, if it exists. Links and ``below`` as in ``delete``."""
+        """Delete a directory recursively if it exists. Links and ``below`` as in ``delete``."""
 
     def rename_directory(self, path: str, new_path: str) -> bool:
-        """Move a directory with everything in it, at once; False if the new name is taken. Parents are made.
+        """Move a directory atomically, creating parents; False if the new name is taken.
 
-        Raises ``NotFoundError`` if it is not there, ``InvalidInputError`` on a store that can't.
+        Raises ``NotFoundError`` if it does not exist, ``InvalidInputError`` on a store that can't move directories.
         """
 
     def make_directory(self, path: str) -> None:
-        """Make a directory and its parents; fine if it is there. Nothing to do on object stores."""
+        """Create a directory and its parents if they are missing. Does nothing on object stores."""
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """For random reads (memory-mapped where that is possible); a file may not outlive its deletion meanwhile."""
+        """Open a file for random reads, memory-mapped if possible. Reads may fail if the file is deleted meanwhile."""
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """For one sequential write of a new file. The caller closes it, then calls ``sync``.
+        """Open a new file for one sequential write. The caller closes it, then calls ``sync``.
 
-        Raises ``AlreadyExistsError`` if the name is taken: here, or at the latest when the file is closed.
+        Raises ``AlreadyExistsError`` if the name is taken, here or when the file is closed.
         """
 
     def sync(self, paths: list[str]) -> None:
-        """Make files written through ``open_output`` durable, with their directories, side by side."""
+        """Make files written through ``open_output``, and their directories, durable in parallel."""

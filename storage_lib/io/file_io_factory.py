@@ -1,4 +1,4 @@
-"""From the URL of a warehouse to the ``FileIO`` that reaches it; a plain path or ``file:`` is this machine's disk."""
+"""Choose the ``FileIO`` for the URL of a warehouse; a plain path or ``file:`` is this machine's disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from storage_lib.io.file_io import FileIO
 from storage_lib.io.local.local_file_io import LocalFileIO
 
 STORE_OPTION_PREFIXES = ("s3.", "gs.", "azure.", "hdfs.")
-"""Options of connections to stores: servers, credentials, time limits. Never a table's."""
+"""Prefixes of options for connections to stores: servers, credentials, time limits. Never options of a table."""
 
 _OBJECT_STORES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss")
 _USUAL_SCHEMES = {"s3a": "s3", "azure": "az"}
@@ -21,12 +21,12 @@ _HDFS = ("hdfs", "viewfs")
 
 
 def warehouse_root(warehouse: str) -> str:
-    """The path under which a ``FileIO`` knows the warehouse: a URL as it is, ``file:`` URLs as plain paths.
+    """Return the path of the warehouse for a ``FileIO``: a URL unchanged, a ``file:`` URL as a plain path.
 
-    Raises ``InvalidInputError`` for an empty one, and for a file of another machine.
+    Raises ``InvalidInputError`` for an empty one, and for a ``file:`` URL of another machine.
     """
     if not warehouse.strip():
-        # Not the root of this disk, as what is put before "/shop.db" would be: a variable was not set.
+        # Probably an unset variable; "" + "/shop.db" would be at the root of this disk.
         message = "the name of the warehouse, or directory, is empty; write a path or a URL"
         raise InvalidInputError(message)
     if warehouse.startswith("file:"):
@@ -42,7 +42,7 @@ def warehouse_root(warehouse: str) -> str:
 
 
 def store_family(path: str) -> str:
-    """The kind of store of a path; one ``FileIO`` reaches all paths of a kind."""
+    """Return the kind of store of a path; one ``FileIO`` serves all paths of a kind."""
     scheme, separator, _ = path.partition("://")
     if not separator or scheme == "file":
         return "file"
@@ -50,7 +50,7 @@ def store_family(path: str) -> str:
 
 
 def absolute_place(path: str) -> str:
-    """A path of this machine from its root on, or a URL with the usual scheme of its store."""
+    """Return an absolute path of this machine, or a URL with the usual scheme of its store."""
     scheme, separator, rest = path.partition("://")
     if not separator:
         return os.path.abspath(path)  # noqa: PTH100
@@ -58,7 +58,7 @@ def absolute_place(path: str) -> str:
 
 
 def is_same_place(path: str, other: str) -> bool:
-    """Whether two paths or URLs lead to the same directory, links and other names of a scheme considered."""
+    """Whether two paths or URLs denote the same directory, resolving links and aliases of schemes."""
     one, two = absolute_place(path), absolute_place(other)
     if one == two:
         return True
@@ -66,9 +66,9 @@ def is_same_place(path: str, other: str) -> bool:
 
 
 def file_io_of(warehouse: str, options: Mapping[str, str]) -> FileIO:
-    """The storage of a warehouse; ``options`` of other stores are ignored. Asks nobody anything yet.
+    """Return the storage of a warehouse, without connecting; ``options`` of other stores are ignored.
 
-    Raises ``InvalidInputError`` for a scheme that is not known, or whose client is not installed.
+    Raises ``InvalidInputError`` for an unknown scheme, or one whose client is not installed.
     """
     scheme, separator, rest = warehouse.partition("://")
     if not separator or scheme == "file":
@@ -91,7 +91,7 @@ def file_io_of(warehouse: str, options: Mapping[str, str]) -> FileIO:
     raise InvalidInputError(message)
 
 
-# One for all catalogs and tables of the same connection, so that they share its open sockets.
+# Shared by all catalogs and tables of a connection, so that they reuse open sockets.
 @lru_cache(maxsize=16)
 def _object_stores(settings: tuple[tuple[str, str], ...]) -> FileIO:
     from storage_lib.io.remote.object_store_file_io import ObjectStoreFileIO

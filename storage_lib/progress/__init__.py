@@ -3,7 +3,7 @@
 with report_to(print):
     table.compact()
 
-The bar needs the extra ``cli`` (rich). Nothing here imports it before a bar is due.
+The bar needs the extra ``cli`` (rich), which is imported only when a bar is drawn.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether a person watches the operations of this thread: on a terminal or in a notebook, with rich installed."""
+"""Choose a bar if a person watches this thread on a terminal or in a notebook, and rich is installed."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from storage_lib.progress.delayed_bar import Bar, DelayedBar
 from storage_lib.progress.progress import Progress
 
 SHOWN_AFTER_SECONDS = 1.0
-"""Shorter operations show nothing."""
+"""Operations shorter than this show no bar."""
 
 
 def automatic_bar(*, on_terminal: bool = True) -> DelayedBar | None:
-    """A bar for one operation, or None where nobody would see it.
+    """Return a bar for one operation, or None if nobody would see it.
 
-    Only the main thread of a program's first process has one. A background thread or a worker process would draw
-    over what the person is doing. ``on_terminal=False`` leaves notebooks only.
+    Only the main thread of a program's first process shows bars: a background thread or a worker process would draw
+    over the person's work. ``on_terminal=False`` restricts bars to notebooks.
     """
     if threading.current_thread() is not threading.main_thread() or _is_worker_process():
         return None

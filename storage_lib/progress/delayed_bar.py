@@ -1,4 +1,4 @@
-"""A bar that appears when an operation has taken a while, and is drawn by a thread of its own.
+"""A progress bar that appears after a delay and is drawn by its own thread.
 
 The operation only hands over its newest report, so that a slow terminal does not slow it down. The bar also appears,
 and its clock runs, while an operation has not finished its first step.
@@ -16,21 +16,21 @@ from storage_lib.progress.progress import Progress
 
 _REFRESH_SECONDS = 0.2
 _TERMINAL_ERRORS = (OSError, ValueError)
-"""Of a terminal that was closed while the operation ran: nobody is left to see the bar, or an error."""
+"""Errors of a terminal that was closed during the operation; ignored, since nobody would see them."""
 
 
 class Bar(Protocol):
     """A bar on the screen. One thread at a time uses it."""
 
     def draw(self, progress: Progress) -> None:
-        """Draw a report, and the time that has passed."""
+        """Draw a report and the elapsed time."""
 
     def close(self) -> None:
-        """Leave the bar as it was drawn last."""
+        """Stop drawing; the bar stays as it was drawn last."""
 
 
 class DelayedBar:
-    """``make`` takes the newest report and the seconds that have passed, and puts the bar on the screen."""
+    """Shows a bar after a delay. ``make`` creates it from the newest report and the elapsed seconds."""
 
     def __init__(
         self,
@@ -44,11 +44,11 @@ class DelayedBar:
         self._closed = closed or threading.Event()
         self._newest: Progress | None = None
         self._bar: Bar | None = None
-        # In the context of the operation: a notebook finds the cell that an output belongs to in it.
+        # Runs in the operation's context, from which a notebook determines the cell of an output.
         self._thread = threading.Thread(target=copy_context().run, args=(self._run,), name="progress", daemon=True)
 
     def show(self, progress: Progress) -> None:
-        """Take a report; the first one starts the delay."""
+        """Store a report; the first one starts the delay."""
         is_first, self._newest = self._newest is None, progress
         if not is_first:
             return
@@ -57,14 +57,14 @@ class DelayedBar:
         self._thread.start()
 
     def close(self) -> None:
-        """Draw the last report, if there is a bar by now."""
+        """Draw the last report if the bar is shown, and close it."""
         self._closed.set()
         try:
             if self._thread.is_alive():
                 self._thread.join()
             self._draw()
         finally:
-            # Also after Ctrl-C: rich hides the cursor until then.
+            # Runs after Ctrl-C as well: rich hides the cursor until the bar is closed.
             if self._bar is not None:
                 with suppress(*_TERMINAL_ERRORS):
                     self._bar.close()

@@ -1,7 +1,7 @@
-"""Counts the steps of an operation and reports them to the callback or the bar of the context that it runs in.
+"""Count the steps of an operation and report them to the callback or bar of its context.
 
-The callback is in a context variable, so that a verb needs no parameter to hand it down to the code that does the
-work. An operation inside another one reports nothing: the compactions after the commits of an ingest are part of it.
+The callback is in a context variable, so that verbs need not pass it down to the code that does the work. An operation
+inside another one reports nothing: for example, the compactions after the commits of an ingest are part of it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _REPORTS_TO: ContextVar[ProgressOption] = ContextVar("progress", default=None)
 
 @contextmanager
 def report_to(progress: ProgressOption) -> Iterator[None]:
-    """Report the operations of the body to a callback, or with False to nobody; None changes nothing.
+    """Report the operations of the body to a callback; False disables reports, None changes nothing.
 
     Applies to the current thread and asyncio task, not to threads that the body starts. Raises ``InvalidInputError``
     for anything else.
@@ -41,7 +41,7 @@ def report_to(progress: ProgressOption) -> Iterator[None]:
 def operation(
     name: str, table: str, *, total: int | None, unit: str, bar_on_terminal: bool = True
 ) -> Iterator[Operation]:
-    """Report the steps that the body counts: the first report when it begins, the last when it succeeds.
+    """Report the steps that the body counts, first at its start and last when it succeeds.
 
     End the body before the commit: an exception of the callback must not look like a failed commit.
     ``bar_on_terminal`` is False where something else draws a bar on the terminal.
@@ -67,7 +67,7 @@ def _check(progress: object) -> None:
 
 
 class Operation:
-    """The count of one operation. Threads may share it."""
+    """Step counter of one operation. Thread-safe."""
 
     def __init__(self, started: Progress, report: ProgressCallback | None) -> None:
         self._last = started
@@ -78,7 +78,7 @@ class Operation:
             _call(report, started)
 
     def advance(self, steps: int = 1) -> None:
-        """Report that more steps are done, except the last one, which ``finish`` reports.
+        """Report completed steps, except the last one, which ``finish`` reports.
 
         Steps beyond the total are not counted: a total may be an estimate.
         """
@@ -91,7 +91,7 @@ class Operation:
                 _call(self._report, self._last)
 
     def finish(self) -> None:
-        """Report that all steps are done; once, however often it is called."""
+        """Report that all steps are done. Idempotent."""
         if self._report is None:
             return
         with self._lock:

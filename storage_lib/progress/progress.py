@@ -11,7 +11,7 @@ __all__ = ["Progress", "ProgressCallback", "ProgressOption"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far an operation on a table is.
+    """Progress of an operation on a table.
 
     ``done`` and ``total`` count ``unit`` ("buckets", "files", "rows", "offsets"). ``total`` is None while it is
     unknown. The last report of an operation that succeeds, and only that one, has ``done == total``.
@@ -43,4 +43,4 @@ the operation. A callback must not write to the table, whose lease the operation
 """
 
 ProgressOption: TypeAlias = ProgressCallback | Literal[False] | None
-"""A callback; False for no progress; None for what ``report_to`` says, by default a bar where a person can see it."""
+"""A callback; False for no progress; None for the setting of ``report_to``, by default a bar if a person sees it."""

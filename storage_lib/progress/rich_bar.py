@@ -12,14 +12,14 @@ _WIDTH = 24
 
 
 class _Count(rich.progress.ProgressColumn):
-    """``12 of 64 buckets``."""
+    """Column such as ``12 of 64 buckets``."""
 
     def render(self, task: rich.progress.Task) -> Text:
         return Text(task.fields["count"], style="progress.download")
 
 
 class _TimeLeft(rich.progress.ProgressColumn):
-    """``0:00:40 left``, once there is an estimate."""
+    """Column such as ``0:00:40 left``, empty until there is an estimate."""
 
     def render(self, task: rich.progress.Task) -> Text:
         seconds = task.time_remaining
@@ -31,7 +31,7 @@ class _TimeLeft(rich.progress.ProgressColumn):
 
 
 class _RichBar:
-    """One task of rich's, drawn by the caller of ``draw``."""
+    """A rich progress display with one task, drawn in the thread that calls ``draw``."""
 
     def __init__(self, first: Progress, elapsed_seconds: float) -> None:
         self._rich = rich.progress.Progress(
@@ -54,7 +54,7 @@ class _RichBar:
 
 
 class TerminalBar(_RichBar):
-    """On standard error."""
+    """Bar on standard error."""
 
     def __init__(self, first: Progress, elapsed_seconds: float) -> None:
         super().__init__(first, elapsed_seconds)
@@ -66,15 +66,15 @@ class TerminalBar(_RichBar):
         self._rich.refresh()
 
     def close(self) -> None:
-        """Leave the bar as it was drawn last."""
+        """Stop drawing; the bar stays as it was drawn last."""
         self._rich.stop()
 
 
 class NotebookBar(_RichBar):
-    """Below the cell that runs.
+    """Bar below the running notebook cell.
 
-    rich's own display in notebooks needs ipywidgets, and is lost when the notebook is stored; this one is an output
-    that is replaced.
+    rich's own display in notebooks needs ipywidgets and is lost when the notebook is saved; this one is an ordinary
+    output that is updated in place.
     """
 
     def __init__(self, first: Progress, elapsed_seconds: float) -> None:
@@ -89,4 +89,4 @@ class NotebookBar(_RichBar):
         self._display.update(self._rich)
 
     def close(self) -> None:
-        """The output stays as it was drawn last."""
+        """Do nothing: the output stays as it was drawn last."""

@@ -1,4 +1,4 @@
-"""Runs jobs in threads and reports each one that is done from the thread that waits for them."""
+"""Run jobs in threads and report each completed one from the calling thread."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _Result = TypeVar("_Result")
 def run_side_by_side(
     run: Callable[[_Job], _Result], jobs: Sequence[_Job], *, threads_max: int, done: Callable[[_Job], None]
 ) -> list[_Result]:
-    """The results of all jobs, in their order.
+    """Run all jobs in parallel; return their results in the order of the jobs.
 
-    After a failure no other job begins; the first error is raised when the running ones have ended.
+    After a failure no further job starts; the first error is raised when the running jobs have ended.
     """
     with ThreadPoolExecutor(threads_max) as threads:
         running = {threads.submit(run, job): job for job in jobs}

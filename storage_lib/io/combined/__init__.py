@@ -1,1 +1,1 @@
-"""Storage built on other storage: with a lock, or with one store for each URL scheme."""
+"""Storage that wraps other storage: with a lock, or with one store per URL scheme."""

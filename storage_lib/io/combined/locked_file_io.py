@@ -1,9 +1,9 @@
 """Create-if-absent implemented with a lock, for stores without an atomic one.
 
-    hold the lock ─▶ there already? lost ─▶ still held? ─▶ put ─▶ still held? created, else unknown
+    hold the lock ─▶ exists already? lost ─▶ still held? ─▶ put ─▶ still held? created, else unknown
 
-A slow holder whose lock was taken over notices before it puts. Only the put itself is not covered, so the lock's
-timeout has to be longer than a request may take.
+A slow holder whose lock was taken over notices before the put. Only the put itself is not covered, so the lock's
+timeout has to be longer than the longest request.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Held(Protocol):
     """A lock that is held."""
 
     def check(self) -> None:
-        """Return if it still is, else ``LeaseLostError``."""
+        """Raise ``LeaseLostError`` if the lock is no longer held."""
 
 
 class LockedFileIO:
-    """``FileIO`` over ``inner``. ``hold`` takes the lock that is for a path. Picklable if both are."""
+    """``FileIO`` over ``inner``. ``hold`` acquires the lock of a path. Picklable if both are."""
 
     has_create_if_absent = True
 
@@ -35,7 +35,7 @@ class LockedFileIO:
         self._hold = hold
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        """Make the file whole, or return False if the name is taken: atomic between all who use the lock."""
+        """Create the file, or return False if the name is taken. Atomic among users of the lock."""
         if self._inner.exists(path):
             return False
         with self._hold(path) as held:

@@ -1,4 +1,4 @@
-"""Files of a table whose data directories are on other stores than its warehouse: a path's scheme names the store."""
+"""Files on several stores: a table's data directories may be on other stores than its warehouse."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from storage_lib.io.file_io_factory import file_io_of, store_family
 
 @dataclass(frozen=True, eq=False)
 class StoresFileIO:
-    """``home`` has the warehouse, a path or a URL; ``options`` are the connection's, for all stores. Picklable."""
+    """``FileIO`` that chooses the store by a path's scheme. Picklable.
+
+    ``home`` stores the warehouse, a path or a URL; ``options`` are the connection's, for all stores.
+    """
 
     home: FileIO
     warehouse: str
@@ -21,7 +24,7 @@ class StoresFileIO:
 
     @property
     def has_create_if_absent(self) -> bool:
-        """The warehouse's, for that is where commits are."""
+        """Whether the warehouse's store has it, since commits are written there."""
         return self.home.has_create_if_absent
 
     def _of(self, path: str) -> FileIO:
@@ -61,7 +64,7 @@ class StoresFileIO:
         self._of(path).delete_tree(path, below=below)
 
     def rename_directory(self, path: str, new_path: str) -> bool:
-        """See ``FileIO``; both are in the warehouse."""
+        """See ``FileIO``. Both paths are in the warehouse."""
         return self.home.rename_directory(path, new_path)
 
     def make_directory(self, path: str) -> None:
@@ -77,7 +80,7 @@ class StoresFileIO:
         return self._of(path).open_output(path)
 
     def sync(self, paths: list[str]) -> None:
-        """See ``FileIO``; each store's at once."""
+        """See ``FileIO``. One call per store."""
         by_family: dict[str, list[str]] = {}
         for path in paths:
             by_family.setdefault(store_family(path), []).append(path)

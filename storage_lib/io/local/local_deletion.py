@@ -1,9 +1,9 @@
-"""Deleting on a local disk without following symbolic links, also such as come while we look.
+"""Delete on a local disk without following symbolic links, even links created during the deletion.
 
-The directories between a root and what is to be deleted are opened one after the other, each relative to the one
-before it and none of them through a link (``openat`` with ``O_NOFOLLOW``); the last name is unlinked relative to the
-last directory. So a directory that is exchanged for a link between listing and deletion leads nowhere. The root itself
-may lie behind links: where a warehouse is, is for the operator to say.
+The directories between a root and the deleted file are opened one after the other, each relative to the one before
+and never through a link (``openat`` with ``O_NOFOLLOW``); the last name is unlinked relative to the last directory.
+So replacing a directory by a link between listing and deletion has no effect. The root itself may be behind links: the
+operator chooses where a warehouse is.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _ATTEMPTS = 5
 
 
 class _ElsewhereError(Exception):
-    """A directory on the way is a link, so that the path leads out of the root."""
+    """A directory on the path is a link, so the path leaves the root."""
 
 
 def delete_file(path: str, below: str | None) -> None:
-    """Unlink a file or a link, unless it is missing or lies elsewhere. Raises ``OSError``."""
+    """Unlink a file or a link, unless it is missing or outside of ``below``. Raises ``OSError``."""
     try:
         with _parent(path, below) as (directory, name):
             os.unlink(name, dir_fd=directory)
@@ -36,7 +36,7 @@ def delete_file(path: str, below: str | None) -> None:
 
 
 def delete_directory(path: str, below: str | None) -> None:
-    """Delete a tree, links in it and a link in its place as links; fine if it is gone, or elsewhere.
+    """Delete a tree, unless it is missing or outside of ``below``. Links are deleted, not their targets.
 
     Raises ``OSError``.
     """
@@ -58,7 +58,7 @@ def _delete_tree(name: str, directory: int) -> None:
         try:
             shutil.rmtree(name, dir_fd=directory)
         except (OSError, NotADirectoryError):
-            # Exchanged for a link meanwhile, or somebody still writes to it: look again, but not for ever.
+            # Replaced by a link meanwhile, or still being written to: retry a few times.
             if attempt == _ATTEMPTS - 1:
                 raise
         else:
@@ -67,7 +67,7 @@ def _delete_tree(name: str, directory: int) -> None:
 
 @contextmanager
 def _parent(path: str, below: str | None) -> Iterator[tuple[int, str]]:
-    """The open directory that a path is in, and its name there."""
+    """Open the directory of a path; yield its descriptor and the path's last name."""
     start, _, name = path.rstrip("/").rpartition("/")
     between: list[str] = []
     if below is not None and path.startswith(f"{below}/"):
@@ -86,7 +86,7 @@ def _parent(path: str, below: str | None) -> Iterator[tuple[int, str]]:
 
 
 def _entered(directory: int, part: str) -> int:
-    """The directory ``part`` in another one, which is closed, unless it is a link."""
+    """Open ``part`` within a directory and close that directory. Raises ``_ElsewhereError`` for a link."""
     if part in ("", ".", ".."):
         message = f"its path contains {part!r}"
         raise _ElsewhereError(message)

@@ -1,6 +1,6 @@
-"""Files on a local disk. A name is created once, atomically: write a temporary file, sync it, then link(2) it.
+"""Files on a local disk. A file is created atomically: write a temporary file, sync it, then link(2) it.
 
-Names of temporary files begin with a dot and end in ``.tmp``; those left by a crash belong to no table.
+Names of temporary files begin with a dot and end in ``.tmp``; no table refers to those that a crash leaves.
 """
 
 # ruff: noqa: PTH102, PTH105, PTH112, PTH116, PTH120  paths are strings here, and one lookup of many thousands should not cost a Path
@@ -58,7 +58,7 @@ _PERMANENT = frozenset(
 
 
 class LocalFileIO:
-    """``FileIO`` on this machine's disk. Thread-safe; a pickled copy is as good as the original.
+    """``FileIO`` on this machine's disk. Thread-safe; a pickled copy is equivalent to the original.
 
     ``durable=False`` leaves out every fsync: for tables that may be lost with the machine, and for most tests.
     """
@@ -67,24 +67,24 @@ class LocalFileIO:
 
     def __init__(self, *, durable: bool = True) -> None:
         self._durable = durable
-        # Directories that hold a new directory and are not synced yet; ``sync`` does it, all at once.
+        # Directories that hold a new directory and are not synced yet; ``sync`` does that for all of them.
         self._unsynced: set[str] = set()
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Callable[[], LocalFileIO], tuple[()]]:
-        """Nothing but the setting travels."""
+        """Pickle the setting only."""
         return partial(LocalFileIO, durable=self._durable), ()
 
     def read_bytes(self, path: str) -> bytes:
-        """The whole file; ``NotFoundError`` if it is not there."""
-        # A table's small files are many, and making a Path takes longer than opening one of them.
-        with _errors_of("read", path), open(path, "rb", buffering=0) as file:  # noqa: PTH123  as said
+        """Return the whole file. Raises ``NotFoundError`` if it does not exist."""
+        # Tables have many small files, and creating a Path takes longer than opening one of them.
+        with _errors_of("read", path), open(path, "rb", buffering=0) as file:  # noqa: PTH123  see above
             return file.readall()
 
     def exists(self, path: str) -> bool:
-        """Whether a file or directory is there."""
+        """Whether a file, directory or link exists."""
         try:
-            # Not os.path.exists, which takes any error for "no". A link is there, wherever it leads.
+            # Not os.path.exists, which returns False for any error. A link exists even if its target does not.
             os.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
             return False
@@ -93,7 +93,7 @@ class LocalFileIO:
         return True
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        """Make the file whole and durable, or return False if the name is taken: atomic between processes."""
+        """Create a durable file atomically, or return False if the name is taken."""
         if self.exists(path):
             return False
         aside = _aside(path)
@@ -118,7 +118,7 @@ class LocalFileIO:
         return True
 
     def write_bytes(self, path: str, data: bytes) -> None:
-        """Create a file under a unique name; ``AlreadyExistsError`` if it exists."""
+        """Create a file. Raises ``AlreadyExistsError`` if it exists."""
         with _errors_of("write", path):
             self._with_parents(
                 path,
@@ -128,7 +128,7 @@ class LocalFileIO:
             self._sync([_parent(path)])
 
     def replace(self, path: str, data: bytes) -> None:
-        """Atomically put ``data`` in place of whatever is there; not durable."""
+        """Atomically write or overwrite a file; not durable."""
         aside = _aside(path)
         with _errors_of("replace", path):
             self._with_parents(path, lambda: _write_new(aside, data, durable=False), durable=False)
@@ -140,7 +140,7 @@ class LocalFileIO:
                 raise
 
     def list_directory(self, path: str) -> list[FileStatus]:
-        """Entries of one directory, names written aside included; empty if it does not exist."""
+        """Return the entries of one directory, including temporary files; empty if it does not exist."""
         try:
             with os.scandir(path) as entries:
                 return [status for entry in entries if (status := _status(entry)) is not None]
@@ -150,17 +150,17 @@ class LocalFileIO:
             raise _translated("list", path, error) from error
 
     def delete(self, path: str, *, below: str | None = None) -> None:
-        """Delete a file or a link, if it exists and is not behind a link below ``below``."""
+        """Delete a file or a link if it exists and is not behind a link below ``below``."""
         with _errors_of("delete", path):
             delete_file(path, below)
 
     def delete_tree(self, path: str, *, below: str | None = None) -> None:
-        """Delete a directory recursively, if it exists and is not behind a link; links in it are not followed."""
+        """Delete a directory recursively if it exists and is not behind a link; links in it are not followed."""
         with _errors_of("delete", path):
             delete_directory(path, below)
 
     def rename_directory(self, path: str, new_path: str) -> bool:
-        """Move a directory with everything in it, at once; False if the new name is taken."""
+        """Move a directory atomically; False if the new name is taken."""
         with _errors_of("rename", path):
             if os.path.lexists(new_path):
                 return False
@@ -168,7 +168,7 @@ class LocalFileIO:
             try:
                 Path(path).rename(new_path)
             except OSError as error:
-                # An empty directory that came meanwhile is replaced, as rename(2) has it; one with files is not.
+                # rename(2) replaces an empty directory that was created meanwhile, but not one with files.
                 if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                     return False
                 raise
@@ -180,25 +180,25 @@ class LocalFileIO:
             return True
 
     def make_directory(self, path: str) -> None:
-        """Make a directory and its parents; fine if it is there."""
+        """Create a directory and its parents if they are missing."""
         with _errors_of("make directory", path):
             self._sync(_make_directories(path))
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """The file, mapped into memory."""
+        """Open a file, mapped into memory."""
         with _errors_of("open", path):
             if os.stat(path).st_size == 0:
-                return pa.BufferReader(b"")  # nothing can't be mapped
+                return pa.BufferReader(b"")  # an empty file can't be mapped
             return pa.memory_map(path)
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """For one sequential write of a new file; ``AlreadyExistsError`` if the name is taken."""
+        """Open a new file for one sequential write. Raises ``AlreadyExistsError`` if the name is taken."""
         with _errors_of("create", path):
             self._with_parents(path, lambda: _write_new(path, b"", durable=False), durable=False)
             return pa.PythonFile(LocalOutput(path, _translated), mode="w")
 
     def sync(self, paths: list[str]) -> None:
-        """Make files written through ``open_output`` durable, with their directories, side by side."""
+        """Make files written through ``open_output``, and their directories, durable in parallel."""
         directories = {_parent(path) for path in paths}
         with self._lock:
             made = {parent for parent in self._unsynced if any(_is_inside(path, parent) for path in directories)}
@@ -208,7 +208,7 @@ class LocalFileIO:
             self._unsynced -= made
 
     def _with_parents(self, path: str, write: Callable[[], None], *, durable: bool) -> None:
-        """Write; only if that fails for want of a directory, make it and write again."""
+        """Write; if a directory is missing, create it and write again."""
         try:
             write()
         except FileNotFoundError:
@@ -221,7 +221,7 @@ class LocalFileIO:
             write()
 
     def _sync(self, paths: Iterable[str]) -> None:
-        """Side by side: an fsync mostly waits, and the disk writes several as one."""
+        """Sync in parallel: an fsync mostly waits, and the disk combines concurrent ones."""
         distinct = list(dict.fromkeys(paths)) if self._durable else []
         if len(distinct) == 1:
             _sync(distinct[0])
@@ -247,11 +247,11 @@ def _write_new(path: str, data: bytes, *, durable: bool) -> None:
 
 
 def _link(aside: str, path: str) -> bool:
-    """Whether ``path`` became another name of ``aside``; False if the name was taken."""
+    """Link ``path`` to the file ``aside``; False if the name was taken."""
     try:
         os.link(aside, path)
     except FileExistsError:
-        # A network file system may repeat a request whose answer was lost, and so lose against itself.
+        # A network file system may retry a request whose answer was lost, and fail against its own first attempt.
         return os.stat(aside).st_nlink > 1
     except OSError as error:
         if error.errno in _NO_LINKS:
@@ -264,7 +264,7 @@ def _link(aside: str, path: str) -> bool:
 
 
 def _make_directories(path: str) -> list[str]:
-    """Make what is missing; the directories that got a new entry, outermost first."""
+    """Create missing directories; return the directories that got a new entry, outermost first."""
     missing = []
     while path and not os.path.isdir(path):
         missing.append(path)
@@ -318,7 +318,7 @@ def _leads_to_directory(link: os.DirEntry[str]) -> bool:
     try:
         return link.is_dir()
     except OSError:
-        return False  # in a circle, or to where we may not look
+        return False  # a cycle of links, or a target that we may not read
 
 
 @contextmanager

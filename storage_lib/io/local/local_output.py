@@ -1,4 +1,4 @@
-"""One sequential write to a local file, whose errors name the file."""
+"""Sequential write to a local file, with errors that name the file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Translate = Callable[[str, str, OSError], Exception]
 
 
 class LocalOutput(io.RawIOBase):
-    """For ``pa.PythonFile``. An error of the disk is raised as ``translate`` has it, also when the file is closed."""
+    """Raw file for ``pa.PythonFile``. Errors of the disk, including those of ``close``, go through ``translate``."""
 
     def __init__(self, path: str, translate: Translate) -> None:
         super().__init__()
@@ -19,11 +19,11 @@ class LocalOutput(io.RawIOBase):
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
 
     def writable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def write(self, data: bytes | memoryview, /) -> int:  # type: ignore[override]  # any buffer
-        """Write all of it."""
+        """Write all bytes."""
         rest = memoryview(data).cast("B")  # Arrow's bytes are signed
         length = len(rest)
         try:
@@ -34,7 +34,7 @@ class LocalOutput(io.RawIOBase):
         return length
 
     def close(self) -> None:
-        """Give the file back; network disks tell here what they could not store."""
+        """Close the file; network disks report failed writes here."""
         if self.closed:
             return
         super().close()

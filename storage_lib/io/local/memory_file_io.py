@@ -1,4 +1,4 @@
-"""Files in a dictionary, by the same rules as on a disk: for tests, examples and tables of a session."""
+"""Files in a dictionary, with the semantics of a disk, for tests, examples and temporary tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _File:
 
 
 class MemoryFileIO:
-    """``FileIO`` in this process's memory. Thread-safe. ``now_millis`` stamps files; give a fake one in tests."""
+    """``FileIO`` in this process's memory. Thread-safe. ``now_millis`` gives files their times; tests pass a fake."""
 
     has_create_if_absent = True
 
@@ -32,7 +32,7 @@ class MemoryFileIO:
         self._lock = threading.RLock()
 
     def read_bytes(self, path: str) -> bytes:
-        """The whole file; ``NotFoundError`` if it is not there."""
+        """Return the whole file. Raises ``NotFoundError`` if it does not exist."""
         with self._lock:
             found = self._find(path)
         if found is None:
@@ -41,13 +41,13 @@ class MemoryFileIO:
         return found.data
 
     def exists(self, path: str) -> bool:
-        """Whether a file or directory is there."""
+        """Whether a file or directory exists."""
         directory, name = _split(path)
         with self._lock:
             return name in self._directories.get(directory, {}) or _clean(path) in self._directories
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        """Make the file, or return False if the name is taken."""
+        """Create the file, or return False if the name is taken."""
         with self._lock:
             if self.exists(path):
                 return False
@@ -55,18 +55,18 @@ class MemoryFileIO:
             return True
 
     def write_bytes(self, path: str, data: bytes) -> None:
-        """Create a file under a unique name; ``AlreadyExistsError`` if it exists."""
+        """Create a file. Raises ``AlreadyExistsError`` if it exists."""
         if not self.create_if_absent(path, data):
             message = f"can't write {path}: the name is taken; files are never changed in place, use a new name"
             raise AlreadyExistsError(message)
 
     def replace(self, path: str, data: bytes) -> None:
-        """Put ``data`` in place of whatever is there."""
+        """Write or overwrite a file."""
         with self._lock:
             self._put(path, data)
 
     def list_directory(self, path: str) -> list[FileStatus]:
-        """Entries of one directory; empty if it does not exist."""
+        """Return the entries of one directory; empty if it does not exist."""
         with self._lock:
             entries = list(self._directories.get(_clean(path), {}).items())
         return [
@@ -80,14 +80,14 @@ class MemoryFileIO:
         ]
 
     def delete(self, path: str, *, below: str | None = None) -> None:  # noqa: ARG002  no links here
-        """Delete a file, if it exists."""
+        """Delete a file if it exists."""
         directory, name = _split(path)
         with self._lock:
             if self._find(path) is not None:
                 del self._directories[directory][name]
 
     def delete_tree(self, path: str, *, below: str | None = None) -> None:  # noqa: ARG002  no links here
-        """Delete a directory recursively, if it exists."""
+        """Delete a directory recursively if it exists."""
         root = _clean(path)
         directory, name = _split(path)
         with self._lock:
@@ -96,7 +96,7 @@ class MemoryFileIO:
             self._directories.get(directory, {}).pop(name, None)
 
     def rename_directory(self, path: str, new_path: str) -> bool:
-        """Move a directory with everything in it; False if the new name is taken."""
+        """Move a directory; False if the new name is taken."""
         old, new = _clean(path), _clean(new_path)
         with self._lock:
             if self.exists(new):
@@ -112,21 +112,21 @@ class MemoryFileIO:
             return True
 
     def make_directory(self, path: str) -> None:
-        """Make a directory and its parents; fine if it is there."""
+        """Create a directory and its parents if they are missing."""
         with self._lock:
             self._make(_clean(path))
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """The file's bytes, not copied."""
+        """Open a file without copying its bytes."""
         return pa.BufferReader(self.read_bytes(path))
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """For one sequential write of a new file, whose content is there once it is closed."""
+        """Open a new file for one sequential write; its content is visible once it is closed."""
         self.write_bytes(path, b"")
         return pa.PythonFile(_Output(lambda data: self.replace(path, data)), mode="w")
 
     def sync(self, paths: list[str]) -> None:
-        """Nothing to do, but ``NotFoundError`` for a file that is not there."""
+        """Raise ``NotFoundError`` for a missing file; otherwise do nothing."""
         for path in paths:
             self.read_bytes(path)
 

@@ -1,14 +1,14 @@
-"""Create-if-absent in an object store: a conditional put whose outcome is looked up whenever it is uncertain.
+"""Create-if-absent in an object store: a conditional put whose uncertain outcomes are looked up.
 
-Every such put carries a unique mark in the object's metadata. Whatever the store answers, or if it does not answer,
-the mark of the stored object shows which put succeeded:
+Every such put stores a unique mark in the object's metadata. Whatever the store answers, and even if it does not
+answer, the mark of the stored object shows which put succeeded:
 
     created                         ─▶ ours
     name taken ───────────┐
-    5xx, time-out, broken ┴▶ look ─▶ our mark: ours   other mark: lost   nothing there: put again   no answer: unknown
+    5xx, time-out, broken ┴▶ look ─▶ our mark: ours   other mark: lost   no object: put again   no answer: unknown
 
-So a put that a proxy or we repeat, and that finds its own object, still counts as won; and a 409, which S3 returns when
-a delete ran concurrently, does not count as lost.
+So a retried put that finds its own object counts as successful, and a 409, which S3 returns when a delete ran
+concurrently, does not count as lost.
 """
 
 from __future__ import annotations
@@ -27,18 +27,19 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 _MARK = "creator"
-"""Letters only: Azure wants an identifier, and some proxies drop header names with an underscore."""
+"""Metadata key of letters only: Azure requires an identifier, and some proxies drop names with an underscore."""
 _TAKEN = (AlreadyExistsError, PreconditionError)
 _ATTEMPTS = 6
 _PAUSE_SECONDS = 0.1
-"""Before the second attempt; doubled before each that follows."""
+"""Pause before the second attempt; doubles for each further one."""
 
 
 def put_if_absent(store: ObjectStore, key: str, data: bytes, *, path: str) -> bool:
     """Put the object, or return False if the name is taken.
 
-    ``store`` has to send each request once: its own repetitions would hide what happened to those before. ``path`` is
-    for messages. Raises ``CommitOutcomeUnknownError`` if nobody can tell, ``UnavailableError`` if nothing was done.
+    ``store`` has to send each request only once: its own retries would hide the outcomes of earlier attempts. ``path``
+    is for messages. Raises ``CommitOutcomeUnknownError`` if the outcome is unknown, ``UnavailableError`` if nothing was
+    written.
     """
     mark = uuid.uuid4().hex
     lost_answer: Exception | None = None
@@ -56,7 +57,7 @@ def put_if_absent(store: ObjectStore, key: str, data: bytes, *, path: str) -> bo
         except FileNotFoundError:
             continue
         except BaseError:
-            if isinstance(failure, _TAKEN):  # by our own object, perhaps
+            if isinstance(failure, _TAKEN):  # possibly by our own object
                 lost_answer = failure
     if lost_answer is None:
         message = f"can't create {path}: {'' if failure is None else first_line(failure)}. Nothing was done; try again"
@@ -66,7 +67,7 @@ def put_if_absent(store: ObjectStore, key: str, data: bytes, *, path: str) -> bo
 
 
 def _put(store: ObjectStore, key: str, data: bytes, mark: str, path: str) -> Exception | None:
-    """None if the store said that the object was made; errors that nothing will mend are raised."""
+    """Put once; return None on success or a transient error. Raises permanent errors."""
     try:
         obstore.put(store, key, data, mode="create", attributes={_MARK: mark}, use_multipart=False)
     except (*PERMANENT, FileNotFoundError) as error:

@@ -1,10 +1,10 @@
-"""Files in HDFS, by a client without a JVM. A name is created at most once: written aside, then renamed onto it.
+"""Files in HDFS, through a client without a JVM. A file is created atomically: write a temporary file, then rename it.
 
-The NameNode renames a file onto a free name only, and a file has one name. So when the answer to a rename is lost,
-what is left aside tells: gone, then it was renamed; still there, then it was not, and once it is deleted it never
-will be. Names written aside begin with a dot and end in ``.tmp``, as on a local disk.
+The NameNode renames a file only to a free name, and a file has only one name. So if the answer to a rename is lost,
+the temporary file shows the outcome: if it is missing, it was renamed; if it exists, it was not, and deleting it
+prevents a late rename. Names of temporary files begin with a dot and end in ``.tmp``, as on a local disk.
 
-Servers, high availability and Kerberos come from Hadoop's own files (``HADOOP_CONF_DIR``), or from ``hdfs.<key>``.
+Servers, high availability and Kerberos are configured by Hadoop's own files (``HADOOP_CONF_DIR``) or by ``hdfs.<key>``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Place(NamedTuple):
 class HdfsFileIO:
     """``FileIO`` over URLs ``hdfs://namenode:port/path``, or ``hdfs:///path`` for Hadoop's default.
 
-    Thread-safe. A pickled copy opens connections of its own. Not for a process forked from one that has used it.
+    Thread-safe. A pickled copy opens its own connections. Not usable in a process forked after its first use.
     """
 
     has_create_if_absent = True
@@ -53,22 +53,22 @@ class HdfsFileIO:
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Callable[[], HdfsFileIO], tuple[()]]:
-        """Nothing but the settings travels."""
+        """Pickle the options only."""
         return partial(HdfsFileIO, self._options), ()
 
     def read_bytes(self, path: str) -> bytes:
-        """The whole file; ``NotFoundError`` if it is not there."""
+        """Return the whole file. Raises ``NotFoundError`` if it does not exist."""
         client, name = self._place(path)
         with _errors_of("read", path):
             return client.read(name).read()
 
     def exists(self, path: str) -> bool:
-        """Whether a file or directory is there."""
+        """Whether a file or directory exists."""
         with _errors_of("look for", path):
             return _is_there(self._place(path))
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        """Make the file whole, or return False if the name is taken: atomic between processes."""
+        """Create the file atomically, or return False if the name is taken."""
         place = self._place(path)
         aside = _Place(place.client, _aside(place.path))
         with _errors_of("create", path):
@@ -81,7 +81,7 @@ class HdfsFileIO:
                 place.client.rename(aside.path, place.path, overwrite=False)
             except FileExistsError:
                 pass
-            except Exception as error:  # noqa: BLE001  the client raises many kinds; what is aside tells what happened
+            except Exception as error:  # noqa: BLE001  the client raises many kinds; the temporary file shows the outcome
                 lost_answer = error
             else:
                 return True
@@ -89,8 +89,8 @@ class HdfsFileIO:
                 if not _is_there(aside):
                     return True
                 if _is_there(place):
-                    # Once deleted it can't be renamed by a request that is still under way. Somebody else's, or
-                    # ours just now: then deleting fails to find it.
+                    # Deleting the temporary file prevents a rename that is still in flight. If it is missing, such a
+                    # rename has just succeeded, and the file is ours.
                     return not place.client.delete(aside.path)
             except Exception as error:  # noqa: BLE001  as above
                 lost_answer = lost_answer or error
@@ -98,12 +98,12 @@ class HdfsFileIO:
         raise CommitOutcomeUnknownError(message) from lost_answer
 
     def write_bytes(self, path: str, data: bytes) -> None:
-        """Create a file under a unique name; ``AlreadyExistsError`` if it exists."""
+        """Create a file. Raises ``AlreadyExistsError`` if it exists."""
         with _errors_of("write", path):
             _write_new(self._place(path), data)
 
     def replace(self, path: str, data: bytes) -> None:
-        """Atomically put ``data`` in place of whatever is there."""
+        """Atomically write or overwrite a file."""
         client, name = self._place(path)
         aside = _aside(name)
         with _errors_of("replace", path):
@@ -116,7 +116,7 @@ class HdfsFileIO:
                 raise
 
     def list_directory(self, path: str) -> list[FileStatus]:
-        """Entries of one directory, names written aside included; empty if it does not exist."""
+        """Return the entries of one directory, including temporary files; empty if it does not exist."""
         client, name = self._place(path)
         try:
             with _errors_of("list", path):
@@ -134,25 +134,25 @@ class HdfsFileIO:
         ]
 
     def delete(self, path: str, *, below: str | None = None) -> None:  # noqa: ARG002  no links here
-        """Delete a file, if it exists."""
+        """Delete a file if it exists."""
         client, name = self._place(path)
         with suppress(NotFoundError), _errors_of("delete", path):
             client.delete(name)
 
     def delete_tree(self, path: str, *, below: str | None = None) -> None:  # noqa: ARG002  no links here
-        """Delete a directory recursively in one request, if it exists."""
+        """Delete a directory recursively in one request if it exists."""
         client, name = self._place(path)
         with suppress(NotFoundError), _errors_of("delete", path):
             client.delete(name, recursive=True)
 
     def rename_directory(self, path: str, new_path: str) -> bool:
-        """Move a directory with everything in it, at once; False if the new name is taken."""
+        """Move a directory atomically; False if the new name is taken."""
         place, new_place = self._place(path), self._place(new_path)
         if not self.exists(path):
             message = f"can't rename {path}: it is not there"
             raise NotFoundError(message)
         if self.exists(new_path):
-            # HDFS would move it into a directory that is there.
+            # HDFS would move it into an existing directory.
             return False
         parent = new_place.path.rpartition("/")[0]
         with _errors_of("rename", path):
@@ -164,13 +164,13 @@ class HdfsFileIO:
             return True
 
     def make_directory(self, path: str) -> None:
-        """Make a directory and its parents; fine if it is there."""
+        """Create a directory and its parents if they are missing."""
         client, name = self._place(path)
         with _errors_of("make directory", path):
             client.mkdirs(name, create_parent=True)
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """The file by ranges, its end read at once; small ones whole."""
+        """Open a file for reads by range. Its end, or a small file as a whole, is read at once."""
         client, name = self._place(path)
         with _errors_of("open", path):
             file = client.read(name)
@@ -184,13 +184,13 @@ class HdfsFileIO:
         return open_ranges(read_range, size=size, tail=tail)
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """For one sequential write of a new file; ``AlreadyExistsError`` if the name is taken."""
+        """Open a new file for one sequential write. Raises ``AlreadyExistsError`` if the name is taken."""
         client, name = self._place(path)
         with _errors_of("create", path):
             return pa.PythonFile(client.create(name, WriteOptions(overwrite=False, create_parent=True)), mode="w")
 
     def sync(self, paths: list[str]) -> None:
-        """Nothing to do: a closed file is on as many DataNodes as it shall be."""
+        """Do nothing: closing a file waits for its replicas."""
 
     def _place(self, path: str) -> _Place:
         scheme, _, rest = path.partition("://")

@@ -1,4 +1,4 @@
-"""One sequential write to an object store in bounded memory: small files by one request, larger ones in parts."""
+"""Sequential write to an object store in bounded memory: one request for small files, parts for larger ones."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Callable
 from typing import Protocol
 
 PART_BYTES = 8 * 1024 * 1024
-"""Up to here a file is one request. S3 takes 10,000 parts, so that a file may have 80 GiB."""
+"""Maximum size of a file written in one request, and of a part. S3's limit of 10,000 parts allows 80 GiB."""
 
 
 class PartWriter(Protocol):
     """Multipart upload of a large file; nothing is visible before ``close`` returns."""
 
     def write(self, buffer: bytes | memoryview, /) -> int:
-        """Hand on bytes; may wait for earlier parts."""
+        """Pass bytes on; may wait for earlier parts."""
 
     def close(self) -> None:
-        """Make the file of the parts."""
+        """Complete the file from its parts."""
 
 
 class ObjectOutput(io.RawIOBase):
-    """For ``pa.PythonFile``. The file is there, whole, once ``close`` returned without an error."""
+    """Raw file for ``pa.PythonFile``. The complete file is visible once ``close`` has returned without an error."""
 
     def __init__(
         self, *, put_whole: Callable[[bytes], None], open_parts: Callable[[], PartWriter], part_bytes: int = PART_BYTES
@@ -34,11 +34,11 @@ class ObjectOutput(io.RawIOBase):
         self._parts: PartWriter | None = None
 
     def writable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def write(self, data: bytes | memoryview, /) -> int:  # type: ignore[override]  # any buffer
-        """Take the bytes; once they are too many for one request, pass them on."""
+        """Buffer the bytes; pass them on as parts once they are too many for one request."""
         taken = memoryview(data).cast("B")  # Arrow's bytes are signed
         if self._parts is not None:
             self._parts.write(taken)
@@ -51,7 +51,7 @@ class ObjectOutput(io.RawIOBase):
         return len(taken)
 
     def close(self) -> None:
-        """Finish the file; an error leaves none, or one that is whole."""
+        """Complete the file; after an error there is either no file or a complete one."""
         if self.closed:
             return
         super().close()

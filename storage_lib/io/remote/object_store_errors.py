@@ -24,8 +24,8 @@ PERMANENT = (
     NotSupportedError,
     UnknownConfigurationKeyError,
 )
-"""The same request would be refused again, and did nothing."""
-# Of a list the client tells the status as text only.
+"""Errors of refused requests, which changed nothing and would be refused again."""
+# For a listing, the client reports the status only as text.
 _NO_BUCKET = "<Code>NoSuchBucket</Code>"
 _FORBIDDEN = "status code: 403"
 _QUERY = re.compile(r"(?<=\S)\?\S+")
@@ -34,7 +34,7 @@ _NEVER_SENT = "kind: Connect"
 
 @contextmanager
 def errors_of(act: str, path: str) -> Iterator[None]:
-    """Raise the client's errors as ours, which say what could not be done."""
+    """Convert the client's errors in the block to ours, which name the failed operation."""
     try:
         yield
     except (BaseError, FileNotFoundError) as error:
@@ -42,7 +42,7 @@ def errors_of(act: str, path: str) -> Iterator[None]:
 
 
 def translated(act: str, path: str, error: Exception) -> Exception:
-    """The error of this library that says the same."""
+    """Return this library's equivalent of a client's error."""
     if _NO_BUCKET in str(error):
         return InvalidInputError(f"can't {act} {path}: there is no such bucket. Make it, or mend the URL")
     if isinstance(error, FileNotFoundError):
@@ -59,11 +59,11 @@ def translated(act: str, path: str, error: Exception) -> Exception:
 def was_never_sent(error: Exception) -> bool:
     """Whether the connection failed, so that the store can't have executed the request.
 
-    Only of a client that sends once: one that repeats tells about its last attempt only.
+    Valid only for a client without retries: one with retries reports only its last attempt.
     """
     return _NEVER_SENT in str(error)
 
 
 def first_line(error: Exception) -> str:
-    """First line of a client's error, without details for its developers and without signatures in URLs."""
+    """Return the first line of a client's error, without debugging details and signatures in URLs."""
     return _QUERY.sub("", str(error).partition("\n")[0])

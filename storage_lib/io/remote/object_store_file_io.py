@@ -1,6 +1,6 @@
-"""Files in an object store: S3, Google Cloud Storage, Azure. A name is created at most once (``conditional_put.py``).
+"""Files in an object store: S3, Google Cloud Storage, Azure. Files are created atomically (``conditional_put.py``).
 
-Directories are what keys look like: nothing is made for them, and one without files does not exist.
+Directories are only prefixes of keys: they need not be created, and a directory without files does not exist.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 class OpenStore(Protocol):
-    """As ``open_object_store``."""
+    """Signature of ``open_object_store``."""
 
     def __call__(self, url: str, options: Mapping[str, str], *, repeats: bool = True) -> ObjectStore:
-        """The store at ``url``."""
+        """Open the store at ``url``."""
 
 
 _PARTS_AT_ONCE = 4
@@ -42,9 +42,9 @@ _DELETED_AT_ONCE = 1000
 
 class _Stores(NamedTuple):
     patient: ObjectStore
-    """Repeats requests that may be repeated."""
+    """Retries requests that are safe to retry."""
     exact: ObjectStore
-    """Sends each once: for conditional puts, whose repetition may lose against itself."""
+    """Sends each request once: a retried conditional put could fail against its own first attempt."""
 
 
 class _Place(NamedTuple):
@@ -61,10 +61,10 @@ class _Place(NamedTuple):
 
 
 class ObjectStoreFileIO:
-    """``FileIO`` over URLs (``s3://bucket/key``), of any bucket that ``options`` give access to.
+    """``FileIO`` over URLs (``s3://bucket/key``) of any bucket that ``options`` give access to.
 
-    Thread-safe. A pickled copy opens connections of its own; it carries ``options``, so also their secrets. Not for a
-    process forked from one that has used it. ``open_store`` is for tests.
+    Thread-safe. A pickled copy opens its own connections; it contains ``options`` including their secrets. Not usable
+    in a process forked after its first use. ``open_store`` is for tests.
     """
 
     def __init__(self, options: Mapping[str, str] | None = None, *, open_store: OpenStore = open_object_store) -> None:
@@ -74,22 +74,22 @@ class ObjectStoreFileIO:
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Callable[[], ObjectStoreFileIO], tuple[()]]:
-        """Nothing but the settings travels."""
+        """Pickle the arguments only."""
         return partial(ObjectStoreFileIO, self._options, open_store=self._open_store), ()
 
     @property
     def has_create_if_absent(self) -> bool:
-        """Not where ``s3.conditional-put=disabled`` says that the store would pass over the condition."""
+        """False if ``s3.conditional-put=disabled`` says that the store ignores the condition of a put."""
         return not has_no_conditional_put(self._options)
 
     def read_bytes(self, path: str) -> bytes:
-        """The whole object; ``NotFoundError`` if it is not there."""
+        """Return the whole object. Raises ``NotFoundError`` if it does not exist."""
         store, key = self._place(path).patient
         with errors_of("read", path):
             return bytes(obstore.get(store, key).bytes())
 
     def exists(self, path: str) -> bool:
-        """Whether there is an object of that name, or one below it."""
+        """Whether an object of that name, or below it, exists."""
         store, key = self._place(path).patient
         with errors_of("look for", path):
             with suppress(FileNotFoundError):
@@ -98,7 +98,7 @@ class ObjectStoreFileIO:
             return any(obstore.list(store, key, chunk_size=1))
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        """Put the object whole, or return False if the name is taken: atomic between processes."""
+        """Create the object atomically, or return False if the name is taken."""
         if not self.has_create_if_absent:
             message = f"can't create {path}: s3.conditional-put=disabled says that the store has no create-if-absent"
             raise InvalidInputError(message)
@@ -106,7 +106,7 @@ class ObjectStoreFileIO:
         return put_if_absent(store, key, data, path=path)
 
     def write_bytes(self, path: str, data: bytes) -> None:
-        """Put an object under a unique name; ``AlreadyExistsError`` if it exists."""
+        """Create an object. Raises ``AlreadyExistsError`` if it exists."""
         if not self.has_create_if_absent:
             self.replace(path, data)
             return
@@ -119,13 +119,13 @@ class ObjectStoreFileIO:
             raise _name_taken(path)
 
     def replace(self, path: str, data: bytes) -> None:
-        """Put ``data`` in place of whatever is there."""
+        """Write or overwrite an object."""
         store, key = self._place(path).patient
         with errors_of("replace", path):
             obstore.put(store, key, data, use_multipart=False)
 
     def list_directory(self, path: str) -> list[FileStatus]:
-        """Objects and common prefixes one step below ``path``; empty if there are none."""
+        """Return the objects and common prefixes one level below ``path``."""
         store, key = self._place(path).patient
         with errors_of("list", path):
             found = obstore.list_with_delimiter(store, key or None)
@@ -141,18 +141,18 @@ class ObjectStoreFileIO:
                 modified_ms=int(each["last_modified"].timestamp() * 1000),
             )
             for each in found["objects"]
-            if each["path"] != key  # the mark that some tools make for an empty directory
+            if each["path"] != key  # the placeholder that some tools create for an empty directory
         ]
         return directories + files
 
     def delete(self, path: str, *, below: str | None = None) -> None:  # noqa: ARG002  no links here
-        """Delete an object, if it exists."""
+        """Delete an object if it exists."""
         store, key = self._place(path).patient
         with errors_of("delete", path), suppress(FileNotFoundError):
             obstore.delete(store, key)
 
     def rename_directory(self, path: str, new_path: str) -> bool:
-        """Not supported: an object store has no directories and can't move objects atomically."""
+        """Raise ``InvalidInputError``: an object store can't move several objects atomically."""
         message = (
             f"{path} can't be renamed to {new_path}: an object store has no atomic rename. Create a new table there "
             "and copy the rows into it"
@@ -160,7 +160,7 @@ class ObjectStoreFileIO:
         raise InvalidInputError(message)
 
     def delete_tree(self, path: str, *, below: str | None = None) -> None:  # noqa: ARG002  no links here
-        """Delete everything below ``path``, many objects a request; fine if there is nothing."""
+        """Delete all objects below ``path``, if any, many per request."""
         store, key = self._place(path).patient
         with errors_of("delete", path):
             for found in obstore.list(store, key, chunk_size=_DELETED_AT_ONCE):
@@ -173,10 +173,10 @@ class ObjectStoreFileIO:
                             obstore.delete(store, each)
 
     def make_directory(self, path: str) -> None:
-        """Nothing to do."""
+        """Do nothing: object stores have no directories."""
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """The object by ranges, its end and size read at once; small ones whole."""
+        """Open an object for reads by range. Its size and end, or a small object as a whole, are read at once."""
         place = self._place(path)
         with errors_of("open", path):
             size, tail = _tail_of(place)
@@ -188,7 +188,10 @@ class ObjectStoreFileIO:
         return open_ranges(read_range, size=size, tail=tail)
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """For one sequential write; ``AlreadyExistsError`` at its end, or once it is large, if the name is taken."""
+        """Open a new object for one sequential write.
+
+        If the name is taken, raises ``AlreadyExistsError`` on close, or as soon as the object is written in parts.
+        """
         place = self._place(path)
 
         def open_parts() -> _Parts:
@@ -199,7 +202,7 @@ class ObjectStoreFileIO:
         return pa.PythonFile(ObjectOutput(put_whole=partial(self.write_bytes, path), open_parts=open_parts), mode="w")
 
     def sync(self, paths: list[str]) -> None:
-        """Nothing to do: an object is durable once its put was answered."""
+        """Do nothing: an object is durable once its put was answered."""
 
     def _place(self, path: str) -> _Place:
         url = urlsplit(path, allow_fragments=False)
@@ -214,7 +217,7 @@ class ObjectStoreFileIO:
 
 
 class _Parts:
-    """The parts of a large object, with this library's errors."""
+    """Multipart upload of a large object, with this library's errors."""
 
     def __init__(self, place: _Place, path: str) -> None:
         self._path = path
@@ -231,11 +234,11 @@ class _Parts:
 
 
 def _tail_of(place: _Place) -> tuple[int, memoryview]:
-    """The object's size and its last bytes."""
+    """Return the object's size and its last bytes."""
     try:
         found = obstore.get(*place.patient, options={"range": {"suffix": TAIL_BYTES}})
     except (NotSupportedError, GenericError):
-        # Azure knows no ranges from the end, and S3 has no range of an empty object.
+        # Azure does not support ranges from the end, and S3 rejects a range of an empty object.
         size = obstore.head(*place.patient)["size"]
         if not size:
             return 0, memoryview(b"")
@@ -244,7 +247,7 @@ def _tail_of(place: _Place) -> tuple[int, memoryview]:
 
 
 def _range_of(place: _Place, offset: int, length: int) -> memoryview:
-    """A long range comes in several requests at once."""
+    """Read a range, a long one by several concurrent requests."""
     end = offset + length
     if length <= _READ_BYTES:
         return memoryview(obstore.get_range(*place.patient, start=offset, end=end))

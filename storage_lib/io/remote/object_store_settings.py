@@ -1,7 +1,7 @@
-"""From a URL and options to the object store that they mean: S3, Google Cloud Storage, Azure Blob Storage, by obstore.
+"""Open the object store of a URL with options: S3, Google Cloud Storage or Azure Blob Storage, through obstore.
 
-An option is ``<store>.<setting>``, with obstore's name of the setting or one that Paimon's and Hadoop's users know
-(``s3.access-key``). What is not given comes from the environment, as the store's own tools read it (``AWS_*``,
+An option is ``<store>.<setting>``, with obstore's name of the setting or the name in Paimon and Hadoop
+(``s3.access-key``). Other settings come from the environment, as the store's own tools read it (``AWS_*``,
 ``GOOGLE_*``, ``AZURE_*``), or from the machine's role.
 """
 
@@ -29,7 +29,7 @@ STORE_OF_SCHEME = {
     "abfs": "azure",
     "abfss": "azure",
 }
-"""URL scheme to the prefix of its options."""
+"""Prefix of a store's options, by URL scheme."""
 
 _SPELLED = {
     "s3": {
@@ -45,7 +45,7 @@ _EXAMPLES = {
     "gs": ("credentials", "endpoint", "timeout"),
     "azure": ("account-name", "account-key", "sas-token", "timeout"),
 }
-"""For the error of an unknown one."""
+"""Settings that the error for an unknown setting names as examples."""
 _OF_CLIENT = frozenset(
     {
         "allow_http",
@@ -66,10 +66,10 @@ _PATH_STYLE = ("path_style_access", "path_style")
 
 
 def open_object_store(url: str, options: Mapping[str, str], *, repeats: bool = True) -> ObjectStore:
-    """The store at ``url`` (scheme and bucket); asks it nothing yet.
+    """Open the store at ``url`` (scheme and bucket) without connecting.
 
-    ``repeats=False`` makes a client that sends each request once, so that its errors tell about that one request.
-    Raises ``InvalidInputError`` for settings that the store does not know.
+    ``repeats=False`` returns a client without retries, whose errors describe the only attempt.
+    Raises ``InvalidInputError`` for unknown settings.
     """
     scheme = urlsplit(url).scheme
     store = STORE_OF_SCHEME[scheme]
@@ -99,7 +99,7 @@ def open_object_store(url: str, options: Mapping[str, str], *, repeats: bool = T
 
 
 def has_no_conditional_put(options: Mapping[str, str]) -> bool:
-    """Whether the options say that an S3-compatible store passes over conditions."""
+    """Whether the options say that an S3-compatible store ignores the conditions of puts."""
     return _settings_of("s3", options).get("conditional_put", "").strip().lower() == "disabled"
 
 

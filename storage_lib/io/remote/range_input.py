@@ -1,7 +1,7 @@
 """Random reads of a remote file with read-ahead.
 
-Opening a file fetches its end along with its size, since formats keep their footer there. Consecutive reads count as a
-scan, for which each request fetches twice as much as the one before, up to a bound; a seek starts small again.
+Opening a file fetches its end along with its size, since formats store their footer there. Consecutive reads count as
+a scan, for which each request fetches twice as much as the one before, up to a limit; a seek resets the size.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from typing import TypeAlias
 import pyarrow as pa
 
 ReadRange: TypeAlias = Callable[[int, int], "bytes | memoryview"]
-"""``(offset, length)`` to that many bytes; the range lies within the file."""
+"""Function of ``(offset, length)`` that returns that many bytes; the range is within the file."""
 
 TAIL_BYTES = 512 * 1024
-"""Fetched when a file is opened; many small files are read completely by it."""
+"""Number of bytes fetched from the end when a file is opened; covers many small files completely."""
 _JUMP_BYTES = 128 * 1024
 _SCAN_BYTES_MAX = 8 * 1024 * 1024
 _GAP_BYTES_MAX = 1024 * 1024
 
 
 def open_ranges(read_range: ReadRange, *, size: int, tail: bytes | memoryview) -> pa.NativeFile:
-    """A file of ``size`` bytes whose last ones are ``tail``; all of it, if it is that small."""
+    """Open a file of ``size`` bytes that ends with ``tail``, which may be the whole file."""
     if len(tail) >= size:
         return pa.BufferReader(tail)
     return pa.PythonFile(RangeInput(read_range, size=size, tail=tail), mode="r")
 
 
 class RangeInput(io.RawIOBase):
-    """For ``pa.PythonFile``, whose lock makes it safe with several threads. Holds the tail and one window."""
+    """Raw file for ``pa.PythonFile``, whose lock makes it thread-safe. Buffers the tail and one window."""
 
     def __init__(self, read_range: ReadRange, *, size: int, tail: bytes | memoryview) -> None:
         super().__init__()
@@ -46,40 +46,40 @@ class RangeInput(io.RawIOBase):
         self._ahead = _JUMP_BYTES
 
     def readable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def tell(self) -> int:
-        """Where the next read begins."""
+        """Return the position of the next read."""
         return self._position
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        """Move there; costs nothing."""
+        """Set the position of the next read, without I/O."""
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
         self._position = base + offset
         return self._position
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Up to ``size`` bytes, fewer only at the end; an error of the store is raised as it is."""
+        """Read ``size`` bytes, fewer only at the end of the file. Errors of the store pass through."""
         rest = max(0, self._size - self._position)
         length = rest if size is None or size < 0 else min(size, rest)
         start = self._position
         self._position += length
         if not length:
             return b""
-        # Arrow takes any buffer for bytes and copies nothing.
+        # Arrow accepts any buffer in place of bytes, without a copy.
         return self._slice(start, length)  # type: ignore[return-value]
 
     def readall(self) -> bytes:
-        """All that is left."""
+        """Read the rest of the file."""
         return self.read(-1)
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the buffers."""
         self._tail = self._window = memoryview(b"")
         super().close()
 
@@ -97,6 +97,6 @@ class RangeInput(io.RawIOBase):
         goes_on = self._scanned_to <= start <= self._scanned_to + _GAP_BYTES_MAX
         self._ahead = min(_SCAN_BYTES_MAX, 2 * max(self._ahead, length)) if goes_on else _JUMP_BYTES
         wanted = min(max(length, self._ahead), self._size - start)
-        self._window = memoryview(b"")  # not both at once
+        self._window = memoryview(b"")  # frees the old window before the new one is fetched
         self._window = memoryview(self._read_range(start, wanted))
         self._window_start = start

@@ -1,1 +1,1 @@
-"""The directory of a table: every name in it, files numbered in order, and files that are overwritten in place."""
+"""A table's directory: paths, numbered files, and files that are overwritten in place."""

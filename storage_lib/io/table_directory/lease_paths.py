@@ -1,4 +1,4 @@
-"""Names in the lease directory of a table, and what a listing of it says (docs/format.md, 1.1)."""
+"""Paths in a table's lease directory, and the state that its listing shows (docs/format.md, 1.1)."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ _NUMBERED = re.compile(f"({_LEASE}|{_RELEASED}|{_BEAT})([0-9]+)")
 
 @dataclass(frozen=True, slots=True)
 class LeasePaths:
-    """The files of a table's lease, all in ``directory`` (no slash at its end)."""
+    """Paths of a table's lease files, all in ``directory`` (without a trailing slash)."""
 
     directory: str
 
     def lease(self, number: int) -> str:
-        """Who holds lease ``number``, and what for."""
+        """Path of the file that records the holder and purpose of lease ``number``."""
         return f"{self.directory}/{_LEASE}{number}"
 
     def released(self, number: int) -> str:
-        """Exists once lease ``number`` was released."""
+        """Path of the file that exists once lease ``number`` was released."""
         return f"{self.directory}/{_RELEASED}{number}"
 
     def beat(self, number: int) -> str:
-        """Changes while the holder of lease ``number`` is alive."""
+        """Path of the file that the holder of lease ``number`` rewrites as a heartbeat."""
         return f"{self.directory}/{_BEAT}{number}"
 
     def waiting(self, name: str) -> str:
-        """The ticket of a waiting writer; ``name`` is new."""
+        """Path of a waiting writer's ticket; ``name`` must be unique."""
         return f"{self.directory}/{_WAITING}{name}"
 
     def listing(self, names: Iterable[str]) -> LeaseListing:
-        """What the names of the directory's entries say."""
+        """Parse the names of the directory's entries."""
         leases: list[int] = []
         released: set[int] = set()
         tickets: list[str] = []
@@ -61,11 +61,11 @@ class LeasePaths:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseListing:
-    """The lease directory at one moment.
+    """State of the lease directory at one moment.
 
-    ``newest``: the highest number of a lease, None if there never was one, and ``is_released`` whether that one is
-    free again. ``tickets``: paths of the tickets of waiting writers. ``numbered``: every other file with its lease's
-    number.
+    ``newest`` is the highest number of a lease, None before the first lease; ``is_released`` tells whether that lease
+    was released. ``tickets`` are the paths of waiting writers' tickets, ``numbered`` all other files, each with the
+    number of its lease.
     """
 
     newest: int | None
@@ -80,7 +80,7 @@ def is_ticket(file_name: str) -> bool:
 
 
 def number_after(prefix: str, name: str) -> int | None:
-    """The number in ``<prefix><number>``; None for other names."""
+    """Return the number in ``<prefix><number>``; None for other names."""
     digits = name.removeprefix(prefix)
     is_number = name.startswith(prefix) and digits.isascii() and digits.isdigit()
     return int(digits) if is_number else None

@@ -22,12 +22,12 @@ _DIGITS_MAX = 19
 
 
 class NumberedFiles:
-    """One sequence. Files are never changed; numbers only grow, though old files may be deleted. Thread-safe."""
+    """One sequence of files. Files are never changed; numbers only grow; old files may be deleted. Thread-safe."""
 
     def __init__(
         self, file_io: FileIO, directory: str, prefix: str, *, hints: bool, clock: Clock | None = None
     ) -> None:
-        """With a ``clock``, a hint that another engine is overwriting is read again."""
+        """Retry reading a hint that another engine is overwriting, if ``clock`` is given."""
         self._file_io = file_io
         self._clock = clock
         self._unreadable: set[str] = set()
@@ -41,7 +41,7 @@ class NumberedFiles:
         return f"{self._directory}/{self._prefix}{number}"
 
     def latest_id(self) -> int | None:
-        """The highest number; None if there is no file. Sees every file created before the call."""
+        """Return the highest number; None if there is no file. Sees every file created before the call."""
         found = self._walk_up(self._seen)
         if found is None and self._hints:
             found = self._walk_up(self._hint(LATEST))
@@ -53,7 +53,7 @@ class NumberedFiles:
         return found
 
     def _refuse_loss(self, newest: int | None) -> None:
-        """Raise if LATEST names a file above all that are there.
+        """Raise ``CorruptFileError`` if LATEST names a file newer than all existing ones.
 
         LATEST is written after the file that it names, and an engine that deletes the newest files (a rollback)
         rewrites it first. So the named file was lost, and the next one must not reuse its number.
@@ -62,7 +62,7 @@ class NumberedFiles:
         if hint is None or hint <= (newest or 0) or self._file_io.exists(self.path(hint)):
             return
         if self._hint(LATEST) != hint or max(self.ids(), default=0) >= hint:
-            return  # somebody else was at it
+            return  # a concurrent writer changed it
         there = "there is none at all" if newest is None else f"the newest there is {self.path(newest)}"
         message = (
             f"{self.path(hint)} is missing, although {self._directory}/{LATEST} names it; {there}. Restore the file, "
@@ -71,30 +71,30 @@ class NumberedFiles:
         raise CorruptFileError(message)
 
     def earliest_id(self) -> int | None:
-        """The lowest number that is not given up; None if there is no file."""
+        """Return the lowest number in use, according to EARLIEST if valid; None if there is no file."""
         hint = self._hint(EARLIEST) if self._hints else None
         if hint is not None and self._file_io.exists(self.path(hint)):
             return hint
         return min(self.ids(), default=None)
 
     def ids(self) -> list[int]:
-        """All numbers, ascending, as far as files are there."""
+        """Return the numbers of all existing files, ascending."""
         numbers = (self.number_of(entry.name) for entry in self._file_io.list_directory(self._directory))
         return sorted(number for number in numbers if number is not None)
 
     def number_of(self, name: str) -> int | None:
-        """The number in a file's name; None if it is not one of these files."""
+        """Return the number in a file's name; None if it is not one of these files."""
         digits = name.removeprefix(self._prefix) if name.startswith(self._prefix) else ""
-        # Only the spelling that path() makes, so that one file has one number.
+        # Accept only names that path() returns, so that no two files have the same number.
         is_number = digits.isascii() and digits.isdigit() and (digits == "0" or digits[0] != "0")
         return int(digits) if is_number else None
 
     def load(self, number: int) -> bytes:
-        """The content of one file; ``NotFoundError`` if it is not there."""
+        """Return the content of one file. Raises ``NotFoundError`` if it does not exist."""
         return self._file_io.read_bytes(self.path(number))
 
     def create(self, number: int, data: bytes) -> bool:
-        """Make file ``number``, or return False if it is there already; creating it is the commit.
+        """Create file ``number``, which is the commit, or return False if it exists.
 
         Raises ``CommitOutcomeUnknownError`` if the store's answer was lost.
         """
@@ -102,7 +102,7 @@ class NumberedFiles:
             return False
         self._seen = number
         if self._hints:
-            # The file decides; a hint that can't be written is only a hint less.
+            # The file is the commit; hints are optional, so failing to write one is not an error.
             with after_commit(f"writing the hints of {self._directory}"):
                 self._file_io.replace(f"{self._directory}/{LATEST}", str(number).encode())
                 if number == _FIRST_WITH_HINTS:
@@ -110,11 +110,11 @@ class NumberedFiles:
         return True
 
     def write_earliest(self, number: int) -> None:
-        """Declare every file below ``number`` given up; to be called before they are deleted."""
+        """Declare all files below ``number`` out of use. Call this before deleting them."""
         self._file_io.replace(f"{self._directory}/{EARLIEST}", str(number).encode())
 
     def _walk_up(self, start: int | None) -> int | None:
-        """The end of the unbroken row that begins at ``start``; None if there is none, or it is long."""
+        """Return the end of the gapless run from ``start``; None if ``start`` is missing or the run is long."""
         if start is None or not self._file_io.exists(self.path(start)):
             return None
         for number in range(start, start + _STEPS_BEFORE_LISTING):
@@ -129,7 +129,7 @@ class NumberedFiles:
         except NotFoundError:
             return None
         except CorruptFileError:
-            self._unreadable.add(name)  # nobody is writing it: not waited for again
+            self._unreadable.add(name)  # it is damaged rather than being written; do not wait for it again
             return None
 
     def _decoded_hint(self, name: str) -> int:

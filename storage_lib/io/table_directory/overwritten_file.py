@@ -16,7 +16,7 @@ from storage_lib.io.environment import Clock
 T = TypeVar("T")
 
 _WAITS_SECONDS = (0.005, 0.02, 0.075, 0.2, 0.3, 0.4)
-"""One second in all: Paimon's own readers wait up to two."""
+"""Pauses between attempts, one second in total; Paimon's own readers wait for up to two."""
 
 
 def read_overwritten(clock: Clock | None, read: Callable[[], T], *, is_listed: bool = False) -> T:

@@ -1,4 +1,4 @@
-"""Every name in a table's directory, and back (docs/format.md, 1.1): no other code but ``LeasePaths`` builds paths."""
+"""Build and parse all paths in a table's directory (docs/format.md, 1.1); only ``LeasePaths`` does so as well."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ MAIN_BRANCH = "main"
 
 @dataclass(frozen=True, slots=True)
 class TablePaths:
-    """The layout below ``root``, the table's directory (no slash at its end).
+    """Layout below ``root``, the table's directory (without a trailing slash).
 
-    A branch has schemas, snapshots, tags, consumers and leases of its own, below ``branch/branch-<name>``; all
-    branches share manifests, statistics, indexes and data files.
+    A branch has its own schemas, snapshots, tags, consumers and leases below ``branch/branch-<name>``; all branches
+    share manifests, statistics, indexes and data files.
     """
 
     root: str
     branch: str = MAIN_BRANCH
 
     def of_branch(self, branch: str) -> TablePaths:
-        """The same table, seen from another branch."""
+        """Return the paths of another branch of the table."""
         return TablePaths(self.root, branch)
 
     @property
     def branches_directory(self) -> str:
-        """Holds a directory for each branch but the main one."""
+        """Directory with one directory per branch, except the main branch."""
         return f"{self.root}/branch"
 
     @property
@@ -41,135 +41,135 @@ class TablePaths:
 
     @property
     def branch_origin_path(self) -> str:
-        """Ours: says which snapshot of the table the branch was made from."""
+        """File that names the snapshot from which the branch was created. Not part of Paimon's format."""
         return f"{self.history_directory}/created-from"
 
     @staticmethod
     def branch_of_directory(directory_name: str) -> str | None:
-        """The branch whose directory this is; None for other entries."""
+        """Return the branch of a directory name; None for other entries."""
         return directory_name.removeprefix(_BRANCH) if directory_name.startswith(_BRANCH) else None
 
     @property
     def dropped_path(self) -> str:
-        """There once the table is being dropped; holds the schema, so that anybody can finish it."""
+        """File that marks a drop in progress; holds the schema, so that any process can complete the drop."""
         return f"{self.root}/dropped"
 
     @property
     def schema_directory(self) -> str:
-        """Holds ``schema-<n>``, n from 0."""
+        """Directory of ``schema-<n>``, n from 0."""
         return f"{self.history_directory}/schema"
 
     def schema_path(self, schema_id: int) -> str:
-        """One version of the schema."""
+        """Path of one version of the schema."""
         return f"{self.schema_directory}/schema-{schema_id}"
 
     @property
     def snapshot_directory(self) -> str:
-        """Holds ``snapshot-<n>``, n from 1, LATEST and EARLIEST."""
+        """Directory of ``snapshot-<n>``, n from 1, LATEST and EARLIEST."""
         return f"{self.history_directory}/snapshot"
 
     def snapshot_path(self, snapshot_id: int) -> str:
-        """The file whose creation is the commit."""
+        """Path of a snapshot, the file whose creation is the commit."""
         return f"{self.snapshot_directory}/snapshot-{snapshot_id}"
 
     @property
     def manifest_directory(self) -> str:
-        """Holds manifests, manifest lists and index manifests."""
+        """Directory of manifests, manifest lists and index manifests."""
         return f"{self.root}/manifest"
 
     def manifest_path(self, name: str) -> str:
-        """A manifest, manifest list or index manifest."""
+        """Path of a manifest, manifest list or index manifest."""
         return f"{self.manifest_directory}/{name}"
 
     @property
     def index_directory(self) -> str:
-        """Holds deletion vectors and hash indexes."""
+        """Directory of deletion vectors and hash indexes."""
         return f"{self.root}/index"
 
     def index_path(self, name: str) -> str:
-        """One index file."""
+        """Path of an index file."""
         return f"{self.index_directory}/{name}"
 
     @property
     def statistics_directory(self) -> str:
-        """Holds what ANALYZE found."""
+        """Directory of the statistics that ANALYZE computes."""
         return f"{self.root}/statistics"
 
     def statistics_path(self, name: str) -> str:
-        """One file of statistics."""
+        """Path of a statistics file."""
         return f"{self.statistics_directory}/{name}"
 
     @property
     def changelog_directory(self) -> str:
-        """Holds ``changelog-<n>``: what other engines keep of expired snapshots."""
+        """Directory of ``changelog-<n>``, which other engines keep of expired snapshots."""
         return f"{self.history_directory}/changelog"
 
     @property
     def tag_directory(self) -> str:
-        """Holds ``tag-<name>``: snapshots kept by name."""
+        """Directory of ``tag-<name>``, snapshots kept by name."""
         return f"{self.history_directory}/tag"
 
     def tag_path(self, tag: str) -> str:
-        """The snapshot kept as ``tag``."""
+        """Path of the snapshot kept as ``tag``."""
         return f"{self.tag_directory}/{_TAG}{tag}"
 
     @staticmethod
     def tag_of_file(file_name: str) -> str | None:
-        """The tag whose file this is; None for other entries."""
+        """Return the tag of a file name; None for other entries."""
         return file_name.removeprefix(_TAG) if file_name.startswith(_TAG) else None
 
     @property
     def consumer_directory(self) -> str:
-        """Holds ``consumer-<id>``: readers that need old snapshots."""
+        """Directory of ``consumer-<id>``, readers that need old snapshots."""
         return f"{self.history_directory}/consumer"
 
     def consumer_path(self, consumer_id: str) -> str:
-        """The progress of one consumer."""
+        """Path of the progress of one consumer."""
         return f"{self.consumer_directory}/{_CONSUMER}{consumer_id}"
 
     @staticmethod
     def consumer_of_file(file_name: str) -> str | None:
-        """The consumer whose file this is; None for other entries."""
+        """Return the consumer of a file name; None for other entries."""
         return file_name.removeprefix(_CONSUMER) if file_name.startswith(_CONSUMER) else None
 
     @property
     def lease_directory(self) -> str:
-        """Holds the leases of writers and the tickets of those that wait: ``LeasePaths``."""
+        """Directory of writers' leases and waiting writers' tickets; see ``LeasePaths``."""
         return f"{self.history_directory}/lease"
 
     def partition_directory(self, partition_path: str) -> str:
-        """``partition_path`` is ``dt=2024-05-14/`` and the like, empty for an unpartitioned table."""
+        """Directory of a partition; ``partition_path`` is like ``dt=2024-05-14/``, empty for an unpartitioned table."""
         return f"{self.root}/{partition_path}".rstrip("/")
 
     @staticmethod
     def relative_bucket_directory(partition_path: str, bucket: int) -> str:
-        """A bucket's directory below the table's, and below each directory that the table has elsewhere."""
+        """Directory of a bucket relative to the table's directory and to each external data directory."""
         name = "postpone" if bucket == _POSTPONED_BUCKET else str(bucket)
         return f"{partition_path}{_BUCKET}{name}"
 
     def bucket_directory(self, partition_path: str, bucket: int) -> str:
-        """Holds the data files of one bucket."""
+        """Directory of the data files of one bucket."""
         return f"{self.root}/{self.relative_bucket_directory(partition_path, bucket)}"
 
     def data_file_path(self, partition_path: str, bucket: int, file_name: str) -> str:
-        """One data or changelog file."""
+        """Path of a data or changelog file."""
         return f"{self.bucket_directory(partition_path, bucket)}/{file_name}"
 
     @staticmethod
     def bucket_of_directory(directory_name: str) -> int | None:
-        """The bucket whose directory this is; None for other directories."""
+        """Return the bucket of a directory name; None for other directories."""
         if directory_name == f"{_BUCKET}postpone":
             return _POSTPONED_BUCKET
         return number_after(_BUCKET, directory_name)
 
     @staticmethod
     def new_data_file_name(writer_uuid: str, counter: int, extension: str) -> str:
-        """``extension`` without a dot; readers take the file's format from it."""
+        """Name of a data file; ``extension``, without a dot, tells readers the file's format."""
         return f"data-{writer_uuid}-{counter}.{extension}"
 
     @staticmethod
     def new_changelog_file_name(writer_uuid: str, counter: int, extension: str) -> str:
-        """As a data file's."""
+        """Name of a changelog file; arguments as for ``new_data_file_name``."""
         return f"changelog-{writer_uuid}-{counter}.{extension}"
 
     def long_lived_changelog_path(self, snapshot_id: int) -> str:
@@ -183,25 +183,25 @@ class TablePaths:
 
     @staticmethod
     def new_manifest_name(writer_uuid: str, counter: int) -> str:
-        """A manifest: the entries of one commit, or of many merged."""
+        """Name of a manifest with the entries of one commit or of several merged ones."""
         return f"manifest-{writer_uuid}-{counter}"
 
     @staticmethod
     def new_manifest_run_name(writer_uuid: str, counter: int) -> str:
-        """One of several manifests that a fold writes, each with other partitions."""
+        """Name of one of several manifests that a fold writes, each for different partitions."""
         return f"manifest-{writer_uuid}-run-{counter}"
 
     @staticmethod
     def new_index_name(writer_uuid: str, counter: int) -> str:
-        """An index file: the deletion vectors of a bucket."""
+        """Name of an index file, which holds the deletion vectors of a bucket."""
         return f"index-{writer_uuid}-{counter}"
 
     @staticmethod
     def new_index_manifest_name(writer_uuid: str, counter: int) -> str:
-        """An index manifest: every index file of a snapshot."""
+        """Name of an index manifest, which lists every index file of a snapshot."""
         return f"index-manifest-{writer_uuid}-{counter}"
 
     @staticmethod
     def new_manifest_list_name(writer_uuid: str, counter: int) -> str:
-        """A list of manifests."""
+        """Name of a manifest list."""
         return f"manifest-list-{writer_uuid}-{counter}"
