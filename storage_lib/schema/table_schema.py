@@ -23,7 +23,7 @@ __all__ = ["Columns", "DataField", "TableSchema", "check_schema", "new_table_sch
 
 SCHEMA_VERSION = 3
 Columns: TypeAlias = "pa.Schema | str | Sequence[tuple[str, DataType | str]]"
-"""Columns as users give them: Arrow's, as SQL spells them (``"id INT NOT NULL, item STRING"``), or name by name."""
+"""Columns as users give them: an Arrow schema, SQL (``"id INT NOT NULL, item STRING"``), or names with types."""
 
 MERGE_ENGINE_OPTION = "merge-engine"
 VALUE_COUNT = "value-count"
@@ -31,16 +31,16 @@ _VALUE_COUNT_AS_STORED = (
     f"{VALUE_COUNT} (this table has no primary key and counts equal rows, which only the library dynamic-tables reads "
     "and writes; copy its rows into an append-only table to share them)"
 )
-"""In the schema file: other engines refuse a merge engine that they do not know by showing the option's value."""
+"""Value in the schema file: engines that refuse an unknown merge engine show the option's value in their error."""
 _NO_BUCKET_KEY = "; it has no bucket-key either"
-"""Then the schema file has one all the same: Java and Rust miss it before they look at the merge engine."""
+"""Suffix if the schema file has an artificial bucket-key, which Java and Rust check before the merge engine."""
 VALUE_COUNT_COLUMN = "_VALUE_COUNT"
-"""How often a row is there, in the files of a table that counts equal rows."""
+"""Column of the number of equal rows, in the files of a table that counts them."""
 BUCKET_KEY_OPTION = "bucket-key"
 WRITE_MODE_OPTION = "write-mode"
 APPEND_ONLY = "append-only"
 BUCKET_UNAWARE = -1
-"""The number of buckets of an append table without buckets (of a table with a key: dynamic buckets)."""
+"""Bucket count of an append table without buckets, or of a primary-key table with dynamic buckets."""
 _RESERVED = (ROW_KIND_COLUMN, "_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "_FILE_CHECKSUM", "rowkind")
 _RESERVED_PREFIX = "_KEY_"
 _TIMESTAMPS = (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ)
@@ -49,7 +49,7 @@ _KEY_TIMESTAMP_DIGITS_MAX = 6
 
 @dataclass(frozen=True, kw_only=True)
 class TableSchema:
-    """Version ``id`` of a table's columns, keys and options. Never changed: a change makes the next version."""
+    """Version ``id`` of a table's columns, keys and options. Immutable; a change creates the next version."""
 
     id: int
     fields: tuple[DataField, ...]
@@ -67,7 +67,7 @@ class TableSchema:
         object.__setattr__(self, "_by_name", {each.name: each for each in self.fields})
 
     def field(self, name: str) -> DataField:
-        """The column of that name; ``InvalidInputError`` if there is none."""
+        """Return the column of that name. Raises ``InvalidInputError`` if it does not exist."""
         try:
             return self._by_name[name]
         except KeyError:
@@ -81,7 +81,7 @@ class TableSchema:
 
     @cached_property
     def trimmed_primary_keys(self) -> tuple[str, ...]:
-        """The primary key without the partition columns: what data files are sorted by."""
+        """Primary key without the partition columns; data files are sorted by it."""
         return tuple(name for name in self.primary_keys if name not in self.partition_keys)
 
     @cached_property
@@ -96,7 +96,7 @@ class TableSchema:
 
     @cached_property
     def scalar_fields(self) -> tuple[DataField, ...]:
-        """Fields of the columns whose values have an order, so that data files have bounds of them."""
+        """Fields of the columns whose values are ordered, so that data files have bounds for them."""
         return tuple(each for each in self.fields if not is_nested(each.type))
 
     @cached_property
@@ -109,27 +109,27 @@ class TableSchema:
 
     @cached_property
     def is_append_only(self) -> bool:
-        """Whether rows are only ever added: what a table without a primary key is to Paimon."""
+        """Whether rows can only be added, as in Paimon's tables without a primary key."""
         return not self.primary_keys and not self.counts_values
 
     @cached_property
     def counts_values(self) -> bool:
-        """Whether rows without a key are counted, so that they can be deleted and updated: a table of ours only."""
+        """Whether equal rows without a key are counted, so that they can be deleted and updated. Not in Paimon."""
         return not self.primary_keys and self.options.get(MERGE_ENGINE_OPTION) == VALUE_COUNT
 
     @cached_property
     def is_bucket_unaware(self) -> bool:
-        """Whether rows go to no bucket in particular: all lie in number 0, and anybody may append to it."""
+        """Whether rows have no particular bucket: all are in bucket 0, to which any writer may append."""
         return self.is_append_only and self.bucket_count == BUCKET_UNAWARE
 
     @cached_property
     def has_dynamic_buckets(self) -> bool:
-        """Whether a key is put into a bucket when it first comes, and stays there."""
+        """Whether a key is assigned to a bucket when it is first written, and stays there."""
         return bool(self.primary_keys) and self.bucket_count == BUCKET_UNAWARE
 
     @cached_property
     def crosses_partitions(self) -> bool:
-        """Whether the primary key lacks a partition column, so that an update may bring a row to another partition."""
+        """Whether the primary key lacks a partition column, so that an update may move a row to another partition."""
         return bool(self.primary_keys) and not set(self.partition_keys) <= set(self.primary_keys)
 
     @cached_property
@@ -139,7 +139,7 @@ class TableSchema:
 
     @cached_property
     def bucket_count(self) -> int:
-        """Option ``bucket``, as manifests have it; schemas of versions 1 and 2 without it mean 1."""
+        """Option ``bucket``, as stored in manifests; in schemas of versions 1 and 2 the default is 1."""
         return int(self.options.get("bucket", "1" if self.version < SCHEMA_VERSION else "-1"))
 
     @property
@@ -148,7 +148,7 @@ class TableSchema:
         return self.fields
 
     def to_json(self) -> bytes:
-        """The content of ``schema-<id>``."""
+        """Return the content of ``schema-<id>``."""
         value: dict[str, object] = {
             "version": self.version,
             "id": self.id,
@@ -165,7 +165,7 @@ class TableSchema:
 
     @classmethod
     def from_json(cls, data: bytes) -> TableSchema:
-        """Read a schema file, also of other writers; unknown keys are passed over.
+        """Parse a schema file, including those of other engines; unknown keys are ignored.
 
         Raises ``CorruptFileError`` if it is not a schema, ``InvalidInputError`` for unsupported column types.
         """
@@ -225,7 +225,7 @@ def new_table_schema(
     comment: str | None = None,
     column_comments: Mapping[str, str] | None = None,
 ) -> TableSchema:
-    """Version 0 of a new table's schema; primary key columns become NOT NULL.
+    """Return version 0 of a new table's schema; primary key columns become NOT NULL.
 
     Raises ``InvalidInputError`` naming the column or option and the remedy.
     """
@@ -249,7 +249,7 @@ def new_table_schema(
 
 
 def check_schema(schema: TableSchema) -> None:
-    """Refuse names, keys and bucket options that can't be; ``InvalidInputError`` with the remedy."""
+    """Raise ``InvalidInputError``, with the remedy, for invalid names, keys and bucket options."""
     _check_names([each.name for each in schema.fields], schema.primary_keys, schema.partition_keys, schema.options)
     _check_key_types(schema)
     _check_bucket_options(schema)
@@ -267,7 +267,7 @@ def _check_names(
 def _fields_with_ids(
     typed: Sequence[tuple[str, DataType]], primary_keys: Sequence[str]
 ) -> tuple[tuple[DataField, ...], int]:
-    """Columns with ids from 0 on, those inside a ROW right after its own, and the highest id."""
+    """Assign ids from 0, those of fields in a ROW right after its own; return the columns and the highest id."""
     ids = count()
     fields = []
     for name, data_type in typed:
@@ -278,7 +278,7 @@ def _fields_with_ids(
 
 
 def typed_columns(columns: Columns) -> list[tuple[str, DataType]]:
-    """Names and types; ``InvalidInputError`` names a column whose Arrow type can't be one."""
+    """Return names and types. Raises ``InvalidInputError``, naming the column, for an unsupported Arrow type."""
     if isinstance(columns, str):
         return parse_columns(columns)
     if not isinstance(columns, pa.Schema):
@@ -349,7 +349,7 @@ def _check_keys(
 def _check_key_types(schema: TableSchema) -> None:
     for each in (*schema.key_fields, *schema.partition_fields):
         _refuse_nested(each, "key or partition column")
-        # Keys are compared as Python values, which end at microseconds.
+        # Keys are compared as Python values, which have microsecond resolution.
         if each.type.root in _TIMESTAMPS and (each.type.precision or 0) > _KEY_TIMESTAMP_DIGITS_MAX:
             message = (
                 f"column {each.name!r} is {each.type}; a key or partition column holds {_KEY_TIMESTAMP_DIGITS_MAX} "
@@ -386,7 +386,7 @@ def _check_bucket_options(schema: TableSchema) -> None:
 
 
 def _check_dynamic_buckets(schema: TableSchema) -> None:
-    """Paimon's rules."""
+    """Apply Paimon's rules for dynamic buckets."""
     if "bucket-key" in schema.options:
         message = (
             f"option bucket-key goes with a fixed number of buckets, not with bucket={BUCKET_UNAWARE}; leave one of "
@@ -413,7 +413,7 @@ def _refuse_nested(each: DataField, role: str) -> None:
 
 
 def _check_bucket_key_of_append_table(schema: TableSchema, count: str) -> None:
-    """Paimon's engines insist on both rules."""
+    """Apply Paimon's rules for the bucket key of an append-only table."""
     declared = schema.options.get("bucket-key", "")
     if count == str(BUCKET_UNAWARE) and declared:
         message = (

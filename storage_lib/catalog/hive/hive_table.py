@@ -48,7 +48,7 @@ _PLAIN = {
 
 
 def hive_table(name: TableName, location: str, schema: TableSchema, *, owner: str, in_properties: bool) -> Any:
-    """Build the metastore's table. ``in_properties`` stores its location as a property that Hive does not check."""
+    """Build the metastore's table. ``in_properties`` stores the location as a property, for stores Hive can't reach."""
     made = Table(
         tableName=name.table,
         dbName=name.database,

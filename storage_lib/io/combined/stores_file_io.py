@@ -80,7 +80,7 @@ class StoresFileIO:
         return self._of(path).open_output(path)
 
     def sync(self, paths: list[str]) -> None:
-        """See ``FileIO``. One call per store."""
+        """See ``FileIO``. Makes one call per kind of store."""
         by_family: dict[str, list[str]] = {}
         for path in paths:
             by_family.setdefault(store_family(path), []).append(path)

@@ -190,7 +190,7 @@ class HdfsFileIO:
             return pa.PythonFile(client.create(name, WriteOptions(overwrite=False, create_parent=True)), mode="w")
 
     def sync(self, paths: list[str]) -> None:
-        """Do nothing: closing a file waits for its replicas."""
+        """Do nothing: a closed file is already replicated."""
 
     def _place(self, path: str) -> _Place:
         scheme, _, rest = path.partition("://")

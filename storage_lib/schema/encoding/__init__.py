@@ -1,1 +1,1 @@
-"""Values as bytes and as text, as metadata and other engines spell them."""
+"""Encodings of values as bytes and text, as in metadata and in other engines."""

@@ -1,6 +1,6 @@
-"""BinaryRows of whole columns at once: the slots of every field as NumPy columns, from which rows or hashes are made.
+"""Encode whole columns as BinaryRows: the words of all rows are NumPy columns, from which rows or hashes are built.
 
-The layout is that of ``binary_row`` (docs/format.md, 1.9). A row is seen as words of 8 bytes, each a NumPy column:
+The layout is that of ``binary_row`` (docs/format.md, 1.9). A row consists of 8-byte words, each a NumPy column:
 
     null words | one slot per field | variable part: per field none, fixed words, or strings of ragged length
 """
@@ -33,7 +33,7 @@ _BYTES = (TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY)
 
 @dataclass(frozen=True, slots=True)
 class RaggedWords:
-    """Strings of different lengths, each padded with zeros to words; inline ones and nulls have none."""
+    """Strings of different lengths, zero-padded to words; inline strings and nulls have no words."""
 
     counts: Counts
     _starts: Counts
@@ -41,14 +41,14 @@ class RaggedWords:
     _bytes: npt.NDArray[np.uint8]
 
     def word(self, number: int, rows: npt.NDArray[np.intp] | slice) -> Words:
-        """Word ``number`` of those rows, which must have one."""
+        """Return word ``number`` of the given rows, which must have that many."""
         anywhere = _overlapping_words(self._bytes)
         word: Words = anywhere[self._starts[rows] + 8 * number]
         left = self._lengths[rows] - 8 * number
         return word if len(left) == 0 or left.min() >= 8 else word & _MASKS[np.minimum(left, 8)]
 
     def of_row(self, row: int) -> Words:
-        """All words of one row."""
+        """Return all words of one row."""
         padded = np.zeros(int(self.counts[row]), dtype=np.uint64)
         length, start = int(self._lengths[row]), int(self._starts[row])
         padded.view(np.uint8)[:length] = self._bytes[start : start + length]
@@ -57,7 +57,7 @@ class RaggedWords:
 
 @dataclass(frozen=True, slots=True)
 class RowWords:
-    """The words of ``row_count`` rows. A word that is None is zero in every row."""
+    """Words of ``row_count`` rows. A word that is None is zero in every row."""
 
     row_count: int
     null_words: list[Words | None]
@@ -74,13 +74,13 @@ class RowWords:
 
 
 def row_words(columns: Sequence[pa.Array], types: Sequence[DataType]) -> RowWords:
-    """Take columns apart. Their Arrow types have to be the twins of ``types``; all of one length."""
+    """Split columns into words. Their Arrow types must correspond to ``types``, their lengths must be equal."""
     row_count = len(columns[0]) if columns else 0
     null_word_count = (len(types) + 63 + _HEADER_BITS) // 64
     null_words: list[Words | None] = [None] * null_word_count
     slots: list[Words] = []
     variable: list[list[Words] | RaggedWords] = []
-    # Where in the row the next variable item goes: one number until strings make it differ between rows.
+    # Offset of the next variable item: one number until strings make it differ between rows.
     offset: Words | np.uint64 = np.uint64(8 * (null_word_count + len(types)))
     for index, (column, data_type) in enumerate(zip(columns, types, strict=True)):
         nulls = _null_mask(column)
@@ -105,9 +105,9 @@ def row_words(columns: Sequence[pa.Array], types: Sequence[DataType]) -> RowWord
 
 
 def encode_rows(columns: Sequence[pa.Array], types: Sequence[DataType]) -> pa.BinaryArray:
-    """Serialized BinaryRows, arity first: what ``encode_row`` makes of each row, for all rows at once.
+    """Serialize all rows as BinaryRows, arity first, with the same result as ``encode_row`` for each row.
 
-    ``columns`` are Arrow arrays of the types' twins, at least one, all of one length.
+    ``columns`` are one or more Arrow arrays of equal length, whose types correspond to ``types``.
     """
     words = row_words(columns, types)
     lengths = words.byte_lengths
@@ -124,7 +124,7 @@ def encode_rows(columns: Sequence[pa.Array], types: Sequence[DataType]) -> pa.Bi
 
 
 def _assembled(words: RowWords, lengths: Counts | int) -> Words:
-    """The rows one after another, without their arities."""
+    """Return the concatenated rows, without arities."""
     counts = np.broadcast_to(np.asarray(lengths) // 8, words.row_count)
     at = np.cumsum(counts) - counts
     rows = np.zeros(int(counts.sum()), dtype=np.uint64)
@@ -151,7 +151,7 @@ def _put_ragged(rows: Words, at: Counts, part: RaggedWords) -> None:
         rows[at[active] + number] = part.word(number, active)
         number += 1
         active = active[part.counts[active] > number]
-    for row in active:  # a few long strings: copied whole
+    for row in active:  # a few long strings are copied as a whole
         rows[at[row] : at[row] + part.counts[row]] = part.of_row(int(row))
 
 
@@ -165,14 +165,14 @@ def _null_mask(column: pa.Array) -> npt.NDArray[np.bool_] | None:
 def _strings(
     column: pa.Array, nulls: npt.NDArray[np.bool_] | None, offset: Words | np.uint64
 ) -> tuple[Words, RaggedWords | None]:
-    """Slots of a string or binary column, and the strings that are too long for their slot."""
+    """Return the slots of a string or binary column, and the strings that are too long for their slot."""
     _, offsets_buffer, data_buffer = column.buffers()
     offsets = np.frombuffer(offsets_buffer, dtype=np.int32, count=len(column) + 1, offset=4 * column.offset)
     starts = offsets[:-1].astype(np.int64)
     lengths = np.diff(offsets).astype(np.int64)
     if nulls is not None:
         lengths[nulls] = 0
-    # The bytes that are spoken of, with 8 more so that a whole word can be read anywhere.
+    # The referenced bytes, plus 8, so that a whole word can be read at any position.
     low, high = int(offsets[0]), int(offsets[-1])
     data = np.zeros(high - low + 8, dtype=np.uint8)
     if data_buffer is not None:
@@ -191,12 +191,12 @@ def _strings(
 
 
 def _overlapping_words(data: npt.NDArray[np.uint8]) -> Words:
-    """The word that begins at each byte."""
+    """Return the word that begins at each byte."""
     return np.ndarray((len(data) - 7,), dtype="<u8", buffer=data, strides=(1,))
 
 
 def _numbers(column: pa.Array, data_type: DataType, nulls: npt.NDArray[np.bool_] | None) -> tuple[Words, list[Words]]:
-    """Slots of any other column, and the words that such a value has in the variable part."""
+    """Return the slots of any other column, and the words of its values in the variable part."""
     precision = data_type.precision or 0
     extra: list[Words] = []
     if data_type.root is TypeRoot.BOOLEAN:
@@ -222,7 +222,7 @@ def _numbers(column: pa.Array, data_type: DataType, nulls: npt.NDArray[np.bool_]
 
 
 def _values(column: pa.Array, dtype: np.dtype[np.generic], per_value: int = 1) -> npt.NDArray[np.generic]:
-    """The value buffer; undefined where a value is null."""
+    """Return the value buffer; its content is undefined for nulls."""
     data = column.buffers()[1]
     count = len(column) * per_value
     start = column.offset * per_value * dtype.itemsize
@@ -230,12 +230,12 @@ def _values(column: pa.Array, dtype: np.dtype[np.generic], per_value: int = 1) -
 
 
 def _wide_decimals(digits: npt.NDArray[np.uint64]) -> tuple[Words, list[Words]]:
-    """Lengths and words of the shortest big-endian two's complement, at the left of 16 bytes."""
+    """Return lengths and words of the shortest big-endian two's complement, left-aligned in 16 bytes."""
     big = np.ascontiguousarray(digits).view(np.uint8).reshape(-1, 16)[:, ::-1]
     sign = np.where(big[:, :1] >= 0x80, np.uint8(0xFF), np.uint8(0))
     differs = big != sign
     first = np.where(differs.any(axis=1), differs.argmax(axis=1), 15)
-    # The first byte kept has to show the sign, else the byte before it stays too.
+    # The first byte kept has to show the sign; otherwise the byte before it is kept as well.
     shows_sign = (np.take_along_axis(big, first[:, None], axis=1) ^ sign)[:, 0] < 0x80
     first = np.where(shows_sign | (first == 0), first, first - 1)
     index = first[:, None] + np.arange(16)

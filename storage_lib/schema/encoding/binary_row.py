@@ -1,4 +1,4 @@
-"""BinaryRow: the bytes of partitions, keys and statistics in metadata (docs/format.md, 1.9), one row at a time.
+"""BinaryRow, the encoding of partitions, keys and statistics in metadata (docs/format.md, 1.9), row by row.
 
     [arity, 4 bytes big-endian] [null bits] [8 bytes per field] [variable part, items padded to 8 bytes]
 
@@ -19,7 +19,7 @@ from storage_lib.schema.types.data_types import DataType, TypeRoot
 __all__ = ["EMPTY_ROW", "decode_bound", "decode_row", "encode_row", "encode_rows"]
 
 EMPTY_ROW = bytes(12)
-"""A row without fields: the partition of a table that has none."""
+"""Row without fields: the partition of an unpartitioned table."""
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  a TIMESTAMP has no zone
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
@@ -47,7 +47,7 @@ _TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 
 
 def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
-    """Serialize one row, its arity first.
+    """Serialize one row, arity first.
 
     Values are int, float, bool, str, bytes, Decimal, date, time, datetime (naive; aware for TIMESTAMP_LTZ) or None.
     Raises ``InvalidInputError`` for a value that is not of its type.
@@ -73,18 +73,18 @@ def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
 
 
 def decode_row(data: bytes, types: Sequence[DataType]) -> tuple[object, ...]:
-    """The values of a serialized row, as ``encode_row`` takes them; TIMESTAMP_LTZ comes in UTC.
+    """Return the values of a serialized row, with the types that ``encode_row`` takes; TIMESTAMP_LTZ is in UTC.
 
-    Nanoseconds of a TIMESTAMP(7..9) are cut off, since Python has none: see ``decode_bound``.
-    Raises ``CorruptFileError`` if the bytes are no such row, ``InvalidInputError`` for a date that Python can't hold.
+    Nanoseconds of a TIMESTAMP(7..9) are truncated to microseconds; see ``decode_bound``. Raises ``CorruptFileError``
+    if the bytes are not such a row, ``InvalidInputError`` for a date that Python can't represent.
     """
     return tuple(_decoded(data, index, types) for index in range(_checked_arity(data, types)))
 
 
 def decode_bound(data: bytes, types: Sequence[DataType], *, upper: bool) -> tuple[object, ...]:
-    """Like ``decode_row`` for a row of lower or upper bounds: what Python can't hold exactly is rounded outwards.
+    """Decode a row of lower or upper bounds like ``decode_row``, but round inexact values outwards.
 
-    A bound that it can't hold at all is None: unknown.
+    A bound that Python can't represent at all is None, which means unknown.
     """
     bounds: list[object] = []
     for index in range(_checked_arity(data, types)):
@@ -99,12 +99,12 @@ def decode_bound(data: bytes, types: Sequence[DataType], *, upper: bool) -> tupl
 
 
 def null_bits_width(arity: int) -> int:
-    """Bytes of the row kind and the null bits."""
+    """Return the number of bytes of the row kind and the null bits."""
     return (arity + 63 + _HEADER_BITS) // 64 * 8
 
 
 def _put(row: bytearray, at: int, value: object, data_type: DataType) -> None:
-    """Write one value into the slot at ``at``, and what has no place there to the end."""
+    """Write one value into the slot at ``at``; append a value that does not fit to the variable part."""
     root = data_type.root
     if root in _FIXED:
         struct.pack_into(_FIXED[root], row, at, _fixed_value(value, root))
@@ -114,7 +114,7 @@ def _put(row: bytearray, at: int, value: object, data_type: DataType) -> None:
         if (data_type.precision or 0) <= _MILLIS_DIGITS:
             struct.pack_into("<q", row, at, millis)
         else:
-            # Arrow gives nanoseconds as a datetime with one more attribute.
+            # Arrow returns nanoseconds as a datetime with an additional attribute.
             nanos = rest * 1000 + getattr(value, "nanosecond", 0)
             struct.pack_into("<Q", row, at, len(row) << 32 | nanos)
             row += struct.pack("<q", millis)
@@ -186,12 +186,12 @@ def _unscaled(value: object, data_type: DataType) -> int:
 
 
 def _minimal_width(number: int) -> int:
-    """Bytes of the shortest two's complement, as Java's BigInteger gives."""
+    """Return the number of bytes of the shortest two's complement, as in Java's BigInteger."""
     return ((number if number >= 0 else ~number).bit_length()) // 8 + 1
 
 
 def _reserved_for_null(data_type: DataType) -> int:
-    """Bytes that a null keeps in the variable part."""
+    """Return the number of bytes that a null reserves in the variable part."""
     precision = data_type.precision or 0
     if data_type.root is TypeRoot.DECIMAL and precision > _COMPACT_DIGITS_MAX:
         return _WIDE_DECIMAL_BYTES
@@ -208,7 +208,7 @@ def _checked_arity(data: bytes, types: Sequence[DataType]) -> int:
 
 
 def _decoded(data: bytes, index: int, types: Sequence[DataType]) -> object:
-    """Field ``index`` of a row whose arity was checked."""
+    """Decode field ``index`` of a row whose arity was checked."""
     bit = index + _HEADER_BITS
     if data[4 + bit // 8] >> (bit % 8) & 1:
         return None

@@ -1,16 +1,16 @@
-"""Rows as bytes that are equal exactly where the rows are: what tells rows apart in a table without a primary key.
+"""Encode rows as bytes that are equal if and only if the rows are; identifies rows in a table without a primary key.
 
-Nulls are equal, NaNs are equal, -0.0 equals 0.0, maps are equal whatever the order of their entries. The bytes of one
-row are never a beginning of another's, and they sort as the columns do, one after the other, nulls first:
+Nulls are equal, NaNs are equal, -0.0 equals 0.0, maps are equal regardless of the order of their entries. The bytes of
+one row are never a prefix of another's, and they sort like the columns, in their order, nulls first:
 
-    null                    01, and zeros where the type has a fixed width
+    null                    01, and zeros if the type has a fixed width
     value                   02, then
-      boolean, numbers      big-endian, the sign turned so that smaller ones come first
-      text, bytes           as they are, 00 written as 00 FF, and 00 01 at the end
+      boolean, numbers      big-endian, with the sign bit flipped so that smaller ones come first
+      text, bytes           the bytes, with 00 escaped as 00 FF, and 00 01 at the end
       ARRAY, MAP, MULTISET  the elements (of a map: key and value, sorted), and 00 at the end
       ROW                   the fields
 
-Column by column, without a loop over rows.
+Works column by column, without a loop over rows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _Bytes = npt.NDArray[np.uint8]
 
 
 def canonical_rows(columns: Sequence[pa.Array]) -> pa.LargeBinaryArray:
-    """The bytes of each row; at least one column, all of one length."""
+    """Encode each row of one or more columns of equal length."""
     if not len(columns[0]):
         return _no_bytes()
     parts: list[_Bytes | pa.Array] = []
@@ -57,7 +57,7 @@ def canonical_rows(columns: Sequence[pa.Array]) -> pa.LargeBinaryArray:
 
 
 def _parts(column: pa.Array) -> list[_Bytes | pa.Array]:
-    """Parts of one column's bytes, concatenated: of fixed width (rows by bytes) or large binary."""
+    """Return the parts of one column's bytes, in order: of fixed width (rows by bytes) or large binary."""
     flags = np.where(column.is_valid().to_numpy(zero_copy_only=False), _VALUE, _NULL).astype(np.uint8)[:, None]
     kind = column.type
     if pa.types.is_struct(kind):
@@ -89,7 +89,7 @@ def _escaped(column: pa.Array) -> pa.Array:
 
 
 def _entries(column: pa.Array) -> pa.Array:
-    """The entries of each map, sorted by their bytes."""
+    """Encode the entries of each map, sorted by their bytes."""
     lengths = np.where(column.is_valid().to_numpy(zero_copy_only=False), np.diff(column.offsets.to_numpy()), 0)
     starts = column.offsets.to_numpy()[:-1]
     row_of_entry = np.repeat(np.arange(len(column)), lengths)
@@ -102,7 +102,7 @@ def _entries(column: pa.Array) -> pa.Array:
 
 
 def _elements(elements: pa.Array, lengths: npt.NDArray[np.int64]) -> pa.Array:
-    """The bytes of as many neighbouring elements as each row has, as one value; nothing is copied."""
+    """Join the bytes of each row's consecutive elements to one value, without copying."""
     _, offset_buffer, data = elements.buffers()
     offsets = np.frombuffer(offset_buffer, dtype=np.int64)[elements.offset : elements.offset + len(elements) + 1]
     ends = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
@@ -116,7 +116,7 @@ def _no_bytes() -> pa.Array:
 
 
 def _number_bytes(column: pa.Array) -> _Bytes:
-    """Numbers, dates and times as rows of bytes that sort as they do; zeros for nulls."""
+    """Encode numbers, dates and times as bytes that sort as they do; zeros for nulls."""
     kind = column.type
     if pa.types.is_decimal(kind):
         big_endian = big_endian_words(column).copy()
@@ -133,7 +133,7 @@ def _number_bytes(column: pa.Array) -> _Bytes:
     if values.dtype.kind == "f":
         bits = np.where(np.isnan(values), values.dtype.type(np.nan), values + values.dtype.type(0))
         integers = bits.view(f"i{width}")
-        # The other way round for negative ones; adding zero has made one of the two zeros.
+        # Inverted for negative numbers; adding zero above made -0.0 and 0.0 equal.
         ordered = np.where(integers < 0, ~integers, integers ^ _sign_bit(width))
     else:
         ordered = values ^ _sign_bit(width)
@@ -158,7 +158,7 @@ def _constant(value: bytes, count: int) -> _Bytes:
 
 
 def _joined(parts: Sequence[_Bytes]) -> pa.Array:
-    """Parts of fixed width side by side, as large binary."""
+    """Concatenate parts of fixed width, row by row, as large binary."""
     rows = np.concatenate(parts, axis=1)
     offsets = np.arange(len(rows) + 1, dtype=np.int64) * rows.shape[1]
     return pa.LargeBinaryArray.from_buffers(

@@ -1,4 +1,4 @@
-"""CHAR(n) as ORC files hold it: ORC fills a value up with spaces to its length, and its readers take them off again."""
+"""Remove the padding of CHAR(n) in ORC files: ORC pads values with spaces, and its readers strip them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from storage_lib.schema.types.nested_types import ArrayType, MapType, MultisetTy
 
 
 def has_padding(of: DataType) -> bool:
-    """Whether the type is CHAR(n) or has one in it."""
+    """Whether the type is CHAR(n) or contains one."""
     return any(each.root is TypeRoot.CHAR for _, each in leaves_of(of))
 
 
 def without_padding(array: pa.Array, of: DataType) -> pa.Array:
-    """The values of a column of an ORC file, stored as ``of``, without the spaces at the end of each CHAR(n)."""
+    """Strip the trailing spaces of each CHAR(n) in a column of an ORC file, stored as ``of``."""
     if not has_padding(of):
         return array
     match of:

@@ -1,4 +1,4 @@
-"""Decimals as the bytes of their unscaled values, big-endian two's complement: whole columns at a time."""
+"""Convert columns of decimals to and from their unscaled values as big-endian two's complement bytes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _SIGN_BIT = 7
 
 
 def big_endian_words(column: pa.Array) -> npt.NDArray[np.uint8]:
-    """The 16 bytes of every unscaled value, the highest first: a view; whatever they may be where a value is null."""
-    # Arrow gives an empty child of a nested column a buffer of any size.
+    """Return a view of the 16 bytes of every unscaled value, highest first. Undefined for nulls."""
+    # The buffer of an empty child of a nested column may have any size.
     size = len(column) * _DECIMAL_BYTES
     data = np.frombuffer(column.buffers()[1], np.uint8)[column.offset * _DECIMAL_BYTES :][:size]
     return data.reshape(-1, _DECIMAL_BYTES)[:, ::-1]
 
 
 def unscaled_bytes(column: pa.Array) -> pa.Array:
-    """``BigInteger.toByteArray`` of every unscaled value: all bytes but leading ones that only repeat the sign."""
+    """Return Java's ``BigInteger.toByteArray`` of every unscaled value: without leading bytes that repeat the sign."""
     count = len(column)
     big_endian = big_endian_words(column)
     sign = big_endian[:, 0] >> _SIGN_BIT
@@ -37,7 +37,7 @@ def unscaled_bytes(column: pa.Array) -> pa.Array:
 
 
 def decimals_of_bytes(unscaled: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """Decimals of type ``arrow`` from such bytes; ``ValueError`` for more than 16 of them, or none."""
+    """Decode the output of ``unscaled_bytes``. Raises ``ValueError`` for a value of 0 or more than 16 bytes."""
     count = len(unscaled)
     filled = pc.fill_null(unscaled, b"\0")
     _, offset_bytes, data = filled.buffers()

@@ -1,4 +1,4 @@
-"""How Java spells values as text: foreign writers name partition directories so, and we must find them."""
+"""Format values as Java does, because other engines name partition directories so and we must find them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _SCIENTIFIC_BELOW = -3
 
 
 def is_blank(text: str) -> bool:
-    """Whether Java sees only white space in it (or nothing)."""
+    """Whether the text is empty or white space by Java's definition."""
     return all(letter.isspace() and letter not in _NOT_JAVA_SPACE for letter in text)
 
 
 def java_float(value: float, *, single: bool) -> str:
-    """``Float.toString`` or ``Double.toString``: 1.5, 1.0E10, 1.0E-5."""
+    """Format as ``Float.toString`` or ``Double.toString``: 1.5, 1.0E10, 1.0E-5."""
     if not np.isfinite(value):
         return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     shortest = str(np.float32(value)) if single else repr(float(value))
@@ -37,7 +37,7 @@ def java_float(value: float, *, single: bool) -> str:
 
 
 def java_local_date_time(value: datetime) -> str:
-    """``LocalDateTime.toString``: as few of seconds, milli- and microseconds as say it all."""
+    """Format as ``LocalDateTime.toString``, which omits zero seconds, milliseconds and microseconds."""
     text = value.strftime("%Y-%m-%dT%H:%M").rjust(16, "0")
     if not value.second and not value.microsecond:
         return text

@@ -1,4 +1,4 @@
-"""Decoding of JSON metadata: every defect of the bytes becomes one error that names the file."""
+"""Decode JSON metadata; every defect becomes one error that names the file."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from storage_lib.errors import CorruptFileError
 T = TypeVar("T")
 
 UNDECODABLE = (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError, OverflowError)
-"""What ``json.loads``, and code that takes its result apart, raises for bytes that are not the expected document:
-not UTF-8, not JSON, nested too deep, another shape, a number out of range."""
+"""Errors that ``json.loads``, and code that reads its result, raises for anything but the expected document.
+
+For example, bytes that are not UTF-8 or not JSON, excessive nesting, another structure, a number out of range.
+"""
 
 
 _INT64 = range(-(2**63), 2**63)
 
 
 def int64(value: Any) -> int:
-    """``value`` as an integer; ``ValueError`` if it does not fit 64 bits, as other engines store it."""
+    """Return ``value`` as an integer. Raises ``ValueError`` if it exceeds 64 bits, other engines' size."""
     number = int(value)
     if number not in _INT64:
         message = f"{number} does not fit 64 bits"
@@ -28,9 +30,9 @@ def int64(value: Any) -> int:
 
 
 def decode_json(data: bytes | str, build: Callable[[Any], T], describe: Callable[[str], str]) -> T:
-    """Parse ``data`` and return what ``build`` makes of the document.
+    """Parse ``data`` and return the result of ``build`` for the document.
 
-    Raises ``CorruptFileError`` with the message that ``describe`` makes of the defect; it has to name the file.
+    Raises ``CorruptFileError`` with the message that ``describe`` returns for a defect; it has to name the file.
     """
     try:
         return build(json.loads(data))

@@ -1,4 +1,4 @@
-"""Points in time as a caller names them."""
+"""Points in time as callers specify them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DAY_ONLY = re.compile(r"\d{4}-?\d{2}-?\d{2}")
 
 
 def epoch_millis(moment: Moment, name: str) -> int:
-    """Milliseconds since 1970, rounded down; ``name`` is the parameter's, for the error.
+    """Return milliseconds since 1970, rounded down; ``name`` is the parameter's name for errors.
 
     Raises ``InvalidInputError`` for text that is not ISO 8601, and for a time without a time zone: its meaning would
     depend on the machine.
@@ -41,7 +41,7 @@ def epoch_millis(moment: Moment, name: str) -> int:
 
 
 def optional_millis(moment: Moment | None, name: str) -> int | None:
-    """As ``epoch_millis``, for a parameter that may be left out."""
+    """Convert an optional parameter as ``epoch_millis`` does; None stays None."""
     return None if moment is None else epoch_millis(moment, name)
 
 

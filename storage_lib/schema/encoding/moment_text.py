@@ -1,4 +1,4 @@
-"""A moment as people and SQL write it."""
+"""Format moments for people and SQL."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 
 
 def moment_text(epoch_millis: int) -> str:
-    """In UTC, ``2024-05-14 12:00:00.000+00:00``; the number where it is none of our calendar's, as others may write."""
+    """Format in UTC, ``2024-05-14 12:00:00.000+00:00``; a moment that Python can't represent stays a number."""
     moment = utc_datetime(epoch_millis)
     return str(epoch_millis) if moment is None else moment.isoformat(sep=" ", timespec="milliseconds")
 
 
 def utc_datetime(epoch_millis: int | None) -> datetime | None:
-    """None for none, and where it is none of our calendar's."""
+    """Return the moment in UTC; None for None and for a moment that Python can't represent."""
     if epoch_millis is None:
         return None
     try:

@@ -31,7 +31,7 @@ _MASK = 0xFFFFFFFF
 
 
 def hash_rows(columns: Sequence[pa.Array], types: Sequence[DataType]) -> npt.NDArray[np.int32]:
-    """The hash of each row of ``columns`` (at least one, of the types' Arrow twins) as a BinaryRow without arity."""
+    """Hash each row as a BinaryRow without arity; ``columns`` (one or more) have the Arrow types of ``types``."""
     row_count = len(columns[0])
     hashes = np.empty(row_count, dtype=np.uint32)
     for start in range(0, row_count, _CHUNK_ROWS):
@@ -56,7 +56,7 @@ def _hash_chunk(words: RowWords) -> Hashes:
 
 
 def _mix_word(hashes: Hashes, word: Words | None, scratch: Hashes) -> None:
-    """Stir one 8-byte word of every row into its hash, in place."""
+    """Mix one 8-byte word of every row into its hash, in place."""
     if word is None:
         _stir(hashes, scratch)
         _stir(hashes, scratch)
@@ -81,7 +81,7 @@ def _stir(hashes: Hashes, scratch: Hashes) -> None:
 
 
 def _mix_ragged(hashes: Hashes, part: RaggedWords) -> None:
-    """Stir in strings: the first words of all, the second of those that have one, ..."""
+    """Mix in strings word by word: the first words of all rows, then the second of all that have one, and so on."""
     common = int(part.counts.min())
     scratch = np.empty_like(hashes)
     for number in range(common):
@@ -94,12 +94,12 @@ def _mix_ragged(hashes: Hashes, part: RaggedWords) -> None:
         hashes[active] = some
         number += 1
         active = active[part.counts[active] > number]
-    for row in active:  # a few long strings, each by itself
+    for row in active:  # a few long strings, one by one
         hashes[row] = _hash_on(int(hashes[row]), part.of_row(int(row))[number:])
 
 
 def _hash_on(hashed: int, words: Words) -> int:
-    """Go on with one row's hash over the words that are left."""
+    """Continue one row's hash with its remaining words."""
     keys = words.view(np.uint32) * _C1
     keys = ((keys << np.uint32(15)) | (keys >> np.uint32(17))) * _C2
     for key in keys.tolist():

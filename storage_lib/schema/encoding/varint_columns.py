@@ -1,4 +1,4 @@
-"""Zigzag varints and length-prefixed bytes, as Kafka packs them into records: whole columns at a time."""
+"""Encode and decode columns of zigzag varints and length-prefixed bytes, as in Kafka's records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _VIEW_PREFIX_BYTES = 4
 
 
 def varints(numbers: Int64s) -> tuple[pa.Array, Int64s]:
-    """Each number as the bytes of its zigzag varint (a binary array), and how many bytes that is."""
+    """Encode each number as a zigzag varint (a binary array); return their sizes in bytes as well."""
     zigzag = ((numbers << 1) ^ (numbers >> 63)).astype(np.uint64)
     sizes = np.ones(len(numbers), np.int64)
     for group in range(1, _VARLONG_BYTES_MAX):
@@ -38,7 +38,7 @@ def varints(numbers: Int64s) -> tuple[pa.Array, Int64s]:
 
 
 def read_varints(data: Bytes, position: Int64s) -> tuple[Int64s, Int64s]:
-    """The zigzag varints that begin at ``position``, and the positions after them."""
+    """Decode the zigzag varints at ``position``; return the positions after them as well."""
     zigzag = np.zeros(len(position), np.uint64)
     has_more = np.ones(len(position), bool)
     position = position.copy()
@@ -55,10 +55,10 @@ def read_varints(data: Bytes, position: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def bytes_at(data: Bytes, start: Int64s, length: Int64s) -> pa.Array:
-    """The slices of ``data`` at ``start`` as one binary array; a negative length is null.
+    """Return the slices of ``data`` at ``start`` as a binary array; a negative length means null.
 
     The slices become views of ``data`` first (Arrow's binary_view: length, then up to 12 bytes inline, or 4 bytes of
-    prefix, a buffer index and an offset); casting the views to binary copies them in one go.
+    prefix, a buffer index and an offset); casting the views to binary copies all at once.
     """
     count = len(start)
     sizes = np.maximum(length, 0)
@@ -80,7 +80,7 @@ def bytes_at(data: Bytes, start: Int64s, length: Int64s) -> pa.Array:
 
 
 def _windows(data: Bytes, start: Int64s, size: int) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-    """``size`` bytes from each start on, filled up with zeros where the data end."""
+    """Return ``size`` bytes from each start, zero-padded at the end of the data."""
     if not len(start) or int(start.max()) + size > len(data):
         data = np.concatenate([data, np.zeros(size, np.uint8)])
     return np.lib.stride_tricks.sliding_window_view(data, size)[np.minimum(start, len(data) - size)]

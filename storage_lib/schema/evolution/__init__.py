@@ -1,1 +1,1 @@
-"""Versions of a schema: what may change, and how files of an older version are read."""
+"""Schema evolution: allowed changes, and reading files of older versions."""

@@ -1,4 +1,4 @@
-"""The next version of a schema: changes applied one after the other, ids kept, what would break older files refused."""
+"""Apply changes to a schema in order; column ids are kept, and changes that would break older files are refused."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from storage_lib.schema.types.nested_types import (
 
 Fields: TypeAlias = tuple[DataField, ...]
 Edit: TypeAlias = Callable[[Fields, str], Fields]
-"""The fields of a level with a change made to the one of that name."""
+"""Function that changes the field of a given name among the fields of one level."""
 
 
 def alter_schema(schema: TableSchema, changes: Sequence[SchemaChange], *, time_millis: int) -> TableSchema:
-    """Version ``schema.id + 1``, or ``schema`` itself if nothing changes.
+    """Return version ``schema.id + 1``, or ``schema`` itself if nothing changes.
 
-    Raises ``InvalidInputError`` naming the column or option and the remedy, for the first change that can't be.
+    Raises ``InvalidInputError`` for the first invalid change, naming the column or option and the remedy.
     """
     altered = schema
     for change in changes:
@@ -232,7 +232,7 @@ def _path_of(schema: TableSchema, name: str) -> Sequence[str]:
 
 
 def _path_to_new(schema: TableSchema, name: str) -> Sequence[str]:
-    """As a path only where it begins with a nested column: names may have dots in them."""
+    """Split the name as a path only if it begins with a nested column: names may contain dots."""
     first = name.split(".", maxsplit=1)[0]
     is_path = any(each.name == first and is_nested(each.type) for each in schema.fields)
     return name.split(".") if is_path and "." in name else [name]

@@ -1,6 +1,6 @@
-"""A column as it stands in a file -> as the table wants it now: fields found by id, types widened, new ones null.
+"""Convert a column of an older file to its current type: fields are found by id, types widened, new fields null.
 
-Sources of the rules: docs/format.md, "Schema", and docs/decisions on schema evolution.
+The rules are in docs/format.md, "Schema", and docs/decisions on schema evolution.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _COUNT = DataType(TypeRoot.INTEGER, nullable=False)
 
 
 def evolved(array: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
-    """The values of ``array``, written as ``stored``, as ``wanted``.
+    """Convert ``array``, written as ``stored``, to ``wanted``.
 
     Raises ``pa.ArrowInvalid`` or ``pa.ArrowNotImplementedError`` for values that the wanted type can't hold,
     ``InvalidInputError`` for variants that are not stored as their two byte strings.
@@ -39,9 +39,9 @@ def evolved(array: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
 
 
 def stands_as_it_is(stored: DataType, wanted: DataType) -> bool:
-    """Whether values written as ``stored``, if they have the Arrow type of ``wanted``, are already as wanted.
+    """Whether values written as ``stored`` need no conversion if they have the Arrow type of ``wanted``.
 
-    Not so for parts that go by other ids: a field of a ROW may have taken the name of a former one.
+    False if nested fields may have other ids: a field of a ROW may reuse the name of a former one.
     """
     return stored is wanted or stored == wanted or not children_of(wanted)
 

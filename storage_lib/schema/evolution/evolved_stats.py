@@ -1,7 +1,7 @@
-"""What the statistics of a file say of the table's present columns, when it was written under another schema.
+"""Convert the statistics of a file that was written under another schema to the table's current columns.
 
-Columns are found by id. A column that came later is null in every row of the file. Bounds go through the very cast
-that the values go through; where that keeps no order, or fails, they are unknown.
+Columns are found by id. A column added later is null in every row of the file. Bounds are cast as the values are; if
+the cast does not preserve order, or fails, they are unknown.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SAME_ORDER = (
 def evolved_stats(
     stats: Mapping[str, ColumnStats], stored: TableSchema, current: TableSchema, row_count: int
 ) -> dict[str, ColumnStats]:
-    """Statistics by the present names; ``stats`` go by the names of ``stored``. What is left out is unknown."""
+    """Return statistics by current names; the keys of ``stats`` are names of ``stored``. Missing keys mean unknown."""
     by_id = {each.id: each for each in stored.fields}
     found: dict[str, ColumnStats] = {}
     for field in current.fields:

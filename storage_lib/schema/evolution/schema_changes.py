@@ -1,7 +1,7 @@
 """Changes of ALTER TABLE, one value each; ``alter_schema`` applies them.
 
-A column inside a nested one is named by its path: ``address.zip``, ``tags.element.name``, ``prices.value``. A column
-whose own name has a dot in it goes before a path that reads alike.
+Nested columns are named by their path: ``address.zip``, ``tags.element.name``, ``prices.value``. A column whose own
+name contains dots takes precedence over an equal path.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from storage_lib.schema.types.nested_types import column_type_of_arrow
 from storage_lib.schema.types.type_spelling import parse_type
 
 TypeLike: TypeAlias = DataType | pa.DataType | str
-"""A type as this library, Arrow (``pa.int64()``) or SQL (``"BIGINT"``, ``"ARRAY<INT>"``) writes it."""
+"""A type of this library, of Arrow (``pa.int64()``) or of SQL (``"BIGINT"``, ``"ARRAY<INT>"``)."""
 
 
 def type_of(like: TypeLike) -> DataType:
-    """Parse a type; ``InvalidInputError`` if it is unknown."""
+    """Convert to a type of this library. Raises ``InvalidInputError`` for an unknown type."""
     if isinstance(like, DataType):
         return like
     return column_type_of_arrow(like) if isinstance(like, pa.DataType) else parse_type(like)

@@ -1,4 +1,4 @@
-"""The versions of a table's schema in order: latest, load, append if absent (docs/format.md, 1.3).
+"""Versions of a table's schema: find the latest, load, append if absent (docs/format.md, 1.3).
 
 There is no hint file: the highest number wins.
 """
@@ -21,16 +21,16 @@ class SchemaHistory:
         self._files = NumberedFiles(file_io, paths.schema_directory, "schema-", hints=False)
 
     def latest_id(self) -> int | None:
-        """The id of the newest version; None if there is no table."""
+        """Return the id of the newest version; None if the table does not exist."""
         return self._files.latest_id()
 
     def latest(self) -> TableSchema | None:
-        """The newest version; None if there is no table."""
+        """Return the newest version; None if the table does not exist."""
         latest_id = self.latest_id()
         return None if latest_id is None else self.load(latest_id)
 
     def load(self, schema_id: int) -> TableSchema:
-        """One version.
+        """Return one version.
 
         Raises ``NotFoundError`` if it does not exist, ``CorruptFileError`` if it is not a schema and
         ``InvalidInputError`` for column types that this version of the library does not support.
@@ -38,11 +38,11 @@ class SchemaHistory:
         return self.decoded(schema_id, self.read(schema_id))
 
     def read(self, schema_id: int) -> bytes:
-        """The file of one version; ``NotFoundError`` if it does not exist."""
+        """Return the file of one version. Raises ``NotFoundError`` if it does not exist."""
         return self._files.load(schema_id)
 
     def decoded(self, schema_id: int, data: bytes) -> TableSchema:
-        """The version that ``read`` returned. Raises as ``load``."""
+        """Decode the bytes that ``read`` returned. Raises as ``load`` does, except ``NotFoundError``."""
         path = self._files.path(schema_id)
         try:
             schema = TableSchema.from_json(data)
@@ -54,14 +54,14 @@ class SchemaHistory:
         return schema
 
     def append(self, schema: TableSchema) -> bool:
-        """Make this the version of its id; False if that is taken."""
+        """Store the schema as the version of its id; False if that version exists."""
         return self._files.create(schema.id, schema.to_json())
 
     def alter(self, change: Callable[[TableSchema], TableSchema]) -> TableSchema:
-        """Append what ``change`` makes of the newest version; when somebody else was first, of theirs.
+        """Apply ``change`` to the newest version and append the result; retry after a concurrent change.
 
-        Returns the version that holds the change; nothing is written if ``change`` returns what it was given.
-        Raises ``NotFoundError`` without any version, and whatever ``change`` raises.
+        Returns the version with the change; writes nothing if ``change`` returns its argument. Raises
+        ``NotFoundError`` if there is no version, and the errors of ``change``.
         """
         while True:
             newest = self.latest()
@@ -69,10 +69,10 @@ class SchemaHistory:
                 message = f"there is no table at {self._files.path(0)} to alter"
                 raise NotFoundError(message)
             changed = change(newest)
-            # A store that repeats a write of its own may say that the name is taken: by this very schema.
+            # A store that retries a write may report that the name is taken, by this same schema.
             if changed is newest or self.append(changed) or self.load(changed.id) == changed:
                 return changed
 
     def ids(self) -> list[int]:
-        """All versions, ascending."""
+        """Return the ids of all versions, ascending."""
         return self._files.ids()

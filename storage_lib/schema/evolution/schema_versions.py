@@ -15,7 +15,7 @@ from storage_lib.schema.table_schema import DataField, TableSchema
 
 
 class SchemaVersions:
-    """``current`` is the schema rows are read and written under; thread-safe."""
+    """Schemas by id. ``current`` is the schema under which rows are read and written. Thread-safe."""
 
     def __init__(self, current: TableSchema, history: SchemaHistory) -> None:
         self.current = current
@@ -48,7 +48,7 @@ class SchemaVersions:
         except NotFoundError:
             happened = "dropped"
         else:
-            # Every commit checks: the file that was found right once is only compared afterwards, not decoded again.
+            # Every commit runs this check, so a file that was verified before is only compared, not decoded again.
             if there == self._checked:
                 return
             if _identity(self._history.decoded(self.current.id, there)) == _identity(self.current):
@@ -62,7 +62,7 @@ class SchemaVersions:
         raise NotFoundError(message)
 
     def field_in(self, schema_id: int, name: str) -> DataField | None:
-        """The current column ``name`` as of that version; None if it did not exist then, or does not exist now."""
+        """Return the current column ``name`` as of that version; None if it did not exist then."""
         current = self.current.field(name)
         if schema_id == self.current.id:
             return current

@@ -1,4 +1,4 @@
-"""Which type a column may get: one that holds every value of the present one exactly, as older files are cast to it.
+"""Allowed type changes: the new type must hold every old value exactly, because older files are cast to it.
 
 TINYINT -> SMALLINT -> INT -> BIGINT; TINYINT, SMALLINT -> FLOAT -> DOUBLE; INT -> DOUBLE
 integers -> DECIMAL with as many digits before the point
@@ -29,7 +29,7 @@ _WITH_DIGITS = (TypeRoot.TIME, TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ)
 
 
 def holds_every_value(wide: DataType, narrow: DataType) -> bool:
-    """Whether every value of ``narrow`` is one of ``wide``; nullability aside."""
+    """Whether ``wide`` can represent every value of ``narrow``, ignoring nullability."""
     if wide.not_null() == narrow.not_null():
         return True
     if wide.root in _WIDER_NUMBERS.get(narrow.root, ()):
@@ -44,7 +44,7 @@ def holds_every_value(wide: DataType, narrow: DataType) -> bool:
 
 
 def _decimal_digits(of: DataType) -> tuple[int, int]:
-    """Digits before and after the point; (0, 0) for types other than exact numbers."""
+    """Return the digits before and after the point; (0, 0) for types other than exact numbers."""
     if of.root is TypeRoot.DECIMAL:
         return max(1, (of.precision or 0) - (of.scale or 0)), of.scale or 0
     return _DIGITS.get(of.root, 0), 0

@@ -23,7 +23,7 @@ _IDLE = {
 
 
 def refuse_unsupported(table: str, schema: TableSchema, *, before: TableSchema | None = None) -> None:
-    """Refuse options and columns that ``schema`` has and ``before`` had not.
+    """Refuse unsupported options and columns of ``schema`` that ``before`` does not have.
 
     Raises ``InvalidInputError`` naming the option or the column and the remedy.
     """
@@ -73,7 +73,7 @@ def _refuse_options(table: str, schema: TableSchema, before: Mapping[str, str]) 
 
 
 def _refuse_producer(table: str, schema: TableSchema, options: TableOptions) -> None:
-    """Refuse what Paimon refuses as well."""
+    """Refuse changelog producers that Paimon refuses as well."""
     producer = options.changelog_producer
     if producer is ChangelogProducer.NONE:
         return
@@ -90,7 +90,7 @@ def _refuse_producer(table: str, schema: TableSchema, options: TableOptions) -> 
 
 
 def _refuse_looking_up_from_now_on(table: str, options: TableOptions) -> None:
-    """Rows above level 0 are complete only where every compaction has looked deeper ones up."""
+    """Refuse to switch lookup: rows above level 0 are complete only if every compaction looked up deeper levels."""
     if options.newest_wins:
         return
     message = (

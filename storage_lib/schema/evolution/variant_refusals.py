@@ -1,4 +1,4 @@
-"""Where a table can't have VARIANT columns: where they would be compared, or stored in what can't hold them."""
+"""Refuse VARIANT columns that would have to be compared, or stored in a format that does not support them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _SHREDDING = ("variant.shreddingSchema", "parquet.variant.shreddingSchema", "var
 
 
 def refuse_variants(table: str, schema: TableSchema, before: TableSchema | None) -> None:
-    """Raise ``InvalidInputError`` naming the VARIANT column and the remedy, if it can't be one in this table.
+    """Raise ``InvalidInputError``, naming the column and the remedy, if the table can't have VARIANT columns.
 
-    Options for shredding that ``before`` had already are another engine's; what it shreds is refused when it is read.
+    Shredding options that ``before`` already had were set by another engine; shredded values are refused when read.
     """
     name = next((field.name for field in schema.fields if has_variant(field.type)), None)
     if name is None:

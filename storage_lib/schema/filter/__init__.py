@@ -1,1 +1,1 @@
-"""Predicates and the statistics on which they are tested."""
+"""Predicates, and the statistics that they are tested against."""

@@ -1,7 +1,7 @@
-"""Filters as expressions of Arrow: ``pc.field("price") > 5``.
+"""Filters given as Arrow expressions: ``pc.field("price") > 5``.
 
-Arrow gives no access to the parts of an expression, so it is evaluated on the rows as it is, with Arrow's meaning of
-its functions. Files cannot be left out by it, as they can by text or ``col()``.
+Arrow gives no access to the parts of an expression, so it is evaluated as a whole on the rows, with Arrow's semantics.
+Unlike filters given as text or ``col()``, it can't be used to skip files.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _RESULT = "passes"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArrowCondition(Predicate):
-    """``names`` are the columns that the expression reads: known once it is validated."""
+    """Predicate of an Arrow expression. ``names`` are the columns that it reads, None before validation."""
 
     expression: pc.Expression
     names: frozenset[str] | None = None
 
     @property
     def columns(self) -> frozenset[str]:
-        """Names of all columns in it. Raises ``InvalidInputError`` before validation."""
+        """Names of all columns in the expression. Raises ``InvalidInputError`` before validation."""
         if self.names is None:
             message = (
                 f"the filter {self._text} is an expression of Arrow, which is evaluated where rows are read by Arrow "
@@ -42,14 +42,14 @@ class ArrowCondition(Predicate):
         found = _evaluated(self.expression, rows.select(sorted(self.columns)), rows.num_rows)
         return found if rows is batch else found.combine_chunks()
 
-    def may_match(self, stats: Stats) -> bool:  # noqa: ARG002  nothing is known of the expression's parts
+    def may_match(self, stats: Stats) -> bool:  # noqa: ARG002  the expression's parts are unknown
         return True
 
     def may_fail(self, stats: Stats) -> bool:  # noqa: ARG002  likewise
         return True
 
     def validated(self, schema: TableSchema) -> Predicate:
-        """With its columns, which are those that it cannot be bound without."""
+        """Return the condition with its columns: those without which it can't be bound."""
         rows = schema.arrow_schema.empty_table()
         try:
             found = _evaluated(self.expression, rows, 0)
@@ -81,7 +81,7 @@ class ArrowCondition(Predicate):
 
 def _evaluated(expression: pc.Expression, rows: pa.Table, count: int) -> pa.ChunkedArray:
     if not rows.num_columns:
-        # A condition on no column still has a value for each row.
+        # A condition without columns still has a value for each row.
         rows = pa.table({_RESULT: pa.nulls(count)})
     plan = acero.Declaration.from_sequence(
         [

@@ -1,4 +1,4 @@
-"""Predicates as users write them: ``col("x") > 3``, ``col("x").isin([1, 2])``."""
+"""Build predicates in Python: ``col("x") > 3``, ``col("x").isin([1, 2])``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from storage_lib.schema.filter.predicate import And, Predicate
 
 
 class Column:
-    """A column to build predicates from: ``col("x") > 3``, ``col("x").isin([1, 2])``."""
+    """Column reference whose operators build predicates: ``col("x") > 3``, ``col("x").isin([1, 2])``."""
 
     __hash__ = None  # type: ignore[assignment]  # == builds a predicate, so a column can't be a key
 
@@ -71,5 +71,5 @@ class Column:
 
 
 def col(name: str) -> Column:
-    """The column ``name``, to build a predicate from."""
+    """Return a reference to the column ``name``, to build a predicate from."""
     return Column(name)

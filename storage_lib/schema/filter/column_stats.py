@@ -17,7 +17,7 @@ from storage_lib.schema.table_schema import DataField
 from storage_lib.schema.types.data_types import DataType, TypeRoot
 
 TRUNCATED_LENGTH = 16
-"""Characters or bytes that a bound keeps (``metadata.stats-mode = truncate(16)``)."""
+"""Maximum length of a bound in characters or bytes (``metadata.stats-mode = truncate(16)``)."""
 
 _FLOATING = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 _CODE_POINT_MAX = 0x10FFFF
@@ -26,7 +26,7 @@ _SURROGATES = range(0xD800, 0xE000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnStats:
-    """Bounds (Python values as in ``decode_row``), nulls and rows. NaN is in no bounds."""
+    """Bounds (Python values as in ``decode_row``), nulls and rows of a column. Bounds do not cover NaN."""
 
     min: Any
     max: Any
@@ -44,17 +44,17 @@ class SimpleStats:
 
 
 def collect_stats(rows: pa.RecordBatch | pa.Table, fields: Sequence[DataField]) -> list[ColumnStats]:
-    """Statistics of the columns of ``fields``, by name, in their order."""
+    """Compute the statistics of the columns that ``fields`` name, in their order."""
     return [stats_of_column(rows.column(field.name)) for field in fields]
 
 
 def encode_stats(
     stats: Sequence[ColumnStats], fields: Sequence[DataField], *, truncate: int | None = TRUNCATED_LENGTH
 ) -> SimpleStats:
-    """Serialize statistics of columns, long strings cut to ``truncate`` characters or bytes (None: whole).
+    """Serialize statistics of columns; truncate long strings to ``truncate`` characters or bytes (None: do not).
 
-    A minimum is cut, a maximum cut and raised, so that both stay bounds. Raises ``InvalidInputError`` for a bound that
-    is not of its column's type.
+    A truncated maximum is rounded up, so that both remain bounds. Raises ``InvalidInputError`` for a bound that is not
+    of its column's type.
     """
     types = [field.type for field in fields]
     bounds = [_bounds(each, type_, truncate) for each, type_ in zip(stats, types, strict=True)]
@@ -67,7 +67,7 @@ def encode_stats(
 
 
 def decode_stats(stats: SimpleStats, fields: Sequence[DataField], row_count: int) -> Mapping[str, ColumnStats]:
-    """Statistics by column name; ``fields`` are the covered columns, ``row_count`` the rows of the file.
+    """Return statistics by column name; ``fields`` are the covered columns, ``row_count`` the rows of the file.
 
     Raises ``CorruptFileError`` if ``stats`` don't cover exactly these columns.
     """
@@ -76,7 +76,7 @@ def decode_stats(stats: SimpleStats, fields: Sequence[DataField], row_count: int
     highs = decode_bound(stats.max_values, types, upper=True)
     nulls: Sequence[int | None] = stats.null_counts
     if len(nulls) != len(fields):
-        nulls = [None] * len(fields)  # some writers leave them out
+        nulls = [None] * len(fields)  # some writers omit null counts
     return {
         field.name: ColumnStats(min=low, max=high, null_count=count, row_count=row_count)
         for field, low, high, count in zip(fields, lows, highs, nulls, strict=True)
@@ -84,16 +84,16 @@ def decode_stats(stats: SimpleStats, fields: Sequence[DataField], row_count: int
 
 
 def stats_of_column(column: pa.Array | pa.ChunkedArray) -> ColumnStats:
-    """Statistics of a scalar column."""
+    """Compute the statistics of a scalar column."""
     nulls, rows = column.null_count, len(column)
     if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
-        # To some engines NaN is larger than everything, to others nothing is: no bounds suit both.
+        # Engines disagree on whether NaN is larger than all values, so no bounds suit all of them.
         return ColumnStats(min=None, max=None, null_count=nulls, row_count=rows)
     try:
         extremes = pc.min_max(column)
         low, high = extremes["min"].as_py(), extremes["max"].as_py()
     except (OverflowError, ValueError):
-        # A date or nanosecond that Python can't hold.
+        # Python can't represent this date or nanosecond.
         low = high = None
     return ColumnStats(min=low, max=high, null_count=nulls, row_count=rows)
 
@@ -103,7 +103,7 @@ def _bounds(stats: ColumnStats, data_type: DataType, length: int | None) -> tupl
     if low is None or high is None:
         return low, high
     if data_type.root in _FLOATING:
-        # Zero has two signs; bounds that hold one hold both.
+        # Zero has two signs; bounds that include one must include both.
         return (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
     if length is None or not isinstance(low, str | bytes):
         return low, high
@@ -112,7 +112,7 @@ def _bounds(stats: ColumnStats, data_type: DataType, length: int | None) -> tupl
 
 
 def _raised(value: str | bytes, length: int) -> str | bytes | None:
-    """The shortest value of at most ``length`` that is not below ``value``; None if there is none."""
+    """Return a value of at most ``length`` that is not less than ``value``; None if impossible."""
     if len(value) <= length:
         return value
     if isinstance(value, bytes):

@@ -20,12 +20,12 @@ _INTEGER_MAX = (1 << 63) - 1
 _BEYOND_INTEGERS = Decimal(10) ** 20
 _HALF = Decimal("0.5")
 _COMPARED_MAX = 8
-"""To compare with each of so few values takes less than to look all of them up."""
+"""Up to this number of values, comparing with each is faster than a look-up."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Comparison(Predicate):
-    """``column <operator> value``; a null value is refused by ``validated`` and never true."""
+    """``column <operator> value``. A comparison with null is never true; ``validated`` refuses it."""
 
     column: str
     value: object
@@ -48,7 +48,7 @@ class _Comparison(Predicate):
         return bounds is None or (bounds.has_values and self._within(*bounds.range, matching=True))
 
     def may_fail(self, stats: Stats) -> bool:
-        # NaN compares false with everything, and statistics leave it out.
+        # NaN compares false with everything, and statistics omit it.
         bounds = _bounds(stats, self.column)
         return (
             bounds is None
@@ -62,7 +62,7 @@ class _Comparison(Predicate):
 
 
 def _le(left: object, right: object) -> bool:
-    """``left <= right`` where None is unbounded, and what can't be compared may be anything."""
+    """Whether ``left <= right`` is possible; True for None (unbounded) and for values that can't be compared."""
     if left is None or right is None:
         return True
     try:
@@ -108,7 +108,7 @@ class NotEqual(_Comparison):
 
     def _within(self, low: object, high: object, *, matching: bool) -> bool:
         if matching:
-            # NaN differs from every value, and statistics leave it out.
+            # NaN differs from every value, and statistics omit it.
             return isinstance(self.value, float) or not _all_equal(low, high, self.value)
         return _le(low, self.value) and _le(self.value, high)
 
@@ -161,7 +161,7 @@ MIRRORED: Mapping[Callable[[str, object], Predicate], Callable[[str, object], Pr
     GreaterThan: LessThan,
     GreaterOrEqual: LessOrEqual,
 }
-"""``5 < column`` is ``column > 5``: the comparison to use where the column is on the right."""
+"""Comparison to use if the column is on the right: ``5 < column`` is ``column > 5``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ class StartsWith(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class In(Predicate):
-    """``column IN (values)``; false for no values."""
+    """``column IN (values)``; false if there are no values."""
 
     column: str
     values: tuple[object, ...]
@@ -212,12 +212,12 @@ class In(Predicate):
 
     def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
         column = _decoded(batch.column(self.column))
-        # What the column can't hold is in no row, and NaN equals nothing, as with "=".
+        # Values that the column can't represent match no row, and NaN equals nothing, as with "=".
         held = [v for v in self.values if exact_scalar(v, column.type) is not None and not _is_nan(v)]
         if 0 < len(held) <= _COMPARED_MAX:
             return reduce(pc.or_, [pc.equal(column, exact_scalar(value, column.type)) for value in held])
         if pa.types.is_floating(column.type) and 0.0 in held:
-            # Arrow looks values up by their bits, and the two zeros are equal.
+            # Arrow's look-up compares bits, but the two zeros are equal.
             held += [0.0, -0.0]
         found = pc.is_in(column, value_set=pa.array(held, column.type))
         return pc.if_else(pc.is_valid(column), found, pa.scalar(None, pa.bool_()))
@@ -294,7 +294,7 @@ class _Bounds:
 
 
 def _bounds(stats: Stats, column: str) -> _Bounds | None:
-    """The value range of a column, NaN bounds unknown; None without statistics."""
+    """Return a column's value range, with NaN bounds as unknown; None without statistics."""
     of_column = stats.get(column)
     if of_column is None:
         return None
@@ -312,7 +312,7 @@ def _decoded(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 def _scalar(value: object, arrow_type: pa.DataType) -> pa.Scalar:
-    """The literal in the column's type where it fits exactly, else in its own (Arrow then compares in a wider one)."""
+    """Return the literal in the column's type if it fits exactly, else in its own; Arrow then widens the column."""
     if isinstance(arrow_type, pa.DictionaryType):
         arrow_type = arrow_type.value_type
     exact = exact_scalar(value, arrow_type)
@@ -323,9 +323,9 @@ def _scalar(value: object, arrow_type: pa.DataType) -> pa.Scalar:
 
 
 def _beside_integers(value: Any) -> int | float | Decimal:
-    """A number that compares with all integers of a column as ``value`` does, and that Arrow has a type for."""
+    """Return a number that compares with all 64-bit integers as ``value`` does and that fits an Arrow type."""
     if abs(value) > _INTEGER_MAX:
         return _BEYOND_INTEGERS if value > 0 else -_BEYOND_INTEGERS
-    # Arrow would make floats of the column, which can't hold all of its values.
+    # Arrow would convert the column to floats, which can't represent all integers.
     whole = math.floor(value)
     return whole if value == whole else whole + _HALF

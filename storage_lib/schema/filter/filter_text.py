@@ -1,7 +1,8 @@
 """Filters as SQL text: ``price > 5 AND item LIKE 'c%'``.
 
-Parsed by sqlglot (the extra ``sql``) in Spark's dialect, and made of the predicates that files are pruned by. What
-predicates can't express (arithmetic, functions, two columns compared) is refused; run such a filter in an engine.
+Text is parsed by sqlglot (the extra ``sql``) in Spark's dialect and converted to predicates, which can prune files.
+Conditions that predicates can't express (arithmetic, functions, comparisons of two columns) are refused; run such a
+filter in an engine.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ if TYPE_CHECKING:
 __all__ = ["Filter", "as_predicate", "parse_filter"]
 
 Filter: TypeAlias = Predicate | str | pc.Expression | pl.Expr
-"""A condition on rows: text (``"price > 5"``), made of ``col()``, or an expression of Arrow or Polars."""
+"""A condition on rows: text (``"price > 5"``), a predicate from ``col()``, or an expression of Arrow or Polars."""
 
 _EXAMPLE = "for example: price > 5 AND item LIKE 'c%' AND day IN ('2026-01-01', '2026-01-02') AND note IS NOT NULL"
 _WILDCARDS = ("%", "_")
-# Keys are those of sqlglot's expressions: the names of their classes.
+# Keys are those of sqlglot's expressions, the lower-case names of their classes.
 _COMPARISONS: dict[str, Callable[[str, object], Predicate]] = {
     "eq": Equal,
     "neq": NotEqual,
@@ -52,11 +53,11 @@ _COMPARISONS: dict[str, Callable[[str, object], Predicate]] = {
     "gte": GreaterOrEqual,
 }
 _KNOWN_ARGUMENTS = {"this", "expression", "expressions", "low", "high", "negate"}
-"""Of conditions; one with another argument means more than is read here."""
+"""Arguments of sqlglot's conditions that are understood; a condition with others is refused."""
 
 
 def as_predicate(condition: object) -> Predicate | None:
-    """``condition``, a ``Filter`` or None, as a predicate. Raises ``InvalidInputError`` if it is neither or invalid."""
+    """Convert a ``Filter`` to a predicate; None stays None. Raises ``InvalidInputError`` for anything else."""
     if condition is None or isinstance(condition, Predicate):
         return condition
     if isinstance(condition, str):
@@ -73,10 +74,10 @@ def as_predicate(condition: object) -> Predicate | None:
 
 
 def parse_filter(text: str) -> Predicate:
-    """The predicate that ``text`` says.
+    """Parse a filter.
 
-    Comparisons of a column with a literal, IN, BETWEEN, LIKE 'prefix%', IS [NOT] NULL, a boolean column by itself, AND,
-    OR, NOT and parentheses. Raises ``InvalidInputError`` for anything else, and where sqlglot is not installed.
+    Supports comparisons of a column with a literal, IN, BETWEEN, LIKE 'prefix%', IS [NOT] NULL, a boolean column, AND,
+    OR, NOT and parentheses. Raises ``InvalidInputError`` for anything else, and if sqlglot is not installed.
     """
     try:
         import sqlglot  # noqa: PLC0415  an extra
@@ -93,7 +94,7 @@ def parse_filter(text: str) -> Predicate:
 
 
 def _problem(error: Exception) -> str:
-    """Where sqlglot stopped reading. Its own words name classes of its code."""
+    """Describe where sqlglot stopped parsing; its own messages name its internal classes."""
     for each in getattr(error, "errors", None) or ():
         if each.get("highlight"):
             return f"syntax error near {each['highlight']!r}, character {each['col']}"
@@ -101,7 +102,7 @@ def _problem(error: Exception) -> str:
 
 
 class _Reader:
-    """Makes predicates of one filter's tree."""
+    """Converts the syntax tree of one filter to predicates."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -119,7 +120,7 @@ class _Reader:
         }
 
     def predicate(self, tree: Expression) -> Predicate:
-        """The predicate of a condition. Raises ``InvalidInputError`` with the condition if there is none."""
+        """Convert a condition to a predicate. Raises ``InvalidInputError``, quoting the condition, if unsupported."""
         read = self._readers.get(tree.key)
         unknown = {key for key, value in tree.args.items() if value} - _KNOWN_ARGUMENTS
         if read is None or unknown:
@@ -172,7 +173,7 @@ class _Reader:
             case "neg" if inner.key == "literal" and not inner.is_string:
                 return -self._value(inner)
             case "cast" if inner.key == "literal" and inner.is_string:
-                # DATE '2026-01-01'; the column's type reads the text.
+                # DATE '2026-01-01'; the text is parsed as the column's type.
                 return str(inner.this)
             case "null":
                 raise self._refused(tree, "a comparison with NULL is never true; use IS NULL or IS NOT NULL")

@@ -1,4 +1,4 @@
-"""Values that users write in filters and partition specs, as values of a column's type."""
+"""Convert values that users write in filters and partition specs to a column's type."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _TEXT = (TypeRoot.CHAR, TypeRoot.VARCHAR)
 
 
 def typed_literal(value: object, field: DataField, *, text_only: bool = False) -> object:
-    """``value`` as the Python value of ``field``'s type; text is read as that type (``'2013-01-05'`` for a date).
+    """Convert ``value`` to the Python value of ``field``'s type; text is parsed (``'2013-01-05'`` for a date).
 
-    A number that the column can't hold (3.5 for an INT) stays as it is: it can still be compared with.
+    A number that the column can't hold (3.5 for an INT) is returned unchanged: it can still be compared with.
     Raises ``InvalidInputError`` naming the column, the value and what to write.
     """
     if text_only and field.type.root not in _TEXT:
@@ -44,7 +44,7 @@ def typed_literal(value: object, field: DataField, *, text_only: bool = False) -
 
 
 def exact_scalar(value: object, arrow_type: pa.DataType) -> pa.Scalar | None:
-    """The value in that type, None if the type can't hold exactly this value."""
+    """Return the value in that type; None if the type can't represent it exactly."""
     try:
         scalar = pa.scalar(value, arrow_type)
         held = scalar.as_py() == value or value != value  # noqa: PLR0124  NaN
@@ -54,7 +54,7 @@ def exact_scalar(value: object, arrow_type: pa.DataType) -> pa.Scalar | None:
 
 
 def _converted(value: object, data_type: DataType) -> object:
-    # NumPy's scalars know what Python value they are.
+    # NumPy scalars convert themselves to Python values.
     value = getattr(value, "item", lambda: value)() if type(value).__module__ == "numpy" else value
     if isinstance(value, str) and data_type.root not in _TEXT:
         of_decimal = data_type.root is TypeRoot.DECIMAL
@@ -73,7 +73,7 @@ def _boolean(value: object, _: DataType) -> bool:
 def _integer(value: object, _: DataType) -> int | float | Decimal:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         _refuse("write a number")
-    # 3.5 is a fine thing to compare an integer column with.
+    # An integer column may be compared with 3.5.
     return int(value) if math.isfinite(value) and value == int(value) else value
 
 

@@ -1,7 +1,7 @@
-"""Filters as expressions of Polars: ``pl.col("price") > 5`` becomes the predicate that ``col("price") > 5`` makes.
+"""Filters given as Polars expressions: ``pl.col("price") > 5`` becomes the same predicate as ``col("price") > 5``.
 
-The expression's JSON form is read. An expression may look at several rows (``pl.col("a") > pl.col("a").mean()``), so
-only what is known to be a condition on one row is taken.
+The expression is read from its JSON form. An expression may depend on several rows
+(``pl.col("a") > pl.col("a").mean()``), so only forms known to be conditions on one row are accepted.
 """
 
 from __future__ import annotations
@@ -48,17 +48,16 @@ _Node = Mapping[str, Any]
 
 
 def polars_predicate(expression: pl.Expr) -> Predicate:
-    """The predicate that ``expression`` says.
+    """Convert ``expression`` to a predicate.
 
-    Comparisons of a column with a literal, ``is_in``, ``is_between``, ``is_null``, ``is_not_null``,
-    ``str.starts_with``, a boolean column by itself, ``&``, ``|`` and ``~``. Raises ``InvalidInputError`` for anything
-    else.
+    Supports comparisons of a column with a literal, ``is_in``, ``is_between``, ``is_null``, ``is_not_null``,
+    ``str.starts_with``, a boolean column, ``&``, ``|`` and ``~``. Raises ``InvalidInputError`` for anything else.
     """
     return _Reader(expression).predicate(json.loads(expression.meta.serialize(format="json")))
 
 
 class _Reader:
-    """Makes predicates of one expression's tree."""
+    """Converts the tree of one expression to predicates."""
 
     def __init__(self, expression: pl.Expr) -> None:
         self._text = str(expression)

@@ -1,8 +1,8 @@
-"""Filters as frozen values, tested on rows and on statistics.
+"""Filters as immutable values, tested on rows and on statistics.
 
-SQL's three-valued logic: a comparison with null is neither true nor false, and only rows for which the whole filter
-is true pass. ``may_match`` errs on one side only: it never says no when a row could pass. The conditions on single
-columns are in ``comparisons.py``, ``col("x") > 3`` in ``column_reference.py``.
+Filters use SQL's three-valued logic: a comparison with null is neither true nor false, and only rows for which the
+whole filter is true pass. ``may_match`` is conservative: it never returns False if a row could pass. Conditions on
+single columns are in ``comparisons.py``, ``col("x") > 3`` in ``column_reference.py``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from storage_lib.schema.filter.column_stats import ColumnStats
 from storage_lib.schema.table_schema import TableSchema
 
 Stats: TypeAlias = Mapping[str, ColumnStats]
-"""Statistics by column name; a column that is missing has none."""
+"""Statistics by column name; those of missing columns are unknown."""
 
 
 class Predicate:
@@ -28,55 +28,55 @@ class Predicate:
     __slots__ = ()
 
     def __and__(self, other: Predicate) -> Predicate:
-        """Both."""
+        """Return the conjunction of both conditions."""
         return And(self, other)
 
     def __or__(self, other: Predicate) -> Predicate:
-        """Either."""
+        """Return the disjunction of both conditions."""
         return Or(self, other)
 
     def __invert__(self) -> Predicate:
-        """The opposite; of a comparison with null neither it nor its opposite is true."""
+        """Return the negation; for a comparison with null, neither it nor its negation is true."""
         return Not(self)
 
     @property
     def columns(self) -> frozenset[str]:
-        """Names of all columns in it."""
+        """Names of all columns in the condition."""
         raise NotImplementedError
 
     @property
     def names_values(self) -> bool:
-        """Whether some column has to equal one of a few values, so that few rows can be expected to pass."""
+        """Whether a column has to equal one of a few values, so that few rows are expected to pass."""
         return False
 
     def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
-        """True, false or null for every row."""
+        """Return true, false or null for every row."""
         raise NotImplementedError
 
     def may_match(self, stats: Stats) -> bool:
-        """False only if no row with these statistics can pass."""
+        """Return False only if no row with these statistics can pass."""
         raise NotImplementedError
 
     def may_fail(self, stats: Stats) -> bool:
-        """False only if no row with these statistics can make it false (what ``~`` needs)."""
+        """Return False only if no row with these statistics can make it false; used by ``~``."""
         raise NotImplementedError
 
     def restrict_to(self, columns: frozenset[str]) -> Predicate | None:
-        """The strongest condition on ``columns`` alone that every passing row meets; None if there is none."""
+        """Return the strongest condition only on ``columns`` that every passing row meets; None if there is none."""
         return self if self.columns <= columns else None
 
     def validated(self, schema: TableSchema) -> Predicate:
-        """The same with literals of the columns' types; ``InvalidInputError`` for unknown columns and odd values."""
+        """Convert literals to the columns' types. Raises ``InvalidInputError`` for unknown columns or bad values."""
         raise NotImplementedError
 
     def mask(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
-        """True for the rows that pass, false for all others; booleans without nulls."""
+        """Return true for the rows that pass, false for all others, without nulls."""
         return pc.fill_null(self.evaluate(batch), fill_value=False)
 
 
 @dataclass(frozen=True, slots=True)
 class _Pair(Predicate):
-    """Two conditions, however they are joined."""
+    """Base of predicates that combine two conditions."""
 
     left: Predicate
     right: Predicate
@@ -135,7 +135,7 @@ class Or(_Pair):
 
 @dataclass(frozen=True, slots=True)
 class Not(Predicate):
-    """The opposite condition; null stays null."""
+    """Negation of a condition; null stays null."""
 
     child: Predicate
 

@@ -1,1 +1,1 @@
-"""Options of tables, columns and catalogs: which exist, how they are spelled, which may change, what is secret."""
+"""Options of tables, columns and catalogs: known keys, spellings, allowed changes and secrets."""

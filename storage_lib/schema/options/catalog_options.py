@@ -1,4 +1,4 @@
-"""Options that choose and reach a catalog: of a connection, never of a table. Spelled as Paimon spells them."""
+"""Options of a connection that choose and configure a catalog, with Paimon's keys. Never options of a table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KEYS = frozenset(
 
 
 class Metastore(StrEnum):
-    """Where a catalog keeps its entries."""
+    """Kind of store for a catalog's entries."""
 
     FILESYSTEM = "filesystem"
     MEMORY = "memory"
@@ -42,10 +42,10 @@ METASTORE_ALIASES = {"jdbc": Metastore.SQL}
 
 
 def catalog_option_keys() -> list[str]:
-    """The keys of the options without a prefix, sorted."""
+    """Return the keys of the options without a prefix, sorted."""
     return sorted(_KEYS)
 
 
 def is_of_catalog(key: str) -> bool:
-    """Whether an option says something of the catalog itself."""
+    """Whether an option configures the catalog itself."""
     return key in _KEYS or key.startswith((JDBC_PREFIX, HIVE_PREFIX))

@@ -1,8 +1,8 @@
-"""Default values of columns: what is written where the input has no value for a column, or NULL.
+"""Default values of columns, written if the input has no value for a column, or NULL.
 
-Paimon keeps the default as text in the column's entry of the schema file (``defaultValue``) and reads it by a cast from
-text. ``fields.<column>.default-value`` is the option that declares it; the entry follows the option, and engines that
-know only one of the two agree.
+Paimon stores the default as text in the column's entry of the schema file (``defaultValue``) and casts it from text.
+The option ``fields.<column>.default-value`` declares it; the entry is updated with the option, so engines that read
+only one of them agree.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ _INTEGERS = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INTEGER, TypeRoot.BIG
 
 
 def option_of_default(column: str) -> str:
-    """The option that declares a column's default."""
+    """Return the key of the option that declares a column's default."""
     return f"{PREFIX}{column}{DEFAULT_VALUE}"
 
 
 def defaults_in(options: Mapping[str, str]) -> dict[str, str]:
-    """The defaults that options declare, by column."""
+    """Return the defaults that options declare, by column."""
     of_columns = {key: field_option(key) for key in options}
     return {column: options[key] for key, (column, suffix) in of_columns.items() if suffix == DEFAULT_VALUE}
 
 
 def default_text(schema: TableSchema, field: DataField) -> str | None:
-    """The default of a column as text: its entry's, else the option's in a table that Paimon 1.2 or older made."""
+    """Return a column's default as text from its entry, or else from the option, as Paimon 1.2 and older write it."""
     return field.default_value if field.default_value is not None else schema.options.get(option_of_default(field.name))
 
 
 def default_scalar(field: DataField, text: str) -> pa.Scalar:
-    """The default as a value of the column's type.
+    """Convert the default to the column's type.
 
     Raises ``InvalidInputError`` naming column, text and remedy.
     """
@@ -59,7 +59,7 @@ def default_scalar(field: DataField, text: str) -> pa.Scalar:
 
 
 def with_declared_defaults(schema: TableSchema, before: Mapping[str, str]) -> TableSchema:
-    """The schema with the defaults that its options declare in its columns; ``before`` are the options until now.
+    """Copy the defaults that the schema's options declare to its columns; ``before`` are the previous options.
 
     Defaults without an option are kept. Raises ``InvalidInputError`` for a column that can't have a default and for a
     value that is invalid for its type.
@@ -127,7 +127,7 @@ def _value_of(text: str, of: DataType) -> pa.Scalar:  # noqa: PLR0911  one line 
 
 
 def _cut(text: str, of: DataType) -> str:
-    """As Paimon casts text: too long a text is cut, a short one is filled up to the length of a CHAR."""
+    """Cast text as Paimon does: truncate long text, and pad short text to the length of a CHAR."""
     if of.length is None:
         return text
     return text[: of.length].ljust(of.length) if of.root is TypeRoot.CHAR else text[: of.length]

@@ -1,6 +1,6 @@
-"""When an event was, and how late it may come: the column that WATERMARK names, kept in a table's options.
+"""Event time: the column that WATERMARK names and the allowed delay, stored in a table's options.
 
-watermark.<column>    the delay, as ``5 SECOND``
+watermark.<column>    the delay, such as ``5 SECOND``
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DELAY_UNIT_MILLIS: Final[Mapping[str, int]] = {
 
 
 def watermarks(options: Mapping[str, str]) -> dict[str, str]:
-    """Column -> delay of a table's watermark."""
+    """Return the delays of a table's watermarks, by column."""
     return {
         key.removeprefix(WATERMARK_PREFIX): value for key, value in options.items() if key.startswith(WATERMARK_PREFIX)
     }
@@ -35,15 +35,15 @@ def watermarks(options: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventTime:
-    """The column of moments or days, and by how much the watermark follows it."""
+    """Timestamp or date column of event time, and the delay of the watermark behind it."""
 
     column: str
     delay_millis: int
 
     def watermark_of(self, rows: pa.RecordBatch) -> int | None:
-        """The newest event among the rows less the delay, in epoch milliseconds; None without any.
+        """Return the newest event time in the rows minus the delay, in epoch milliseconds; None if all are null.
 
-        A column without a time zone is taken for UTC, as in the table's files.
+        A column without a time zone is interpreted as UTC, as in the table's files.
         """
         newest = pc.max(rows.column(self.column))
         if not newest.is_valid:
@@ -53,9 +53,9 @@ class EventTime:
 
 
 def event_time_of(schema: TableSchema) -> EventTime | None:
-    """The event time that the table's files hold; None if it has no watermark, or one for a computed column.
+    """Return the table's event time; None if it has no watermark, or only one on a computed column.
 
-    A delay that others wrote in another way is passed over: the watermark is a hint, and no reason to refuse a row.
+    A delay in another engine's format is ignored: the watermark is only a hint and must not fail a write.
     """
     arrow = schema.arrow_schema
     for column, delay in watermarks(schema.options).items():

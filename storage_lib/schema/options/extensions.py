@@ -20,7 +20,7 @@ from storage_lib.errors import InvalidInputError
 
 
 class Extension(StrEnum):
-    """The groups of entry points."""
+    """Groups of entry points."""
 
     CATALOGS = "dynamic_tables.catalogs"
     LOG_SYSTEMS = "dynamic_tables.log_systems"
@@ -28,7 +28,7 @@ class Extension(StrEnum):
 
 
 def added_names(of: Extension) -> list[str]:
-    """Names that installed packages add, sorted; the packages are not imported."""
+    """Return the names that installed packages add, sorted, without importing the packages."""
     return sorted(_entries(of, tuple(sys.path)).names)
 
 
@@ -56,5 +56,5 @@ def added(of: Extension, name: str) -> Callable[..., Any]:
 
 @functools.cache
 def _entries(of: Extension, _path: tuple[str, ...]) -> EntryPoints:
-    """Looked up once for each ``sys.path``: it opens a file of every installed package, 15 ms each time."""
+    """Look up entry points once per ``sys.path``: it opens a file of every installed package, which takes 15 ms."""
     return entry_points(group=of)

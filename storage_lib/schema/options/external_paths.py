@@ -1,7 +1,7 @@
-"""Data directories apart from a table's own: Paimon's ``data-file.external-paths``, and ``file.root-path`` made of it.
+"""External data directories: Paimon's ``data-file.external-paths``, and ``file.root-path``, which sets it.
 
-A directory is kept as a URL in the spelling of Hadoop's paths (``file:/data/t``, ``s3://bucket/t``), for manifests
-name each file below one by its whole URL and other engines compare these as text. Metadata is never outside.
+A directory is stored as a URL in Hadoop's format (``file:/data/t``, ``s3://bucket/t``), because manifests name each
+external file by its whole URL and other engines compare these as text. Metadata is never external.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ENTROPY_DIRECTORIES = ((0, 4), (4, 8), (8, 12), (12, 20))
 
 
 class ExternalPathStrategy(StrEnum):
-    """Which of the directories a new file goes to; the value is Paimon's."""
+    """Strategy that chooses the directory of a new file, with Paimon's names."""
 
     NONE = "none"
     SPECIFIC_FS = "specific-fs"
@@ -41,14 +41,14 @@ class ExternalPathStrategy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalPaths:
-    """Where new data files go; below the table if ``directories`` is empty."""
+    """Directories for new data files; empty ``directories`` mean the table's own directory."""
 
     directories: tuple[str, ...] = ()
     strategy: ExternalPathStrategy = ExternalPathStrategy.NONE
     weights: tuple[int, ...] = ()
 
     def url_of(self, bucket_directory: str, file_name: str, index: int) -> str | None:
-        """The URL of a new file; ``index`` counts a writer's files, whichever number it begins with."""
+        """Return a new file's URL, or None without directories. ``index`` counts a writer's files from any start."""
         if not self.directories:
             return None
         directory = self.directories[self._choice(file_name, index)]
@@ -63,7 +63,7 @@ class ExternalPaths:
 
 
 def external_paths_of(options: Mapping[str, str]) -> ExternalPaths:
-    """Parse the table's options for new files. Raises ``InvalidInputError`` for values that Paimon rejects as well."""
+    """Parse the options for new data files. Raises ``InvalidInputError`` for values that Paimon rejects as well."""
     strategy = _strategy(options)
     listed = declared_directories(options)
     if strategy is ExternalPathStrategy.NONE or not listed:
@@ -84,20 +84,20 @@ def external_paths_of(options: Mapping[str, str]) -> ExternalPaths:
 
 
 def declared_directories(options: Mapping[str, str]) -> tuple[str, ...]:
-    """Every directory that the options name, whether new files go there or not; raises as ``external_url``."""
+    """Return every directory in the options, whether or not new files go there. Raises as ``external_url`` does."""
     texts = (each.strip() for each in options.get(PATHS_OPTION, "").split(","))
     return tuple(dict.fromkeys(external_url(each, PATHS_OPTION) for each in texts if each))
 
 
 def is_of_directories(key: str) -> bool:
-    """Whether an option says where data files lie."""
+    """Whether an option configures the location of data files."""
     return key == ROOT_PATH_OPTION or key.startswith(PATHS_OPTION)
 
 
 def external_url(text: str, option: str) -> str:
-    """A directory's URL, spelled as Hadoop's paths are: one slash at a time, none at the end.
+    """Return a directory's URL in Hadoop's format: single slashes, and none at the end.
 
-    Raises ``InvalidInputError`` for what has no scheme, leads up (``..``) or names the root of a disk or no bucket.
+    Raises ``InvalidInputError`` for a URL without a scheme or bucket, with ``.`` or ``..``, or of the root of a disk.
     """
     found = _URL.fullmatch(text)
     if found is None:
@@ -124,9 +124,9 @@ def external_url(text: str, option: str) -> str:
 
 
 def with_root_path(options: Mapping[str, str], table: str) -> dict[str, str]:
-    """The options with ``file.root-path`` as what other engines know: a directory of the table's own below it.
+    """Replace ``file.root-path`` by Paimon's options for a directory of the table below it.
 
-    ``table`` is ``database.table``. Raises ``InvalidInputError`` where the directories are given as well.
+    ``table`` is ``database.table``. Raises ``InvalidInputError`` if those options are given as well.
     """
     root = options.get(ROOT_PATH_OPTION)
     if root is None:
@@ -155,7 +155,7 @@ def refuse_idle_directories(table: str, options: Mapping[str, str]) -> None:
 
 
 def io_path(url: str) -> str:
-    """How storage knows a file of a manifest: a plain path of this machine's disk, any other URL as it is.
+    """Convert a file's URL in a manifest for ``FileIO``: ``file:`` URLs to plain paths, others unchanged.
 
     Raises ``CorruptFileError`` for an invalid URL.
     """

@@ -5,7 +5,7 @@ fields.<f>.ignore-retract        retractions leave f unchanged
 fields.<f>.list-agg-delimiter    separator of listagg
 fields.<f>.distinct              listagg and collect keep each element once
 fields.<f,g>.sequence-group      columns that are updated together, by the one with the greatest f, g
-fields.<f>.default-value         written where the input has no value of f (default_values.py), of any table
+fields.<f>.default-value         value written if the input has none for f (default_values.py), for any table
 fields.default-aggregate-function
 """
 
@@ -31,14 +31,14 @@ DELIMITER_DEFAULT = ","
 
 @dataclass(frozen=True, kw_only=True)
 class SequenceGroup:
-    """``members`` take the values of the row whose ``fields`` are the greatest, compared one after the other."""
+    """Columns updated together: ``members`` take the values of the row with the greatest ``fields``, in order."""
 
     fields: tuple[str, ...]
     members: tuple[str, ...]
 
     @property
     def option(self) -> str:
-        """The key that declares it."""
+        """Key of the option that declares the group."""
         return f"{PREFIX}{','.join(self.fields)}{SEQUENCE_GROUP}"
 
 
@@ -53,10 +53,10 @@ class FieldOptions:
     delimiters: Mapping[str, str] = field(default_factory=dict)
     sequence_groups: tuple[SequenceGroup, ...] = ()
     keys_by_column: Mapping[str, str] = field(default_factory=dict)
-    """For messages: some option that names the column."""
+    """For messages: one option that names the column, by column."""
 
     def function_of(self, column: str) -> str | None:
-        """Its own aggregate function, or the default one."""
+        """Return the column's own aggregate function, or the default one."""
         return self.functions.get(column, self.default_function)
 
     @classmethod
@@ -105,7 +105,7 @@ class FieldOptions:
 
 
 def field_option(key: str) -> tuple[str, str]:
-    """``fields.<column>.<what>`` -> the column, or the columns with commas, and the suffix; else two empty texts."""
+    """Split ``fields.<columns>.<what>`` into the comma-separated columns and the suffix; two empty strings if none."""
     for suffix in SUFFIXES:
         if key.startswith(PREFIX) and key.endswith(suffix) and len(key) > len(PREFIX + suffix):
             return key.removeprefix(PREFIX).removesuffix(suffix), suffix

@@ -3,11 +3,11 @@
     options of tables            table_options.py
     log.kafka.*, log.schema-registry.*, fields.*      the clients' and the columns'
     column.*, watermark.*        computed columns and watermarks, as CREATE TABLE writes them
-    Paimon's                     for other engines (paimon_options.py)
+    options of Paimon            for other engines (paimon_options.py)
     <name>.*                     of an installed package that adds the log system, catalog or file format <name>
-    x.*, user.*                  free for users' own notes
+    x.*, user.*                  free for users' notes
 
-Tables that other engines made are opened with whatever options they have; only what is given here is checked.
+Tables that other engines created may have any options; only options that a user sets here are checked.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from storage_lib.schema.options.table_options import (
 
 FREE_PREFIXES = ("x.", "user.")
 _OF_FORMAT = ("bucket-key", "bucket-function.type", "path", "type")
-"""Interpreted where the schema is read, so they are not fields of ``TableOptions``."""
+"""Options interpreted when the schema is read, so they are not fields of ``TableOptions``."""
 _PREFIXES = (KAFKA_PREFIX, REGISTRY_PREFIX, FIELDS_PREFIX, OWN_PREFIX, *FREE_PREFIXES)
 _VIRTUAL_COLUMNS = re.compile(r"column\..+\.(expression|comment)|watermark\..+")
 _INDEX_OF_KEYS = re.compile(r"pk-[a-z-]+\.index\.columns")
@@ -50,11 +50,11 @@ _REASONS = {
     "write.precombine.field": "that is an option of Hudi's; sequence.field names the column that orders versions",
     "write.operation": "that is an option of Hudi's; use INSERT INTO or INSERT OVERWRITE",
 }
-"""Options of the documents that this library follows, and of other connectors that users come from."""
+"""Hints for options of documents that this library follows, and of other connectors that users know."""
 
 
 def is_known_option(key: str) -> bool:
-    """Whether something, here or in Paimon, heeds an option of a table."""
+    """Whether an option of a table has an effect here or in Paimon."""
     name = canonical_key(key)
     if name in _table_keys() or name.startswith((*_PREFIXES, *PREFIXES_PASSED_THROUGH)):
         return True
@@ -64,26 +64,26 @@ def is_known_option(key: str) -> bool:
 
 
 def is_passed_through(key: str) -> bool:
-    """Whether it is one of Paimon's that does nothing here."""
+    """Whether the key is an option of Paimon without an effect here."""
     of_tables = {*option_keys(), *_OF_FORMAT}
     return key.startswith(tuple(PREFIXES_PASSED_THROUGH)) or (key in _table_keys() and key not in of_tables)
 
 
 def is_of_package(key: str) -> bool:
-    """Whether an installed package may heed it."""
+    """Whether the key may be an option of an installed package."""
     names = [name for group in Extension for name in added_names(group)]
     return key.startswith(tuple(f"{prefix}{name}." for name in names for prefix in ("", "log.")))
 
 
 def refuse_unknown_options(options: Iterable[str] | Mapping[str, str], what: str | None = None) -> None:
-    """Raise ``InvalidInputError`` for the first key that does not exist; ``what`` is whose option it was to be."""
+    """Raise ``InvalidInputError`` for the first unknown key; ``what`` names the options' owner in the message."""
     for key in options:
         if not is_known_option(key):
             raise unknown_option(key, what)
 
 
 def unknown_option(key: str, what: str | None = None, more: Iterable[str] = ()) -> InvalidInputError:
-    """The error for a key that is invalid here, with a remedy; ``more`` are valid keys besides those of tables."""
+    """Return the error for an unknown key, with a remedy; ``more`` are valid keys in addition to those of tables."""
     name = canonical_key(key)
     near = nearest(name, [*option_keys(), *_OF_FORMAT, *more], like_enough=_LIKE_ENOUGH)
     near = near or nearest(name.replace("_", "-"), [*_table_keys(), *more], like_enough=_LIKE_ENOUGH)

@@ -1,4 +1,4 @@
-"""Which options of a table may still be changed once it is there, and which hold names of columns."""
+"""Changes of an existing table's options: which are allowed, and which options name columns."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ _FIXED = frozenset(
     }
 )
 _FIXED_PREFIXES = ("log.", "fields.", OWN_PREFIX)
-"""How rows are laid out, merged and logged: files and records that are there already were made by them."""
+"""Prefixes of options that determine how rows are laid out, merged and logged; existing data depends on them."""
 _READERS_PREFIX = "log.scan"
-"""Of options that say how the log is read, and nothing of what is in it."""
+"""Prefix of options for reading the log, which do not affect its content."""
 
 _NAMING_COLUMNS = ("bucket-key", "sequence.field", "partial-update.remove-record-on-sequence-group")
 
 
 def changed_options(options: Mapping[str, str], key: str, value: str | None) -> dict[str, str]:
-    """The options with one set, or removed where ``value`` is None.
+    """Set an option, or remove it if ``value`` is None.
 
-    Raises ``InvalidInputError`` for options that are fixed when a table is created, secrets, and values that can't be.
+    Raises ``InvalidInputError`` for options that are fixed when a table is created, secrets and invalid values.
     """
     name = canonical_key(key)
     if options.get(name) == value:
@@ -73,12 +73,12 @@ def changed_options(options: Mapping[str, str], key: str, value: str | None) -> 
 
 
 def options_naming(options: Mapping[str, str], column: str) -> list[str]:
-    """The keys of options that speak of a column."""
+    """Return the keys of options that name a column."""
     return [key for key, value in options.items() if column in (*_names_in_key(key), *_names_in_value(key, value))]
 
 
 def options_with_renamed(options: Mapping[str, str], column: str, new_name: str) -> dict[str, str]:
-    """The same options, speaking of a column by its new name."""
+    """Replace a column's name in the options by its new name."""
 
     def renamed(text: str) -> str:
         return ",".join(new_name if name == column else name for name in _names(text))

@@ -17,8 +17,8 @@ def merged_options(
 ) -> dict[str, str]:
     """Return the effective options under the keys of this version; an earlier argument overrides a later one.
 
-    Each may use older spellings and the session's prefix. ``TableOptions.parse`` fills in the defaults.
-    Options of data directories are one choice: a level that sets one of them replaces all of lower levels.
+    Each may use older keys and the session's prefix. ``TableOptions.parse`` fills in the defaults.
+    Options of data directories belong together: a level that sets one of them replaces all those of lower levels.
     """
     merged: dict[str, str] = {}
     for said in (connection, session, table, hint):
@@ -36,5 +36,5 @@ def effective_options(
     session: Mapping[str, str] | None = None,
     connection: Mapping[str, str] | None = None,
 ) -> TableOptions:
-    """As ``merged_options``, read, with defaults; ``InvalidInputError`` as ``TableOptions.parse``."""
+    """Parse the result of ``merged_options`` and fill in defaults. Raises as ``TableOptions.parse`` does."""
     return TableOptions.parse(merged_options(hint=hint, table=table, session=session, connection=connection))

@@ -1,4 +1,4 @@
-"""Reference of the options of tables: docs/options.md, ``dynamic-table options`` and SHOW OPTIONS are made from it."""
+"""Reference of table options, the source of docs/options.md, ``dynamic-table options`` and SHOW OPTIONS."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ _FAMILIES = {
     "dynamic-table.uuid": "Identity of the table, set when it is created.",
     "x.<name>": "Free for your own notes, as is user.<name>.",
 }
-"""Options whose key contains a name, and those that are read with the schema."""
+"""Options whose key contains a name, and those that are parsed with the schema."""
 
 
 @cache
 def option_descriptions() -> tuple[OptionDescription, ...]:
-    """Every option with a fixed key and a meaning here, sorted by key."""
+    """Return every option with a fixed key and an effect here, sorted by key."""
     described = (
         OptionDescription(
             option=each.metadata["key"],
@@ -79,12 +79,12 @@ def option_descriptions() -> tuple[OptionDescription, ...]:
 
 
 def family_descriptions() -> tuple[OptionDescription, ...]:
-    """Options whose key contains a name, such as a column's, in angle brackets; and keys of buckets."""
+    """Return options whose key contains a name, such as a column's, in angle brackets, and the bucket options."""
     return tuple(OptionDescription(option=key, default="", meaning=text) for key, text in _FAMILIES.items())
 
 
 def paimon_descriptions() -> tuple[OptionDescription, ...]:
-    """Paimon's options without an effect here, by what is done about them; ``*`` in a key stands for any end."""
+    """Return Paimon's options without an effect here, each with the reason; ``*`` in a key is a wildcard."""
     by_key = {key: text for text, keys in (*PASSED_THROUGH.items(), *REFUSED_FEATURES.items()) for key in sorted(keys)}
     by_key |= {f"{prefix}*": text for prefix, text in PREFIXES_PASSED_THROUGH.items()}
     return tuple(OptionDescription(option=key, default="", meaning=text) for key, text in by_key.items())
@@ -93,7 +93,7 @@ def paimon_descriptions() -> tuple[OptionDescription, ...]:
 def describe_options(prefix: str = "") -> list[OptionDescription]:
     """Describe the options of tables whose key begins with ``prefix``; an older spelling finds its option.
 
-    Without a prefix, Paimon's options that have no effect here are left out.
+    Without a prefix, Paimon's options without an effect here are omitted.
 
     Raises ``InvalidInputError``, with the nearest key, if there is no such option.
     """
@@ -111,13 +111,13 @@ def describe_options(prefix: str = "") -> list[OptionDescription]:
 
 
 def _matches(option: str, key: str) -> bool:
-    """Whether a key, or the beginning of one, asks for ``option``, in which a placeholder stands for any name."""
+    """Whether a key or prefix matches ``option``, in which a placeholder matches any name."""
     pattern = re.sub(r"<\w+>|\\\*", ".+", re.escape(option))
     return option.startswith(key) or re.fullmatch(pattern, key) is not None
 
 
 def _spelled_default(value: object, parse: Callable[[str], object]) -> str:
-    """The default as a user would write it."""
+    """Format the default as a user would write it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int) and parse in (parse_bytes, parse_size):

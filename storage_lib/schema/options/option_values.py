@@ -1,4 +1,4 @@
-"""How option values are spelled: sizes (``128 mb``), durations (``7 d``, ``30 s``), booleans, numbers, names, words."""
+"""Parse and format option values: sizes (``128 mb``), durations (``7 d``), booleans, numbers, names, words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeVar
 
 _WAIT_MILLIS_MAX = 24 * 86_400_000
 _BUCKETS_MAX = 32767
-"""Of dynamic buckets, whose numbers Paimon keeps in 16 bits."""
+"""Limit of dynamic buckets, whose numbers Paimon stores in 16 bits."""
 _INT_MAX = 2147483647
 _NUMBER_AND_UNIT = re.compile(r"\s*(\d+)\s*([a-zA-Z]*)\s*")
 _BYTES = {
@@ -39,12 +39,12 @@ _MILLIS = {
 
 
 def parse_bytes(text: str) -> int:
-    """``128 mb`` -> 134217728; a bare number is bytes. ``ValueError`` for anything else."""
+    """Parse ``128 mb`` -> 134217728; a bare number is bytes. Raises ``ValueError`` for anything else."""
     return _scaled(text, _BYTES, "a size such as '128 mb'")
 
 
 def parse_size(text: str) -> int:
-    """As ``parse_bytes``, of something that can't be empty. ``ValueError`` for 0 too."""
+    """Parse a size of at least 1 byte, as ``parse_bytes`` does. Raises ``ValueError`` for anything else."""
     size = parse_bytes(text)
     if size < 1:
         message = "it has to be at least 1 byte"
@@ -53,7 +53,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_by_level(text: str) -> dict[int, str]:
-    """``0:avro,5:parquet`` -> {0: "avro", 5: "parquet"}. ``ValueError`` for anything else, and a level named twice."""
+    """Parse ``0:avro,5:parquet`` -> {0: "avro", 5: "parquet"}. Raises ``ValueError``, also for a duplicate level."""
     found: dict[int, str] = {}
     for part in text.split(","):
         level, colon, value = (each.strip() for each in part.partition(":"))
@@ -65,12 +65,12 @@ def parse_by_level(text: str) -> dict[int, str]:
 
 
 def parse_millis(text: str) -> int:
-    """``7 d`` -> 604800000; a unit is needed. ``ValueError`` for anything else."""
+    """Parse ``7 d`` -> 604800000; the unit is required. Raises ``ValueError`` for anything else."""
     return _scaled(text, _MILLIS, "a duration such as '30 s', '10 min' or '7 d'")
 
 
 def parse_wait(text: str) -> int:
-    """A duration of at least 1 ms and at most 24 d, as protocols carry it in 32 bits. ``ValueError`` for others."""
+    """Parse a duration of 1 ms to 24 d, which protocols send in 32 bits. Raises ``ValueError`` for anything else."""
     millis = parse_millis(text)
     if not 1 <= millis <= _WAIT_MILLIS_MAX:
         message = "it has to be at least '1 ms' and at most '24 d'"
@@ -79,7 +79,7 @@ def parse_wait(text: str) -> int:
 
 
 def parse_retention(text: str) -> int:
-    """A duration of at least 1 ms that fits into 64 bits. ``ValueError`` for others."""
+    """Parse a duration of at least 1 ms that fits into 64 bits. Raises ``ValueError`` for anything else."""
     millis = parse_millis(text)
     if not 1 <= millis < 1 << 63:
         message = "it has to be at least '1 ms', and at most 106751991167 d"
@@ -88,17 +88,17 @@ def parse_retention(text: str) -> int:
 
 
 def spelled_bytes(count: int) -> str:
-    """134217728 -> ``128 mb``: what ``parse_bytes`` reads back, in the largest unit without a fraction."""
+    """Format 134217728 as ``128 mb`` for ``parse_bytes``, in the largest unit without a fraction."""
     return _spelled(count, _BYTES, ("gb", "mb", "kb", "b"))
 
 
 def spelled_millis(count: int) -> str:
-    """604800000 -> ``7 d``: what ``parse_millis`` reads back, in the largest unit without a fraction."""
+    """Format 604800000 as ``7 d`` for ``parse_millis``, in the largest unit without a fraction."""
     return _spelled(count, _MILLIS, ("d", "h", "min", "s", "ms"))
 
 
 def parse_boolean(text: str) -> bool:
-    """``true`` or ``false``. ``ValueError`` for anything else."""
+    """Parse ``true`` or ``false``, ignoring case. Raises ``ValueError`` for anything else."""
     word = text.strip().lower()
     if word not in ("true", "false"):
         message = "it has to be true or false"
@@ -107,7 +107,7 @@ def parse_boolean(text: str) -> bool:
 
 
 def parse_integer(text: str) -> int:
-    """A whole number. ``ValueError`` for anything else."""
+    """Parse a whole number. Raises ``ValueError`` for anything else."""
     try:
         return int(text)
     except ValueError:
@@ -116,7 +116,7 @@ def parse_integer(text: str) -> int:
 
 
 def parse_count(text: str) -> int:
-    """A whole number of at least 1. ``ValueError`` for anything else."""
+    """Parse a whole number of at least 1. Raises ``ValueError`` for anything else."""
     number = parse_integer(text)
     if number < 1:
         message = "it has to be at least 1"
@@ -125,7 +125,7 @@ def parse_count(text: str) -> int:
 
 
 def parse_moment(text: str) -> int:
-    """Epoch milliseconds, of 1970 or later, in 63 bits. ``ValueError`` for anything else."""
+    """Parse epoch milliseconds from 0 to 2^63 - 1. Raises ``ValueError`` for anything else."""
     millis = parse_integer(text)
     if not 0 <= millis < 1 << 63:
         message = "it has to be milliseconds since 1970, such as 1715648523456"
@@ -134,7 +134,7 @@ def parse_moment(text: str) -> int:
 
 
 def parse_replication(text: str) -> int:
-    """At least 1, or -1 for whatever the brokers say. ``ValueError`` for anything else."""
+    """Parse a number of at least 1, or -1 for the brokers' default. Raises ``ValueError`` for anything else."""
     number = parse_integer(text)
     if number != -1 and not 1 <= number < 1 << 15:
         message = "it has to be at least 1, or -1 for the brokers' default"
@@ -143,7 +143,7 @@ def parse_replication(text: str) -> int:
 
 
 def parse_level_count(text: str) -> int:
-    """A whole number of at least 2: level 0 and one to compact into. ``ValueError`` for anything else."""
+    """Parse a number of at least 2: level 0 and one to compact into. Raises ``ValueError`` for anything else."""
     number = parse_integer(text)
     if number < 2:
         message = "it has to be at least 2"
@@ -152,7 +152,7 @@ def parse_level_count(text: str) -> int:
 
 
 def parse_zstd_level(text: str) -> int:
-    """A whole number from 1 to 22. ``ValueError`` for anything else."""
+    """Parse a whole number from 1 to 22. Raises ``ValueError`` for anything else."""
     number = parse_integer(text)
     if not 1 <= number <= _ZSTD_LEVEL_MAX:
         message = f"it has to be 1 to {_ZSTD_LEVEL_MAX}"
@@ -161,7 +161,7 @@ def parse_zstd_level(text: str) -> int:
 
 
 def parse_directory_name(text: str) -> str:
-    """The name of one directory, as it is. ``ValueError`` for nothing, for ``.`` and ``..``, and with a slash in it."""
+    """Return a directory name unchanged. Raises ``ValueError`` if it is blank, ``.`` or ``..``, or has a slash."""
     if text.strip() in ("", ".", "..") or "/" in text:
         message = "it has to be the name of one directory"
         raise ValueError(message)
@@ -169,7 +169,7 @@ def parse_directory_name(text: str) -> str:
 
 
 def parse_bucket_count(text: str) -> int:
-    """At least 1, or one of the numbers by which the format says that buckets are not fixed: -1 and -2."""
+    """Parse a number of at least 1, or -1 or -2, which mean that buckets are not fixed. Raises ``ValueError``."""
     number = parse_integer(text)
     if number < -2 or number == 0:
         message = "it has to be at least 1, or -1 for none in particular"
@@ -181,7 +181,7 @@ def parse_bucket_count(text: str) -> int:
 
 
 def parse_bucket_limit(text: str) -> int:
-    """At least 1, or -1 for no limit. ``ValueError`` for anything else."""
+    """Parse a number of at least 1, or -1 for no limit. Raises ``ValueError`` for anything else."""
     number = parse_integer(text)
     if number != -1 and not 1 <= number <= _BUCKETS_MAX:
         message = f"it has to be from 1 to {_BUCKETS_MAX}, or -1 for no limit"
@@ -190,7 +190,7 @@ def parse_bucket_limit(text: str) -> int:
 
 
 def parse_text(text: str) -> str:
-    """Any text but the empty one. ``ValueError`` for that."""
+    """Return the text, stripped. Raises ``ValueError`` if it is blank."""
     if not text.strip():
         message = "it may not be empty"
         raise ValueError(message)
@@ -198,7 +198,7 @@ def parse_text(text: str) -> str:
 
 
 def parse_names(text: str) -> tuple[str, ...]:
-    """``a, b`` -> ("a", "b"). ``ValueError`` for none, an empty one, or one that comes twice."""
+    """Parse ``a, b`` -> ("a", "b"). Raises ``ValueError`` for no names, an empty name or a duplicate."""
     names = tuple(name.strip() for name in text.split(","))
     if not all(names) or len(set(names)) < len(names):
         message = "it has to be names of columns, separated by commas, each once"
@@ -210,7 +210,7 @@ _Word = TypeVar("_Word", bound=StrEnum)
 
 
 def parse_word(words: type[_Word]) -> Callable[[str], _Word]:
-    """A parser for one of an enumeration's words."""
+    """Return a parser for the values of an enumeration."""
 
     def parse(text: str) -> _Word:
         try:

@@ -1,4 +1,4 @@
-"""Options that Paimon gives a meaning to and this library does not: kept in the schema for other engines.
+"""Options that have an effect in Paimon but not in this library; they are stored for other engines.
 
 Tables are shared, so options for Flink and Spark can be set here as well. Any other unknown option is refused
 (``known_options``).
@@ -377,7 +377,7 @@ PASSED_THROUGH: dict[str, tuple[str, ...]] = {
         "write-max-writers-to-spill",
     ),
 }
-"""How they are treated -> the keys."""
+"""Keys by treatment, which the text describes."""
 
 REFUSED_FEATURES: dict[str, tuple[str, ...]] = {
     "Refused if they would change the rows of a table, or the location of its files; the error names the reason.": (
@@ -404,7 +404,7 @@ REFUSED_FEATURES: dict[str, tuple[str, ...]] = {
         "sequence.snapshot-ordering",
     ),
 }
-"""Keys that another check refuses, unless their value asks for nothing."""
+"""Keys that another check refuses, unless their value has no effect."""
 
 PREFIXES_PASSED_THROUGH: dict[str, str] = {
     "avro.": "For Avro files that other engines write.",

@@ -1,6 +1,6 @@
-"""Every option of a table: key, type, default, meaning; one line each. ``option_reference`` reads it."""
+"""All options of tables: key, type, default and meaning, one line each. Source of ``option_reference``."""
 
-# ruff: noqa: RUF009  the calls in defaults only make fields
+# ruff: noqa: RUF009  the calls in defaults only create fields
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ KAFKA_PREFIX = "log.kafka."
 REGISTRY_PREFIX = "log.schema-registry."
 OWN_PREFIX = "dynamic-table."
 UUID_OPTION = f"{OWN_PREFIX}uuid"
-"""Marks a table that this library made, and tells it from one of the same name that was dropped."""
+"""Option that identifies a table created by this library, even if a dropped table had the same name."""
 SESSION_PREFIX = "table-storage."
 _SECRET_WORDS = (
     "password",
@@ -83,7 +83,7 @@ _INT_MAX = 2147483647
 
 
 class MergeEngine(StrEnum):
-    """How versions of one key become one row."""
+    """Rule that merges the versions of a key into one row."""
 
     DEDUPLICATE = "deduplicate"
     PARTIAL_UPDATE = "partial-update"
@@ -93,7 +93,7 @@ class MergeEngine(StrEnum):
 
 
 class ChangelogProducer(StrEnum):
-    """When changelog files for streams of other engines are written."""
+    """Time at which changelog files for streams of other engines are written."""
 
     NONE = "none"
     INPUT = "input"
@@ -102,7 +102,7 @@ class ChangelogProducer(StrEnum):
 
 
 class SortOrder(StrEnum):
-    """Which of two values of a sequence field is newer: the greater or the smaller."""
+    """Order of a sequence field: whether the greater or the smaller value is newer."""
 
     ASCENDING = "ascending"
     DESCENDING = "descending"
@@ -116,42 +116,42 @@ class WriteMode(StrEnum):
 
 
 class LogFormat(StrEnum):
-    """How the log's values are spelled."""
+    """Format of the log's values."""
 
     DEBEZIUM_JSON = "debezium-json"
     DEBEZIUM_AVRO = "debezium-avro"
 
 
 class LogKeyFormat(StrEnum):
-    """How the log's keys are spelled."""
+    """Format of the log's keys."""
 
     JSON = "json"
     AVRO = "avro"
 
 
 class LogSystem(StrEnum):
-    """Where the log is."""
+    """System that stores the log."""
 
     NONE = "none"
     KAFKA = "kafka"
 
 
 class CompactionStrategyName(StrEnum):
-    """Which rules say what to compact."""
+    """Strategy that chooses the files to compact."""
 
     UNIVERSAL = "universal"
     LEVELED = "leveled"
 
 
 class LogConsistency(StrEnum):
-    """When changes in the log become visible."""
+    """Time at which changes in the log become visible."""
 
     TRANSACTIONAL = "transactional"
     EVENTUAL = "eventual"
 
 
 class ChangelogMode(StrEnum):
-    """Whether the log holds the row before an update too."""
+    """Whether the log contains pre-images of updates."""
 
     AUTO = "auto"
     UPSERT = "upsert"
@@ -159,14 +159,14 @@ class ChangelogMode(StrEnum):
 
 
 class UpdateBeforeSource(StrEnum):
-    """Where the rows before an update, and those that are deleted, come from in a log that holds them."""
+    """Source of pre-images and deleted rows in a log that contains them."""
 
     LOOKUP = "lookup"
     INPUT = "input"
 
 
 class StartupMode(StrEnum):
-    """Where a stream read starts."""
+    """Position at which a stream read starts."""
 
     FULL = "full"
     LATEST = "latest"
@@ -174,7 +174,7 @@ class StartupMode(StrEnum):
 
 
 class OnCorrupt(StrEnum):
-    """How a reader treats a record of a topic that is not a valid change."""
+    """Treatment of records of a topic that are not valid changes."""
 
     FAIL = "fail"
     SKIP = "skip"
@@ -182,7 +182,7 @@ class OnCorrupt(StrEnum):
 
 
 class ScanNormalize(StrEnum):
-    """How a stream of upserts obtains pre-images."""
+    """Way in which a stream of upserts obtains pre-images."""
 
     NONE = "none"
     LOOKUP = "lookup"
@@ -190,7 +190,7 @@ class ScanNormalize(StrEnum):
 
 
 class UntrackedScan(StrEnum):
-    """How a stream reader treats an untracked commit."""
+    """Treatment of untracked commits by a stream reader."""
 
     IGNORE = "ignore"
     WARN = "warn"
@@ -208,7 +208,7 @@ def _option(key: str, default: object, parse: Callable[[str], object], text: str
 
 @dataclass(frozen=True, kw_only=True)
 class TableOptions:
-    """A table's parsed options. ``others`` keeps keys that this version does not interpret (mostly Paimon's)."""
+    """Parsed options of a table. ``others`` holds keys that this version does not interpret (mostly Paimon's)."""
 
     # fmt: off  one line an option
     bucket: int = _option(
@@ -666,7 +666,7 @@ class TableOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> TableOptions:
-        """Parse options by key, older spellings included; ``log.kafka.*`` is passed to the client unchanged.
+        """Parse options by key, including older keys; ``log.kafka.*`` is passed to the client unchanged.
 
         Raises ``InvalidInputError`` for an invalid value, a key that looks misspelled, and unsupported features.
         """
@@ -694,7 +694,7 @@ class TableOptions:
 
     @property
     def effective_changelog_num_retained_min(self) -> int:
-        """That of snapshots unless it is given."""
+        """Minimum number of retained changelogs; default: that of snapshots."""
         return self.changelog_num_retained_min or self.snapshot_num_retained_min
 
     @property
@@ -704,18 +704,18 @@ class TableOptions:
 
     @property
     def effective_changelog_num_retained_max(self) -> int:
-        """That of snapshots unless it is given."""
+        """Maximum number of retained changelogs; default: that of snapshots."""
         return self.changelog_num_retained_max or self.snapshot_num_retained_max
 
     @property
     def effective_changelog_time_retained_ms(self) -> int:
-        """That of snapshots unless it is given."""
+        """Retention time of changelogs in milliseconds; default: that of snapshots."""
         given = self.changelog_time_retained_ms
         return self.snapshot_time_retained_ms if given is None else given
 
     @property
     def keeps_changelogs(self) -> bool:
-        """Whether changelogs outlive their snapshots: any changelog option retains more than the snapshots' option."""
+        """Whether changelogs outlive their snapshots, because an option retains more of them than of snapshots."""
         return (
             self.effective_changelog_num_retained_max > self.snapshot_num_retained_max
             or self.effective_changelog_time_retained_ms > self.snapshot_time_retained_ms
@@ -724,7 +724,7 @@ class TableOptions:
 
     @property
     def looks_up(self) -> bool:
-        """Whether rows above level 0 are complete, so that the row of the lowest such level is a key's current row.
+        """Whether rows above level 0 are complete, so that a key's row in the lowest such level is its current row.
 
         Compactions of level 0 look up its keys in deeper levels. Other engines, or their streams, do not read level 0
         of such tables.
@@ -743,7 +743,7 @@ class TableOptions:
 
     @property
     def newest_wins(self) -> bool:
-        """Whether the version of a key that was committed last is its row, unchanged."""
+        """Whether a key's row is its last committed version, unchanged."""
         return self.merge_engine is MergeEngine.DEDUPLICATE and not self.sequence_field
 
     @property
@@ -807,7 +807,7 @@ _SLIPS_MAX = 2
 
 
 def canonical_key(key: str) -> str:
-    """The key as this version spells it: without the session prefix, older names replaced."""
+    """Return the current key of an option: without the session prefix, and with older names replaced."""
     stripped = key.removeprefix(SESSION_PREFIX)
     known = _ALIASES.get(stripped, stripped)
     if known.startswith(_OLDER_KAFKA_PREFIX):
@@ -816,12 +816,12 @@ def canonical_key(key: str) -> str:
 
 
 def older_spellings() -> dict[str, str]:
-    """Aliases of keys: FLIP-188's names, RocksDB's names as FLIP-188 lists them, and older names of Paimon."""
+    """Return aliases of keys: names of FLIP-188, RocksDB's names listed there, and older names of Paimon."""
     return {**_ALIASES, f"{_OLDER_KAFKA_PREFIX}*": f"{KAFKA_PREFIX}*"}
 
 
 def canonical_options(options: Mapping[str, str] | None) -> dict[str, str]:
-    """The options under the keys of this version."""
+    """Return the options under their current keys."""
     return {canonical_key(key): value for key, value in (options or {}).items()}
 
 
@@ -842,17 +842,17 @@ def secret_pattern() -> str:
 
 
 def names_a_secret(text: str) -> bool:
-    """Whether a text, such as a statement, may contain a secret: it names a secret option, or has one in a URL."""
+    """Whether a text, such as a statement, may contain a secret: it names a secret option or holds a secret."""
     return is_secret(text) or holds_secret(text)
 
 
 def option_keys() -> list[str]:
-    """The keys of all options of tables, sorted."""
+    """Return the keys of all options of tables, sorted."""
     return sorted(_BY_KEY)
 
 
 def masked(options: Mapping[str, str]) -> dict[str, str]:
-    """The options with secrets replaced by asterisks."""
+    """Replace secrets in the options by asterisks."""
     return {key: MASK if is_secret(key) else without_password(str(value)) for key, value in options.items()}
 
 
@@ -876,9 +876,9 @@ def _refuse_slip(given: str, key: str) -> None:
 
 @cache
 def _meant(key: str) -> str | None:
-    """The option of which ``key`` is a misspelling: other separators, or at most two edits.
+    """Return the option that ``key`` misspells (other separators, or at most two edits), or None.
 
-    No option of Paimon is that close to one of ours, so options of its tables are never mistaken.
+    No option of Paimon is that close to one of ours, so options of its tables are never misinterpreted.
     """
     for known in _BY_KEY:
         if _SEPARATORS.sub("", known) == _SEPARATORS.sub("", key.lower()):
@@ -888,7 +888,7 @@ def _meant(key: str) -> str | None:
 
 
 def _slips(left: str, right: str) -> int:
-    """Letters added, left out, changed, or swapped with their neighbour (Damerau's distance)."""
+    """Return Damerau's distance: letters inserted, deleted, substituted, or swapped with their neighbour."""
     before: list[int] = []
     last = list(range(len(right) + 1))
     for row, letter in enumerate(left, 1):

@@ -1,1 +1,1 @@
-"""Where a row belongs: its partition, its bucket, and the layout of files and log by both."""
+"""Placement of rows: partitions, buckets, and the layout of files and log."""

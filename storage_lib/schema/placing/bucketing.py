@@ -1,4 +1,4 @@
-"""Which partition and bucket a row belongs to: the same answer in every engine (docs/format.md, 1.10)."""
+"""Assign rows to partitions and buckets, identically to other engines (docs/format.md, 1.10)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _CODES_MAX = 1 << 31
 
 
 def bucket_of(rows: pa.RecordBatch, schema: TableSchema, *, bucket_count: int | None = None) -> npt.NDArray[np.int32]:
-    """The bucket of each row; ``rows`` hold at least the bucket key columns, in the schema's types.
+    """Return the bucket of each row; ``rows`` hold at least the bucket key columns, in the schema's types.
 
-    ``bucket_count`` is the table's, unless a partition was written with another.
+    ``bucket_count`` overrides the table's, for a partition that was written with another one.
     Raises ``InvalidInputError`` if the table has no fixed number of buckets.
     """
     count = schema.bucket_count if bucket_count is None else bucket_count
@@ -41,12 +41,12 @@ def bucket_of(rows: pa.RecordBatch, schema: TableSchema, *, bucket_count: int | 
     columns = _columns(rows, schema.bucket_key_fields)
     function = schema.options.get("bucket-function.type", "default").lower()
     if schema.counts_values:
-        # Equal rows must meet in one bucket: NaNs, both zeros and nested values have bytes of their own for that.
+        # Equal rows must have the same bucket, so NaNs, both zeros and nested values are encoded canonically.
         hashes = hash_rows([canonical_rows(columns).cast(pa.binary())], [_BYTES])
         return np.abs(np.fmod(hashes, np.int32(count)))
     if function == "default":
         hashes = hash_rows(columns, [field.type for field in schema.bucket_key_fields])
-        # The sign is Java's: that of the dividend, so that the remainder can be made positive afterwards.
+        # As in Java, the remainder has the dividend's sign and is made positive afterwards.
         return np.abs(np.fmod(hashes, np.int32(count)))
     if function == "mod" and [field.type.root for field in schema.bucket_key_fields] in _MODULO_KEYS:
         return np.mod(columns[0].fill_null(0).to_numpy(), count).astype(np.int32)
@@ -57,18 +57,18 @@ def bucket_of(rows: pa.RecordBatch, schema: TableSchema, *, bucket_count: int | 
 
 
 def key_hashes(rows: pa.RecordBatch, schema: TableSchema) -> npt.NDArray[np.int32]:
-    """The hash of each row's primary key without partition columns, by which dynamic buckets are assigned."""
+    """Hash each row's primary key without partition columns; dynamic buckets are assigned by it."""
     fields = schema.key_fields
     return hash_rows(_columns(rows, fields), [field.type for field in fields])
 
 
 def partition_codes(rows: pa.RecordBatch, schema: TableSchema) -> tuple[list[bytes], npt.NDArray[np.int64]]:
-    """The distinct partitions as bytes, and for each row which of them is its own."""
+    """Return the distinct partitions as bytes, and each row's index into them."""
     return _partitions(rows, schema.partition_fields)
 
 
 def partition_hash(partition: bytes, schema: TableSchema) -> int:
-    """The hash of a serialized partition; 0 for a table without partitions."""
+    """Hash a serialized partition; 0 for an unpartitioned table."""
     fields = schema.partition_fields
     if not fields:
         return 0
@@ -78,7 +78,7 @@ def partition_hash(partition: bytes, schema: TableSchema) -> int:
 
 
 def group_rows(rows: pa.RecordBatch, schema: TableSchema) -> Iterator[tuple[bytes, int, npt.NDArray[np.int64]]]:
-    """Rows by partition and bucket: ``(partition bytes, bucket, row numbers in arrival order)``, each pair once."""
+    """Group rows: yield ``(partition bytes, bucket, row numbers in input order)``, each pair once."""
     if not rows.num_rows:
         return
     buckets = bucket_of(rows, schema)
@@ -106,7 +106,7 @@ def _columns(rows: pa.RecordBatch, fields: Sequence[DataField]) -> list[pa.Array
 
 
 def _partitions(rows: pa.RecordBatch, fields: Sequence[DataField]) -> tuple[list[bytes], npt.NDArray[np.int64]]:
-    """The distinct partitions as bytes, and for each row which of them is its own."""
+    """Return the distinct partitions as bytes, and each row's index into them."""
     codes = np.zeros(rows.num_rows, dtype=np.int64)
     if not fields:
         return [EMPTY_ROW], codes
@@ -126,7 +126,7 @@ def _partitions(rows: pa.RecordBatch, fields: Sequence[DataField]) -> tuple[list
 
 
 def _first_rows(codes: npt.NDArray[np.int64], distinct: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """For each code that occurs one row that has it, and the codes renumbered without gaps."""
+    """Return one row for each code that occurs, and the codes renumbered without gaps."""
     if distinct > len(codes):
         _, first, renumbered = np.unique(codes, return_index=True, return_inverse=True)
         return first, renumbered

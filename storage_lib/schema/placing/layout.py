@@ -1,8 +1,8 @@
-"""Layout of a table: the primary key by which rows are merged, and the buckets of files and log.
+"""Layout of a table: the primary key by which rows are merged, and the buckets of its files and log.
 
 An ALTER that changes the layout rewrites the table under a schema that begins a new layout, numbered by the schema's
-id (docs/decisions/0024). The schema takes effect with its first snapshot; until then, the schema that it names as the
-previous layout remains in force, so the snapshot decides, as always.
+id (docs/decisions/0024). The schema takes effect with its first snapshot; until then, the schema that it names as its
+predecessor remains in force. So the snapshot is the commit, as for all writes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from storage_lib.schema.table_schema import (
 )
 
 LAYOUT_OPTIONS = ("bucket", "bucket-key")
-"""The options that say where a row lies."""
+"""Options that determine the location of a row."""
 
 TOPIC_OPTION = "log.kafka.topic"
 _LAYOUT = f"{OWN_PREFIX}layout"
@@ -42,7 +42,7 @@ class LayoutChange:
 
 
 def checked_layout_options(table: str, options: Mapping[str, str | None]) -> dict[str, str | None]:
-    """The options by their canonical keys; ``InvalidInputError`` for one that is not of ``LAYOUT_OPTIONS``."""
+    """Return the options by canonical key. Raises ``InvalidInputError`` for one not in ``LAYOUT_OPTIONS``."""
     checked = {canonical_key(key): value for key, value in options.items()}
     for key in checked:
         if key not in LAYOUT_OPTIONS:
@@ -55,32 +55,32 @@ def checked_layout_options(table: str, options: Mapping[str, str | None]) -> dic
 
 
 def layout_of(schema: TableSchema) -> int:
-    """The number of the layout that rows have under ``schema``: the id of the schema that began it."""
+    """Return the number of the layout of ``schema``: the id of the schema that began it."""
     return int(schema.options.get(_LAYOUT, "0"))
 
 
 def begins_layout(schema: TableSchema) -> bool:
-    """Whether the table was, or was to be, rewritten under ``schema``: it is in force only with a snapshot of it."""
+    """Whether ``schema`` begins a layout; it is then in force only once a snapshot uses it."""
     return _LAYOUT in schema.options and layout_of(schema) == schema.id
 
 
 def schema_id_before(schema: TableSchema) -> int:
-    """Of a schema that begins a layout: the one that the table was read under when it was rewritten."""
+    """Return the id of the schema before the one that begins a layout; the rewrite read the table under it."""
     return int(schema.options[_BEFORE])
 
 
 def has_same_rows(one: TableSchema, other: TableSchema) -> bool:
-    """Whether files of one are files of the other, but for their buckets, and for names that have changed."""
+    """Whether files of both schemas have the same rows, apart from buckets and renamed columns."""
     return (_key_ids(one), one.counts_values) == (_key_ids(other), other.counts_values)
 
 
 def _key_ids(schema: TableSchema) -> tuple[int, ...]:
-    """The key by its columns' ids, which a renaming leaves as they are."""
+    """Return the ids of the key columns, which renames do not change."""
     return tuple(schema.field(name).id for name in schema.primary_keys)
 
 
 def topics_of(schemas: Sequence[TableSchema]) -> tuple[str, ...]:
-    """Every topic that a table has had under one of its schemas, the oldest first."""
+    """Return every topic that a table has had under any of its schemas, oldest first."""
     topics: dict[str, None] = {}
     for schema in schemas:
         topics |= dict.fromkeys(earlier_topics(schema))
@@ -90,7 +90,7 @@ def topics_of(schemas: Sequence[TableSchema]) -> tuple[str, ...]:
 
 
 def earlier_topics(schema: TableSchema) -> tuple[str, ...]:
-    """The topics that held the table's log before, or were made for a layout that never came into force."""
+    """Return the topics of earlier logs and of layouts that never took effect."""
     said = schema.options.get(_EARLIER_TOPICS, "")
     return tuple(said.split(",")) if said else ()
 
@@ -98,9 +98,10 @@ def earlier_topics(schema: TableSchema) -> tuple[str, ...]:
 def with_layout(
     schema: TableSchema, change: LayoutChange, *, schema_id: int, topics: Sequence[str], time_millis: int
 ) -> TableSchema:
-    """``schema`` with another layout, as version ``schema_id``; ``schema`` itself if it has that layout already.
+    """Return ``schema`` with another layout as version ``schema_id``, or ``schema`` itself if nothing changes.
 
-    ``topics`` are all topics that the table has had; the log restarts in a new topic. Raises ``InvalidInputError``.
+    ``topics`` are all topics that the table has had; the log restarts in a new topic. Raises ``InvalidInputError``
+    for an invalid layout.
     """
     primary_keys = change.primary_key or schema.primary_keys
     options = dict(schema.options)
@@ -130,7 +131,7 @@ def with_layout(
 
 
 def as_before(schema: TableSchema, *, schema_id: int, topics: Sequence[str], time_millis: int) -> TableSchema:
-    """``schema`` again, as version ``schema_id``: after a schema whose layout never came into force."""
+    """Return ``schema`` as version ``schema_id``, to follow a schema whose layout never took effect."""
     options = dict(schema.options)
     others = [topic for topic in topics if topic != schema.options.get(TOPIC_OPTION)]
     if others:

@@ -1,6 +1,6 @@
-"""A table's partitions: their values, their bytes in metadata and their directories (docs/format.md, 1.2).
+"""Partitions of a table: values, bytes in metadata, and directories (docs/format.md, 1.2).
 
-The value is always recovered from the bytes, never from the directory: several values may share one.
+Values are always decoded from the bytes, never from the directory: several values may share a directory.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from storage_lib.schema.types.data_types import DataType, TypeRoot
 DEFAULT_PARTITION_NAME = "__DEFAULT_PARTITION__"
 _ESCAPED = frozenset("\"#%'*/:=?\\{}[]^\x7f") | frozenset(map(chr, range(0x20)))
 DIRECTORY_NAME_BYTES_MAX = 255
-"""What local disks, HDFS and servers of S3 that keep files take."""
+"""Limit of local disks, HDFS and S3 servers that store files."""
 _ESCAPED_BYTES = 3
 _EPOCH = date(1970, 1, 1)
 _NANO_DIGITS = 9
 
 
 class PartitionCodec:
-    """Translates the partitions of one table. Frozen in use; threads may share it."""
+    """Encodes and decodes the partitions of one table. Immutable, so thread-safe."""
 
     def __init__(self, schema: TableSchema) -> None:
         self._fields = schema.partition_fields
         self._types = tuple(field.type for field in self._fields)
-        # Without the option, a table is a foreign writer's, and its DATE partitions are named by days.
+        # A table without the option was created by another engine, which names DATE partitions by days.
         self._legacy = schema.options.get("partition.legacy-name", "true").strip().lower() == "true"
         self._default_name = schema.options.get("partition.default-name", DEFAULT_PARTITION_NAME)
 
     def encode(self, values: Mapping[str, object]) -> bytes:
-        """The bytes of the partition with these values, one for each partition column; text is read as their types.
+        """Encode a partition from one value per partition column; text is parsed as the column's type.
 
         Raises ``InvalidInputError`` for missing and unknown columns and for values of other types.
         """
@@ -51,12 +51,12 @@ class PartitionCodec:
         return encode_row([_typed(values[field.name], field) for field in self._fields], self._types)
 
     def decode(self, partition: bytes) -> dict[str, object]:
-        """Values by column, in the partition columns' order; ``CorruptFileError`` if the bytes are invalid."""
+        """Return values by column, in partition column order. Raises ``CorruptFileError`` for invalid bytes."""
         values = decode_row(partition, self._types)
         return {field.name: value for field, value in zip(self._fields, values, strict=True)}
 
     def path(self, partition: bytes) -> str:
-        """``dt=2024-05-14/region=eu/``; empty for a table without partitions."""
+        """Return the directory, ``dt=2024-05-14/region=eu/``; empty for an unpartitioned table."""
         return partition_path(
             self._fields, decode_row(partition, self._types), legacy=self._legacy, default_name=self._default_name
         )
@@ -69,9 +69,9 @@ def partition_path(
     legacy: bool = False,
     default_name: str = DEFAULT_PARTITION_NAME,
 ) -> str:
-    """The directory of a partition below the table, a slash at its end.
+    """Return the directory of a partition below the table, with a trailing slash.
 
-    ``legacy`` spells values as older Paimon does (option ``partition.legacy-name``): dates as days since 1970.
+    ``legacy`` formats values as older Paimon does (option ``partition.legacy-name``): dates as days since 1970.
     """
     parts = []
     for field, value in zip(fields, values, strict=True):
@@ -82,7 +82,7 @@ def partition_path(
 
 
 def too_long_value(field: DataField, values: pa.Array) -> str | None:
-    """A value of a partition column whose directory would have a longer name than file systems take; None: no such."""
+    """Return a value whose directory name would exceed file systems' limit; None if there is no such value."""
     if field.type.root not in (TypeRoot.CHAR, TypeRoot.VARCHAR):
         return None
     name_bytes = len(f"{_escaped(field.name)}=".encode())
@@ -116,7 +116,7 @@ def _spelled(value: object, data_type: DataType, *, legacy: bool) -> str:  # noq
         case time():
             return str(_millis_of_day(value)) if legacy else _cast_time(value, data_type.precision or 0)
         case bytes():
-            # Foreign writers name these by an address in memory, so that nobody finds them again.
+            # Other engines name these by a memory address, so that nobody can find them again.
             message = f"a partition column can't be {data_type}: {value.hex()} has no name as a directory. Use a STRING"
             raise InvalidInputError(message)
         case _:
@@ -124,7 +124,7 @@ def _spelled(value: object, data_type: DataType, *, legacy: bool) -> str:  # noq
 
 
 def _cast_timestamp(value: datetime, precision: int) -> str:
-    """SQL's CAST to STRING: at least ``precision`` digits of a second, and no more zeros than that."""
+    """Format as SQL's CAST to STRING: at least ``precision`` fraction digits, without further trailing zeros."""
     text = value.strftime("%Y-%m-%d %H:%M:%S").rjust(19, "0")
     fraction = f"{value.microsecond:06d}".ljust(_NANO_DIGITS, "0")
     fraction = fraction[:precision] + fraction[precision:].rstrip("0")
@@ -132,7 +132,7 @@ def _cast_timestamp(value: datetime, precision: int) -> str:
 
 
 def _cast_time(value: time, precision: int) -> str:
-    """SQL's CAST to STRING: at most ``precision`` digits of a second, at least one if there may be any."""
+    """Format as SQL's CAST to STRING: at most ``precision`` fraction digits, at least one if precision is not 0."""
     text = value.strftime("%H:%M:%S")
     if precision == 0:
         return text

@@ -1,1 +1,1 @@
-"""The logical types of columns, their spelling, and their Arrow twins."""
+"""Logical types of columns, their text forms, and the corresponding Arrow types."""

@@ -1,4 +1,4 @@
-"""One column of a table, or one field of a ROW: a name and a type under an id that is its own for life."""
+"""Column of a table or field of a ROW: a name and a type with a permanent id."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from storage_lib.schema.types.data_types import DataType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataField:
-    """``id`` is kept whatever the field is renamed to; columns and fields of ROWs share one space of ids."""
+    """Column or ROW field. ``id`` survives renames; columns and ROW fields share one id space."""
 
     id: int
     name: str

@@ -1,7 +1,7 @@
-"""The logical types of columns, their spelling in schema files (docs/format.md, 1.3) and their Arrow twins.
+"""Logical types of columns, their text in schema files (docs/format.md, 1.3) and the corresponding Arrow types.
 
-Scalar types only, and VARIANT, whose parts nobody sees; those made of others (ARRAY, MAP, ROW, ...) are in
-``nested_types``, all of them written and read by ``type_spelling``.
+Contains only scalar types and VARIANT, which is opaque; types with parts (ARRAY, MAP, ROW, ...) are in
+``nested_types``. ``type_spelling`` reads and writes all of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MICROS_DIGITS = 6
 
 
 class TypeRoot(Enum):
-    """The family of a type; the value is its spelling in schema files."""
+    """Family of a type; the value is its name in schema files."""
 
     BOOLEAN = "BOOLEAN"
     TINYINT = "TINYINT"
@@ -62,10 +62,10 @@ _PRECISION_DEFAULT = {
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """One type; this class is that of scalar types. Defaults are filled in, so equal types are equal values.
+    """A type; this class represents scalar types. Defaults are filled in, so equal types are equal values.
 
-    ``length`` (characters or bytes) is None for STRING and BYTES, which have no limit. ``InvalidInputError`` for a
-    length, precision or scale that the type doesn't have.
+    ``length`` (characters or bytes) is None for STRING and BYTES, which have no limit. Raises ``InvalidInputError``
+    for a length, precision or scale that the type does not have.
     """
 
     root: TypeRoot
@@ -75,7 +75,7 @@ class DataType:
     scale: int | None = None
 
     def __post_init__(self) -> None:
-        """Fill in defaults and refuse what can't be."""
+        """Fill in defaults and refuse invalid parameters."""
         if self.length == LENGTH_MAX and self.root in _UNBOUNDED:
             object.__setattr__(self, "length", None)
         elif self.length is None and self.root in (TypeRoot.CHAR, TypeRoot.BINARY):
@@ -88,24 +88,24 @@ class DataType:
 
     @property
     def arrow(self) -> pa.DataType:
-        """The Arrow type of such a column inside the library."""
+        """Arrow type of such a column inside the library."""
         return _arrow_of(self.root, self.precision, self.scale)
 
     def not_null(self) -> DataType:
-        """The same type without null."""
+        """Return the type as NOT NULL."""
         return self.with_nullable(nullable=False)
 
     def with_nullable(self, nullable: bool) -> DataType:  # noqa: FBT001  the name says what it means
-        """The same type, with null or without."""
+        """Return the type with this nullability."""
         return self if nullable == self.nullable else replace(self, nullable=nullable)
 
     def __str__(self) -> str:
-        """The spelling in schema files: ``DECIMAL(10, 2) NOT NULL``."""
+        """Format as in schema files: ``DECIMAL(10, 2) NOT NULL``."""
         return _spelling(self) + ("" if self.nullable else " NOT NULL")
 
 
 def parse_data_type(text: str) -> DataType:
-    """Read a scalar type's spelling, synonyms included, whatever its case and white space.
+    """Parse a scalar type, including synonyms, ignoring case and extra white space.
 
     Raises ``InvalidInputError`` for nested and unknown types.
     """
@@ -133,9 +133,9 @@ def parse_data_type(text: str) -> DataType:
 
 
 def data_type_of_arrow(arrow: pa.DataType, *, nullable: bool = True) -> DataType:
-    """The scalar type of a column that comes in as ``arrow``.
+    """Return the scalar type of an input column of type ``arrow``.
 
-    Raises ``InvalidInputError`` for Arrow types that no column can have.
+    Raises ``InvalidInputError`` for unsupported Arrow types.
     """
     if isinstance(arrow, pa.DictionaryType):
         arrow = arrow.value_type
@@ -237,7 +237,7 @@ _KEPT_ELSEWHERE = {
     "GEOMETRY": "BYTES (well-known binary)",
     "GEOGRAPHY": "BYTES (well-known binary)",
 }
-"""Types of Paimon that this library has none for (docs/decisions), and the one that holds the same values."""
+"""Unsupported types of Paimon (docs/decisions), each with a supported type that holds the same values."""
 
 
 def _unsupported(text: str) -> InvalidInputError:

@@ -1,6 +1,6 @@
-"""Integers, floats, text and other decimals as decimals, where the decimal has exactly their value.
+"""Convert integers, floats, text and decimals to decimals of exactly the same value.
 
-A float is converted to the shortest decimal that reads back as this float. With scale 2, 3.1 becomes 3.10, and 3.555
+A float is converted to the shortest decimal that parses to the same float. With scale 2, 3.1 becomes 3.10; 3.555
 and 0.1 + 0.2 are refused.
 """
 
@@ -15,7 +15,7 @@ _ROUNDING = 1 + 1e-9
 
 
 def as_decimals(array: pa.Array, wanted: pa.Decimal128Type) -> pa.Array:
-    """``array`` in the type ``wanted``; ``pa.ArrowInvalid`` with the first row and value where that is not exact."""
+    """Convert ``array`` to ``wanted``. Raises ``pa.ArrowInvalid`` with the first row and value that is not exact."""
     try:
         return _cast(array, wanted)
     except pa.ArrowInvalid as error:
@@ -27,7 +27,7 @@ def as_decimals(array: pa.Array, wanted: pa.Decimal128Type) -> pa.Array:
 def _cast(array: pa.Array, wanted: pa.Decimal128Type) -> pa.Array:
     if pa.types.is_integer(array.type):
         digits = _INTEGER_DIGITS + wanted.scale
-        # Wide enough for every integer, so that only values decide.
+        # Wide enough for every integer, so that only the final cast can fail.
         wide = pa.decimal128(digits, wanted.scale) if digits <= _PRECISION_MAX else pa.decimal256(digits, wanted.scale)
         return array.cast(wide, safe=True).cast(wanted, safe=True)
     if pa.types.is_floating(array.type):
@@ -39,7 +39,7 @@ def _cast(array: pa.Array, wanted: pa.Decimal128Type) -> pa.Array:
 
 
 def _check_size(array: pa.Array, wanted: pa.Decimal128Type) -> None:
-    """Arrow checks the result only, and that may have overflowed: 7085.15 as DECIMAL(38, 38) is 0.4711... to it."""
+    """Check for overflow, which Arrow misses: it converts 7085.15 to DECIMAL(38, 38) as 0.4711..."""
     numbers = array if pa.types.is_decimal(array.type) else pc.utf8_ltrim(array, characters="+")
     about = numbers.cast(pa.float64(), safe=False)
     limit = 10.0 ** (wanted.precision - wanted.scale) * _ROUNDING
@@ -49,7 +49,7 @@ def _check_size(array: pa.Array, wanted: pa.Decimal128Type) -> None:
 
 
 def _first_refused(array: pa.Array, wanted: pa.Decimal128Type) -> int:
-    """By halving what holds a value that is refused."""
+    """Find the first refused row by bisection."""
     low, high = 0, len(array)
     while high - low > 1:
         middle = (low + high) // 2

@@ -1,10 +1,10 @@
-"""Arrow arrays of nested types taken apart and put together again, whole columns at a time.
+"""Split Arrow arrays of nested types into parts, and rebuild them, whole columns at a time.
 
     ARRAY          offsets, elements, nulls
     MAP, MULTISET  offsets, keys, values, nulls
-    ROW            one child an array, nulls
+    ROW            one array per child, nulls
 
-Parts are free of what a slice or a null leaves behind in Arrow's buffers: elements are exactly those of valid rows.
+Parts contain exactly the elements of valid rows, without those that slices and nulls leave in Arrow's buffers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListParts:
-    """Row ``i`` has the elements ``offsets[i]`` up to, not including, ``offsets[i + 1]``; ``nulls`` None: no nulls."""
+    """Row ``i`` has the elements from ``offsets[i]`` to ``offsets[i + 1]``, exclusive; ``nulls`` None: no nulls."""
 
     offsets: npt.NDArray[np.int32]
     values: pa.Array
@@ -30,18 +30,18 @@ class ListParts:
 
     @property
     def lengths(self) -> npt.NDArray[np.int32]:
-        """How many elements each row has."""
+        """Number of elements per row."""
         lengths: npt.NDArray[np.int32] = np.diff(self.offsets)
         return lengths
 
     def with_values(self, values: pa.Array, type_: pa.DataType) -> pa.Array:
-        """A list array of that type with other elements in the same places."""
+        """Build a list array of that type with other elements and the same offsets."""
         return pa.ListArray.from_arrays(pa.array(self.offsets), values, type=type_, mask=_mask(self.nulls))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapParts:
-    """As ``ListParts``, with a key and a value for each entry."""
+    """Parts as in ``ListParts``, with a key and a value per entry."""
 
     offsets: npt.NDArray[np.int32]
     keys: pa.Array
@@ -49,12 +49,12 @@ class MapParts:
     nulls: Mask | None
 
     def with_entries(self, keys: pa.Array, values: pa.Array, type_: pa.DataType) -> pa.Array:
-        """A map array of that type with other keys and values in the same places."""
+        """Build a map array of that type with other keys and values and the same offsets."""
         return pa.MapArray.from_arrays(pa.array(self.offsets), keys, values, type=type_, mask=_mask(self.nulls))
 
 
 def list_parts(array: pa.Array) -> ListParts:
-    """Take a list array apart."""
+    """Split a list array into its parts."""
     array = _without_hidden_elements(array)
     offsets = array.offsets.to_numpy()
     first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
@@ -64,7 +64,7 @@ def list_parts(array: pa.Array) -> ListParts:
 
 
 def map_parts(array: pa.MapArray) -> MapParts:
-    """Take a map array apart."""
+    """Split a map array into its parts."""
     array = _without_hidden_elements(array)
     offsets = array.offsets.to_numpy()
     first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
@@ -77,17 +77,17 @@ def map_parts(array: pa.MapArray) -> MapParts:
 
 
 def struct_child(array: pa.StructArray, name: str) -> pa.Array:
-    """One child of a struct array, null wherever the struct is; names that differ from ``name`` don't count."""
+    """Return the child ``name`` of a struct array, null wherever the struct is."""
     child = array.field(array.type.get_field_index(name))
     if array.null_count == 0:
         return child
-    # Taking nothing where the struct is null, whatever the child holds there.
+    # Null wherever the struct is null, whatever the child holds there.
     rows = np.arange(len(array))
     return child.take(pa.array(rows, mask=null_mask(array)))
 
 
 def struct_of(children: list[pa.Array], type_: pa.StructType, nulls: Mask | None, length: int) -> pa.Array:
-    """A struct array of that type; at least one child."""
+    """Build a struct array of that type from one or more children."""
     fields = [type_.field(index) for index in range(type_.num_fields)]
     made = pa.StructArray.from_arrays(children, fields=fields, mask=_mask(nulls))
     assert len(made) == length  # noqa: S101  children of other lengths would be a bug here
@@ -95,7 +95,7 @@ def struct_of(children: list[pa.Array], type_: pa.StructType, nulls: Mask | None
 
 
 def with_nulls_below(array: pa.Array) -> pa.Array:
-    """The same values, with every part of a null row null as well, where Arrow lets it be anything."""
+    """Set every part of a null row, which is undefined in Arrow, to null."""
     type_ = array.type
     if pa.types.is_list(type_):
         lists = list_parts(array)
@@ -111,9 +111,9 @@ def with_nulls_below(array: pa.Array) -> pa.Array:
 
 
 def with_filled_variants(array: pa.Array, type_: pa.DataType) -> pa.Array:
-    """The same values, with no null in any part of a variant, as files want it.
+    """Replace nulls in the parts of variants, which files do not allow.
 
-    ``type_`` tells which parts are variants: an array out of a file has no marks.
+    ``type_`` tells which parts are variants: an array read from a file lacks the marks.
     """
     if not has_variants(type_):
         return array
@@ -131,7 +131,7 @@ def with_filled_variants(array: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def null_mask(array: pa.Array) -> Mask | None:
-    """Where an array is null; None if nowhere."""
+    """Return the mask of an array's nulls; None if there are none."""
     if array.null_count == 0:
         return None
     mask: Mask = array.is_null().to_numpy(zero_copy_only=False)
@@ -139,7 +139,7 @@ def null_mask(array: pa.Array) -> Mask | None:
 
 
 def _without_hidden_elements(array: pa.Array) -> pa.Array:
-    """A null list may have elements in the buffers; taking the rows leaves them behind."""
+    """Drop elements that null lists have in the buffers, by taking the rows."""
     if array.null_count == 0:
         return array
     lengths = np.diff(array.offsets.to_numpy())

@@ -1,13 +1,13 @@
-"""Types made of other types: ARRAY, MAP, MULTISET and ROW (docs/format.md, 1.3), and their Arrow twins.
+"""Types composed of other types: ARRAY, MAP, MULTISET and ROW (docs/format.md, 1.3), and their Arrow types.
 
     ARRAY<t>         list<element: t>
     MAP<k, v>        map<k, v>; Arrow and Parquet have no null keys, whatever ``k`` says
-    MULTISET<t>      map<t, int32>: how often each element is in it
+    MULTISET<t>      map<t, int32>: the count of each element
     ROW<a t, ...>    struct<a: t, ...>
-    VARIANT          struct<value: binary, metadata: binary>, of which no part is a type: see ``variant``
+    VARIANT          struct<value: binary, metadata: binary>, whose parts are not column types: see ``variant``
 
-Inside a nested Arrow type every part is nullable, whatever the type says: Arrow has no way to leave out the parts of
-a null row. That a part is NOT NULL is checked where rows come in (``table.input_arrays``).
+Inside a nested Arrow type every part is nullable, regardless of the type, because the parts of a null row exist in
+Arrow as well. NOT NULL parts are checked when rows are read in (``table.input_arrays``).
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ _SIMPLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class ArrayType(DataType):
-    """Elements in order."""
+    """ARRAY: elements in order."""
 
     root: TypeRoot = field(default=TypeRoot.ARRAY, init=False)
     element: DataType = field(kw_only=True)
 
     @property
     def arrow(self) -> pa.DataType:
-        """A list."""
+        """Arrow's list type."""
         return _arrow_of(self)
 
     def __str__(self) -> str:
-        """``ARRAY<INT> NOT NULL``."""
+        """Format as ``ARRAY<INT> NOT NULL``."""
         return _with_nullability(self, f"ARRAY<{self.element}>")
 
 
 @dataclass(frozen=True, slots=True)
 class MapType(DataType):
-    """Values by key."""
+    """MAP: values by key."""
 
     root: TypeRoot = field(default=TypeRoot.MAP, init=False)
     key: DataType = field(kw_only=True)
@@ -54,40 +54,40 @@ class MapType(DataType):
 
     @property
     def arrow(self) -> pa.DataType:
-        """A map."""
+        """Arrow's map type."""
         return _arrow_of(self)
 
     def __str__(self) -> str:
-        """``MAP<STRING, INT>``."""
+        """Format as ``MAP<STRING, INT>``."""
         return _with_nullability(self, f"MAP<{self.key}, {self.value}>")
 
 
 @dataclass(frozen=True, slots=True)
 class MultisetType(DataType):
-    """Elements, each with the number of times it occurs."""
+    """MULTISET: elements with their counts."""
 
     root: TypeRoot = field(default=TypeRoot.MULTISET, init=False)
     element: DataType = field(kw_only=True)
 
     @property
     def arrow(self) -> pa.DataType:
-        """A map to counts."""
+        """Arrow's map type, from elements to counts."""
         return _arrow_of(self)
 
     def __str__(self) -> str:
-        """``MULTISET<STRING>``."""
+        """Format as ``MULTISET<STRING>``."""
         return _with_nullability(self, f"MULTISET<{self.element}>")
 
 
 @dataclass(frozen=True, slots=True)
 class RowType(DataType):
-    """Named fields, each with an id of its own. ``InvalidInputError`` if there is none or a name comes twice."""
+    """ROW: named fields, each with its own id. Raises ``InvalidInputError`` for no fields or duplicate names."""
 
     root: TypeRoot = field(default=TypeRoot.ROW, init=False)
     fields: tuple[DataField, ...] = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        """Refuse what no file can hold."""
+        """Refuse fields that no file can hold."""
         names = [each.name for each in self.fields]
         repeated = [name for name in names if names.count(name) > 1 or not name]
         if repeated or not names:
@@ -97,11 +97,11 @@ class RowType(DataType):
 
     @property
     def arrow(self) -> pa.DataType:
-        """A struct."""
+        """Arrow's struct type."""
         return _arrow_of(self)
 
     def __str__(self) -> str:
-        """``ROW<a INT, b STRING>``."""
+        """Format as ``ROW<a INT, b STRING>``."""
         inside = ", ".join(f"{_spelled_name(each.name)} {each.type}" for each in self.fields)
         return _with_nullability(self, f"ROW<{inside}>")
 
@@ -110,12 +110,12 @@ NESTED_ROOTS = frozenset({TypeRoot.ARRAY, TypeRoot.MAP, TypeRoot.MULTISET, TypeR
 
 
 def is_nested(of: DataType) -> bool:
-    """Whether a value of this type has parts: no key, no partition, no comparison, no statistics."""
+    """Whether values have parts: such columns can't be keys, partition columns or compared, and have no statistics."""
     return of.root in NESTED_ROOTS
 
 
 def children_of(of: DataType) -> tuple[tuple[str, DataType], ...]:
-    """Names and types of the parts of a type; none for a scalar type and for a VARIANT."""
+    """Return names and types of the parts of a type; empty for a scalar type and for a VARIANT."""
     match of:
         case ArrayType() | MultisetType():
             return (("element", of.element),)
@@ -128,7 +128,7 @@ def children_of(of: DataType) -> tuple[tuple[str, DataType], ...]:
 
 
 def leaves_of(of: DataType, path: str = "") -> Iterator[tuple[str, DataType]]:
-    """Every scalar type and VARIANT in a type with its dotted path below ``path``."""
+    """Yield every scalar type and VARIANT in a type with its dotted path below ``path``."""
     children = children_of(of)
     if not children:
         yield path, of
@@ -137,12 +137,12 @@ def leaves_of(of: DataType, path: str = "") -> Iterator[tuple[str, DataType]]:
 
 
 def has_variant(of: DataType) -> bool:
-    """Whether a type is a VARIANT, or has one in it."""
+    """Whether a type is a VARIANT or contains one."""
     return any(leaf.root is TypeRoot.VARIANT for _, leaf in leaves_of(of))
 
 
 def with_new_ids(of: DataType, next_id: Callable[[], int]) -> DataType:
-    """The same type, every ROW field with an id from ``next_id``: a field before the fields inside it."""
+    """Assign ids from ``next_id`` to all ROW fields, to each field before the fields inside it."""
     match of:
         case ArrayType() | MultisetType():
             return replace(of, element=with_new_ids(of.element, next_id))
@@ -159,9 +159,9 @@ def with_new_ids(of: DataType, next_id: Callable[[], int]) -> DataType:
 
 
 def column_type_of_arrow(arrow: pa.DataType, *, nullable: bool = True) -> DataType:
-    """The type of a column that comes in as ``arrow``, nested or not; ROW fields get the id -1.
+    """Return the type of an input column of type ``arrow``, nested or not; ROW fields get the id -1.
 
-    Raises ``InvalidInputError`` for Arrow types that no column can have.
+    Raises ``InvalidInputError`` for unsupported Arrow types.
     """
     if is_list(arrow):
         element = arrow.value_field
@@ -183,7 +183,7 @@ def _fields_of_arrow(fields: Iterable[pa.Field]) -> Iterator[DataField]:
 
 
 def is_list(arrow: pa.DataType) -> bool:
-    """Whether an Arrow type is any of its lists (maps are not)."""
+    """Whether an Arrow type is one of its list types (maps are not)."""
     return bool(
         pa.types.is_list(arrow)
         or pa.types.is_large_list(arrow)
@@ -194,7 +194,7 @@ def is_list(arrow: pa.DataType) -> bool:
 
 
 def has_nanoseconds(arrow: pa.DataType) -> bool:
-    """Whether there is a timestamp finer than a microsecond anywhere in an Arrow type."""
+    """Whether an Arrow type contains a timestamp in nanoseconds at any depth."""
     if pa.types.is_nested(arrow):
         return any(has_nanoseconds(arrow.field(index).type) for index in range(arrow.num_fields))
     return bool(pa.types.is_timestamp(arrow) and arrow.unit == "ns")

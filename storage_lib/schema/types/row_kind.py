@@ -1,6 +1,6 @@
-"""Row kinds: the four kinds of changes in a changelog, as Flink names them.
+"""Row kinds: the four kinds of changes in a changelog, with Flink's names.
 
-On the edge (Spark, Arrow in and out) a kind is a two-letter string in the reserved column ``_row_kind``;
+At the API (Spark, Arrow input and output) a kind is a two-character string in the reserved column ``_row_kind``;
 inside the library and in data files it is an int8 (``_VALUE_KIND``, docs/format.md).
 """
 
@@ -10,11 +10,11 @@ from enum import IntEnum
 
 ROW_KIND_COLUMN = "_row_kind"
 RETRACT_BIT = 1
-"""The codes of kinds that take a row away are odd."""
+"""Bit that is set in the codes of kinds that retract a row."""
 
 
 class RowKind(IntEnum):
-    """One change of one row; the value is the code in data files."""
+    """Kind of a change to a row; the value is the code in data files."""
 
     INSERT = 0
     UPDATE_BEFORE = 1
@@ -23,14 +23,14 @@ class RowKind(IntEnum):
 
     @property
     def symbol(self) -> str:
-        """The spelling on the edge: ``+I``, ``-U``, ``+U`` or ``-D``."""
+        """String at the API: ``+I``, ``-U``, ``+U`` or ``-D``."""
         return ROW_KIND_SYMBOLS[self]
 
     @property
     def is_retract(self) -> bool:
-        """Whether the row is taken away (``-U``, ``-D``) rather than put in."""
+        """Whether the change retracts the row (``-U``, ``-D``) rather than adds it."""
         return self in (RowKind.UPDATE_BEFORE, RowKind.DELETE)
 
 
 ROW_KIND_SYMBOLS: tuple[str, ...] = ("+I", "-U", "+U", "-D")
-"""Symbols in the order of their codes, so that ``ROW_KIND_SYMBOLS[code]`` is the spelling."""
+"""Symbols in the order of the codes: ``ROW_KIND_SYMBOLS[code]`` is the symbol of a code."""

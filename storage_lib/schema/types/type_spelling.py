@@ -1,7 +1,7 @@
-"""How types are written: as JSON values in schema files (docs/format.md, 1.3), and as SQL text by people.
+"""Convert types to and from JSON values in schema files (docs/format.md, 1.3) and SQL text.
 
-in a schema file    "BIGINT NOT NULL", {"type": "ARRAY NOT NULL", "element": "INT"}, {"type": "ROW", "fields": [...]}
-by people           BIGINT NOT NULL, ARRAY<INT> NOT NULL, MAP<STRING, INT>, ROW<a INT, b ARRAY<STRING>>
+schema file         "BIGINT NOT NULL", {"type": "ARRAY NOT NULL", "element": "INT"}, {"type": "ROW", "fields": [...]}
+SQL                 BIGINT NOT NULL, ARRAY<INT> NOT NULL, MAP<STRING, INT>, ROW<a INT, b ARRAY<STRING>>
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from storage_lib.schema.types.nested_types import ArrayType, MapType, MultisetTy
 
 
 def type_to_json(of: DataType) -> object:
-    """Type in a schema file: text for a scalar type, an object for a nested one."""
+    """Convert a type for a schema file: text for a scalar type, an object for a nested one."""
     match of:
         case ArrayType():
             return {"type": _word("ARRAY", of), "element": type_to_json(of.element)}
@@ -31,7 +31,7 @@ def type_to_json(of: DataType) -> object:
 
 
 def type_from_json(value: object) -> DataType:
-    """Read what ``type_to_json`` wrote, also of other writers.
+    """Parse the output of ``type_to_json``, and the equivalent from other engines.
 
     Raises ``InvalidInputError`` for unsupported types, ``KeyError`` or ``TypeError`` for invalid ones.
     """
@@ -57,7 +57,7 @@ def type_from_json(value: object) -> DataType:
 
 
 def field_to_json(each: DataField) -> dict[str, object]:
-    """A column or a ROW field in a schema file."""
+    """Convert a column or a ROW field for a schema file."""
     value: dict[str, object] = {"id": each.id, "name": each.name, "type": type_to_json(each.type)}
     if each.description is not None:
         value["description"] = each.description
@@ -67,7 +67,7 @@ def field_to_json(each: DataField) -> dict[str, object]:
 
 
 def field_from_json(value: Mapping[str, object]) -> DataField:
-    """Read a column or a ROW field; ``InvalidInputError`` names the one whose type this version lacks."""
+    """Parse a column or a ROW field. Raises ``InvalidInputError``, naming the field, for an unsupported type."""
     name = str(value["name"])
     try:
         data_type = type_from_json(value["type"])
@@ -85,7 +85,7 @@ def field_from_json(value: Mapping[str, object]) -> DataField:
 
 
 def parse_type(text: str) -> DataType:
-    """Read SQL text, nested types included; ROW fields get the id -1.
+    """Parse SQL text, including nested types; ROW fields get the id -1.
 
     Raises ``InvalidInputError`` for an invalid type.
     """
@@ -108,7 +108,7 @@ def parse_type(text: str) -> DataType:
 
 
 def parse_columns(text: str) -> list[tuple[str, DataType]]:
-    """Names and types of ``id BIGINT NOT NULL, tags ARRAY<STRING>``; ``InvalidInputError`` for what is none."""
+    """Parse ``id BIGINT NOT NULL, tags ARRAY<STRING>`` to names and types. Raises ``InvalidInputError``."""
     fields = [_parse_field(part, text) for part in _split_at_commas(text, text)] if text.strip() else []
     return [(each.name, each.type) for each in fields]
 
@@ -122,7 +122,7 @@ _BRACKETS = {"<": 1, "(": 1, ">": -1, ")": -1}
 
 
 def _split_at_commas(inside: str, text: str) -> list[str]:
-    """The parts between commas that no bracket and no back quote encloses."""
+    """Split at commas that are not inside brackets or back quotes."""
     parts, depth, start, is_quoted = [], 0, 0, False
     for index, letter in enumerate(inside):
         if letter == "`":

@@ -1,10 +1,10 @@
-"""VARIANT: a value of any shape, kept as two byte strings in the encoding of Spark and Parquet.
+"""VARIANT: a semi-structured value, stored as two byte strings in the encoding of Spark and Parquet.
 
     struct<value: binary not null, metadata: binary not null>
 
 ``value`` holds the value, ``metadata`` the names of its fields (https://parquet.apache.org/docs/file-format/types/
-variantencoding/). Spark tells such a struct from a ROW by a mark on the field ``metadata``, and so do we. Here nobody
-looks inside, so two variants are never compared: equal values may have different bytes.
+variantencoding/). Like Spark, we distinguish such a struct from a ROW by a mark on the field ``metadata``. The bytes
+are opaque here, so variants are never compared: equal values may have different bytes.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ VARIANT_ARROW: Final = pa.struct(
         pa.field(METADATA, pa.binary(), nullable=False, metadata=_MARK),
     ]
 )
-"""The Arrow type of every VARIANT column. Arrow's equality passes over the mark."""
+"""Arrow type of every VARIANT column. Arrow's equality ignores the mark."""
 
 
 def is_variant(arrow: pa.DataType) -> bool:
-    """Whether an Arrow type is a struct of the two byte strings that bears the mark."""
+    """Whether an Arrow type is a struct of the two byte strings with the mark."""
     if not pa.types.is_struct(arrow) or sorted(_names(arrow)) != sorted((VALUE, METADATA)):
         return False
     metadata: dict[bytes, bytes] = arrow.field(METADATA).metadata or {}
@@ -45,24 +45,24 @@ def is_variant(arrow: pa.DataType) -> bool:
 
 
 def has_variants(arrow: pa.DataType) -> bool:
-    """Whether an Arrow type is a VARIANT's, or has one in it."""
+    """Whether an Arrow type is that of VARIANT or contains it."""
     if is_variant(arrow):
         return True
     return pa.types.is_nested(arrow) and any(has_variants(arrow.field(each).type) for each in range(arrow.num_fields))
 
 
 def holds_variants(arrow: pa.DataType) -> bool:
-    """Whether values of an Arrow type, marked or not, can be variants: a struct of just the two byte strings."""
+    """Whether an Arrow type, marked or not, can hold variants: a struct of exactly the two byte strings."""
     if not pa.types.is_struct(arrow) or sorted(_names(arrow)) != sorted((VALUE, METADATA)):
         return False
     return all(_is_bytes(arrow.field(name).type) for name in (VALUE, METADATA))
 
 
 def as_variants(array: pa.Array) -> pa.Array:
-    """A struct array of the two byte strings, in whatever order, as ``VARIANT_ARROW``.
+    """Convert a struct array of the two byte strings, in any order, to ``VARIANT_ARROW``.
 
-    Raises ``InvalidInputError`` for shredded variants, for a variant without one of the two, and for one whose metadata
-    is of no known version.
+    Raises ``InvalidInputError`` for shredded variants, for a variant that lacks one of the two, and for an unknown
+    metadata version.
     """
     names = _names(array.type) if pa.types.is_struct(array.type) else []
     if _SHREDDED in names:
@@ -90,9 +90,9 @@ def as_variants(array: pa.Array) -> pa.Array:
 
 
 def filled(array: pa.StructArray) -> pa.StructArray:
-    """The same variants, with empty bytes where one is null: Parquet's parts are required ones.
+    """Replace the parts of null variants by empty bytes, because the parts are required columns in Parquet.
 
-    Arrow's kernels leave nulls below a null whatever the type says.
+    Arrow's kernels leave nulls below a null even if the type does not allow them.
     """
     parts = [_part(array, name) for name in (VALUE, METADATA)]
     return array if all(part.null_count == 0 for part in parts) else _variants(parts, array)
@@ -109,7 +109,7 @@ def _part(array: pa.StructArray, name: str) -> pa.Array:
 
 
 def _check_encoding(parts: Sequence[pa.Array], nulls: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
-    """Others read the first byte of the metadata, and refuse the whole file if it tells another version."""
+    """Check the version in the first byte of the metadata: other engines refuse a whole file with another one."""
     value, metadata = parts
     first = pc.binary_slice(metadata, 0, 1)
     is_right = pc.and_(pc.is_in(first, value_set=_FIRST_BYTES), pc.greater(pc.binary_length(value), 0))
