@@ -36,10 +36,10 @@ class Progress:
 ProgressCallback: TypeAlias = Callable[[Progress], None]
 """Receives the reports of an operation one at a time, in order of ``done``.
 
-The thread that called the verb calls it, except in ``storage_lib.spark.compact``, where a thread of pyspark does. An
-exception that it raises ends the operation as any other failure would: nothing more is committed, and files that
-were written are deleted. A ``StorageError`` becomes the cause of a ``RuntimeError``, so that nobody takes it for one of
-the operation. A callback must not write to the table, whose lease the operation may hold.
+It runs in the thread that called the verb, except in ``storage_lib.spark.compact``, where it runs in a thread of
+pyspark. An exception that it raises fails the operation: nothing more is committed, and written files are deleted. A
+``StorageError`` becomes the cause of a ``RuntimeError``, which can't be confused with an error of the operation. A
+callback must not write to the table, because the operation may hold its lease.
 """
 
 ProgressOption: TypeAlias = ProgressCallback | Literal[False] | None
