@@ -15,7 +15,7 @@ from storage_lib import errors
 from storage_lib.errors import PermanentError, RetryableError, StorageError, UnavailableError, note_outcome
 from storage_lib.io.after_commit import after_commit, warn_after_commit
 from storage_lib.spark.translation.spark_errors import storage_error_in
-from storage_lib.table.protocol.outcome import tells_outcome
+from storage_lib.table.protocol.outcome import reports_outcome
 
 CLASSES = [getattr(errors, name) for name in errors.__all__]
 LEAVES = [each for each in CLASSES if each not in (StorageError, RetryableError, PermanentError)]
@@ -86,7 +86,7 @@ def test_an_error_of_reading_tells_no_outcome() -> None:
 
 
 def test_an_error_from_below_and_an_interrupt_tell_their_outcome_too() -> None:
-    @tells_outcome
+    @reports_outcome
     def verb(error: BaseException) -> None:
         raise error
 

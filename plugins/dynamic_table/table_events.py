@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias
 
-from dynamic_table.events.metrics import tell_commit
+from dynamic_table.events.metrics import report_commit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,7 +60,7 @@ def announce(
         "partitions": [dict(partition) for partition in partitions],
     }
     if version is not None:
-        tell_commit(table, op, version, details)
+        report_commit(table, op, version, details)
         asset, events = table_asset(table, aspect), context["outlet_events"]
         if any(isinstance(outlet, Asset) and outlet.uri == asset.uri for outlet in context["task"].outlets):
             events[asset].extra.update(extra)

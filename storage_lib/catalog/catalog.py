@@ -43,7 +43,7 @@ from storage_lib.schema.options.table_options import UUID_OPTION, LogSystem, Tab
 from storage_lib.schema.table_schema import Columns, TableSchema, new_table_schema
 from storage_lib.schema.types.data_types import DataType
 from storage_lib.table.dynamic_table import DynamicTable
-from storage_lib.table.protocol.outcome import outcome, tells_outcome
+from storage_lib.table.protocol.outcome import outcome, reports_outcome
 from storage_lib.table.protocol.table_address import TableAddress
 
 _LOGGER = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ class Catalog:
         """Creates this catalog's lock in any process; None if the catalog has none."""
         return None
 
-    @tells_outcome
+    @reports_outcome
     def create_table(
         self,
         name: str,
@@ -144,12 +144,12 @@ class Catalog:
             table_name.system_table
         )
 
-    @tells_outcome
+    @reports_outcome
     def alter_table(self, name: str, changes: Sequence[SchemaChange]) -> DynamicTable:
         """Alter a table as ``DynamicTable.alter`` does; ``NotFoundError`` if it does not exist."""
         return self.load_table(name).alter(*changes)
 
-    @tells_outcome
+    @reports_outcome
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
         """Delete a table, its log and its files; ``NotFoundError`` if it does not exist, unless ``if_exists``.
 
@@ -161,7 +161,7 @@ class Catalog:
                 message = f"table {name} does not exist in {self.warehouse}, so it cannot be dropped"
                 raise NotFoundError(message)
 
-    @tells_outcome
+    @reports_outcome
     def rename_table(self, name: str, new_name: str) -> DynamicTable:
         """Rename a table, also to another database. Its directory moves; its log keeps the topic.
 
@@ -190,7 +190,7 @@ class Catalog:
         place = self._entries.place(TableName.parse_plain(name))
         return place is not None and self._schemas(place).latest_id() is not None
 
-    @tells_outcome
+    @reports_outcome
     def create_database(
         self, database: str, properties: Mapping[str, str] | None = None, *, if_not_exists: bool = False
     ) -> None:
@@ -206,7 +206,7 @@ class Catalog:
             message = f"database {database} already exists; create it with if_not_exists=True"
             raise AlreadyExistsError(message)
 
-    @tells_outcome
+    @reports_outcome
     def drop_database(self, database: str, *, if_exists: bool = False, cascade: bool = False) -> None:
         """Drop a database; ``InvalidInputError`` if it contains tables, unless ``cascade`` drops them as well.
 
@@ -295,7 +295,7 @@ class Catalog:
             options=options,
             log=self._log(name, schema, options, uuid),
             under=lambda other: self._table(name, location, other),
-            on_altered=lambda altered: self._tell_entry(name, altered),
+            on_altered=lambda altered: self._report_entry(name, altered),
         )
 
     def _options(self, name: TableName, location: str, schema: TableSchema) -> TableOptions:
@@ -313,7 +313,7 @@ class Catalog:
                 message = f"table {name} with the options of the connection: {error}"
             raise InvalidInputError(message) from error
 
-    def _tell_entry(self, name: TableName, schema: TableSchema) -> None:
+    def _report_entry(self, name: TableName, schema: TableSchema) -> None:
         """Update the table's entry. The table is already altered, so an outage does not fail the ALTER."""
         try:
             self._entries.update(name, schema)

@@ -66,7 +66,7 @@ def run_shell(
     note(f"{catalog.warehouse}: {_GREETING}")
     streams: list[Result] = []
     while True:
-        _tell_failures(streams)
+        _report_failures(streams)
         try:
             text = prompt.prompt(lambda: HTML("<b>{}</b>> ").format(session.database))
         except KeyboardInterrupt:
@@ -110,7 +110,7 @@ def _run(session: Statements, text: str, printer: ResultPrinter) -> list[Result]
     return streams
 
 
-def _tell_failures(streams: list[Result]) -> None:
+def _report_failures(streams: list[Result]) -> None:
     """Report each failed background stream once, and remove it from ``streams``."""
     for each in list(streams):
         error = None if each.stream is None else each.stream.error()

@@ -25,7 +25,7 @@ from storage_lib.file_store.data_file.key_cache import KeyCache
 from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.dynamic_bucket.hash_indexes import HashIndexes
 from storage_lib.file_store.expire import ChangelogRetention, FileStoreExpire
-from storage_lib.file_store.kind.foreign_features import refuse_foreign_features
+from storage_lib.file_store.kind.foreign_features import refuse_unsupported_features
 from storage_lib.file_store.kind.kind_choice import kind_of
 from storage_lib.file_store.kind.table_kind import BucketCompactor, BucketWriter
 from storage_lib.file_store.manifest.data_file_paths import DataFilePaths
@@ -75,7 +75,7 @@ class FileStore:
     def __init__(
         self, *, table: str, environment: Environment, paths: TablePaths, schema: TableSchema, options: TableOptions
     ) -> None:
-        refuse_foreign_features(table, schema, options)
+        refuse_unsupported_features(table, schema, options)
         self._table = table
         self._environment = environment
         self._paths = paths
@@ -306,7 +306,7 @@ class FileStore:
             manifests=self._manifests,
             data_files=self._data_files,
             branches=self.branches,
-            tells_changes=self.tells_changes,
+            writes_changelog=self.writes_changelog,
         )
 
     @cached_property
@@ -324,7 +324,7 @@ class FileStore:
         )
 
     @property
-    def tells_changes(self) -> bool:
+    def writes_changelog(self) -> bool:
         """Whether the table's snapshots record their changes in changelog files."""
         return bool(self._schema.primary_keys) and self._options.changelog_producer is not ChangelogProducer.NONE
 
@@ -337,7 +337,7 @@ class FileStore:
     ) -> CommitMessage:
         """Write changes (rows, int8 kinds) of one bucket to durable changelog files, for the commit that makes them."""
         layout = self._kind.layout
-        assert isinstance(layout, KeyValueSchema)  # noqa: S101  ``tells_changes``
+        assert isinstance(layout, KeyValueSchema)  # noqa: S101  ``writes_changelog``
         data_files = self._data_file_writer(partition, bucket)
         written = write_changes(layout, data_files, changes)
         self._environment.file_io.sync(data_files.take_unsynced())

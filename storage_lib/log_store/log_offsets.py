@@ -57,7 +57,7 @@ class LogOffsets:
         return cls({int(bucket): int(offset) for bucket, offset in json.loads(text).items()}, log_id)
 
 
-def made_anew(log: str) -> LogOffsetsExpiredError:
+def recreated_error(log: str) -> LogOffsetsExpiredError:
     """Return the error for offsets in a log that was deleted and recreated under the same name."""
     return LogOffsetsExpiredError(
         f"log {log!r} was recreated: the offsets belong to the log before it. Read the files from a snapshot again "

@@ -26,13 +26,13 @@ from storage_lib.spark.query.stream_plan import LOOKUP, STATE, StreamPlan
 from storage_lib.spark.query.write_plan import plan_of_write
 from storage_lib.spark.runtime.restricted_sql import refuse_commands, restrict_sql
 from storage_lib.spark.runtime.spark_session import session
-from storage_lib.spark.sink.sink_checkpoint import checkpoint_to_go_on_from
+from storage_lib.spark.sink.sink_checkpoint import checkpoint_to_resume
 from storage_lib.spark.sink.sink_heartbeat import SinkHeartbeat, SinkState
 from storage_lib.spark.sink.sink_spec import SinkSpec
 from storage_lib.spark.translation.spark_schema import struct_of
 from storage_lib.spark.verbs.changelog_verbs import read_changelog
 from storage_lib.spark.verbs.dataframe_verbs import read_stream
-from storage_lib.spark.verbs.stream_verbs import TableStream, tells_sources, write_stream
+from storage_lib.spark.verbs.stream_verbs import TableStream, reports_sources, write_stream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,11 +88,11 @@ class StreamingSink:
         spark = session(f"streaming sink {spec.table}", master=spec.master, conf=spec.spark_conf)
         spark.sparkContext.setLogLevel("WARN")
         df = query_of(spark, catalog, table, spec, change_tracking=tracking)
-        told = tells_sources(table, output_mode=spec.output_mode, change_tracking=tracking)
+        told = reports_sources(table, output_mode=spec.output_mode, change_tracking=tracking)
         return write_stream(
             df,
             table,
-            checkpoint_location=checkpoint_to_go_on_from(spec.checkpoint_location, table, tells_sources=told),
+            checkpoint_location=checkpoint_to_resume(spec.checkpoint_location, table, reports_sources=told),
             output_mode=spec.output_mode,
             trigger_seconds=spec.trigger_seconds,
             available_now=spec.available_now,
@@ -223,14 +223,14 @@ def _source(
     types = json.dumps({field.name: str(field.type) for field in table.schema.fields})
     as_table = {} if source.schema else {COLUMN_TYPES: types, "primary-key": ",".join(table.schema.primary_keys)}
     # Only appended rows can continue where the table ends: the aggregates of other modes are in Spark's state.
-    goes_on = spec.output_mode == "append"
+    continues = spec.output_mode == "append"
     return read_changelog(
         spark,
         topic=source.name,
         schema=source.schema or struct_of(table.schema),
         options={**spec.resolved_catalog_options(os.environ), **as_table, **source.options},
         rows_per_trigger_max=spec.max_rows_per_trigger,
-        start=table.inspect.source_offsets(source.options.get("source", source.name)) if goes_on else None,
+        start=table.inspect.source_offsets(source.options.get("source", source.name)) if continues else None,
     )
 
 

@@ -59,7 +59,7 @@ from storage_lib.table.inspect.table_statistics import TableStatistics
 from storage_lib.table.namespaces.table_inspection import TableInspection
 from storage_lib.table.namespaces.table_maintenance import TableMaintenance
 from storage_lib.table.protocol.identity import write_identity_of
-from storage_lib.table.protocol.outcome import outcome, tells_outcome
+from storage_lib.table.protocol.outcome import outcome, reports_outcome
 from storage_lib.table.protocol.source_offsets import SourceOffsets, SourceRange
 from storage_lib.table.protocol.stream_position import StreamPosition
 from storage_lib.table.protocol.table_address import TableAddress
@@ -367,7 +367,7 @@ class DynamicTable:
 
     # --- write --------------------------------------------------------------------------------------------------
 
-    @tells_outcome
+    @reports_outcome
     def append(
         self,
         rows: Frame,
@@ -405,7 +405,7 @@ class DynamicTable:
             batches = self._writes.input.whole_rows(batches, "append")
         return self._writes.direct.write(order, batches, identifier, source)
 
-    @tells_outcome
+    @reports_outcome
     def overwrite(
         self,
         rows: Frame,
@@ -433,7 +433,7 @@ class DynamicTable:
         with report_to(progress):
             return self._writes.direct.write(order, record_batches(rows), identifier, progress=counted)
 
-    @tells_outcome
+    @reports_outcome
     def insert(
         self,
         rows: Frame,
@@ -451,7 +451,7 @@ class DynamicTable:
         """
         return self._row_verbs.insert(rows, (commit_user, commit_identifier), change_tracking, partial=partial)
 
-    @tells_outcome
+    @reports_outcome
     def upsert(
         self,
         rows: Frame,
@@ -469,7 +469,7 @@ class DynamicTable:
         """
         return self._row_verbs.upsert(rows, (commit_user, commit_identifier), change_tracking, partial=partial)
 
-    @tells_outcome
+    @reports_outcome
     def update(
         self,
         filter: Filter,  # noqa: A002  the field's word for it
@@ -490,7 +490,7 @@ class DynamicTable:
         """
         return self._row_verbs.update(filter, values, (commit_user, commit_identifier), change_tracking)
 
-    @tells_outcome
+    @reports_outcome
     def delete(
         self,
         filter_or_keys: Filter | Frame,
@@ -505,7 +505,7 @@ class DynamicTable:
         """
         return self._row_verbs.delete(filter_or_keys, (commit_user, commit_identifier), change_tracking)
 
-    @tells_outcome
+    @reports_outcome
     def merge(
         self,
         source: Frame,
@@ -535,7 +535,7 @@ class DynamicTable:
             not_matched_by_source=not_matched_by_source,
         )
 
-    @tells_outcome
+    @reports_outcome
     def rollback_to(
         self,
         *,
@@ -573,7 +573,7 @@ class DynamicTable:
 
     # --- schema, upkeep -----------------------------------------------------------------------------------------
 
-    @tells_outcome
+    @reports_outcome
     def alter(self, *changes: SchemaChange) -> DynamicTable:
         """Change columns, comments or options, all of ``changes`` or none; return the altered table.
 
@@ -591,7 +591,7 @@ class DynamicTable:
                 self._on_altered(altered)
             return self._as_under(altered)
 
-    @tells_outcome
+    @reports_outcome
     def rewrite(
         self,
         *,
@@ -640,7 +640,7 @@ class DynamicTable:
         newest = self._schema_changes.newest()
         return self if newest.id == self.schema.id else self._as_under(newest)
 
-    @tells_outcome
+    @reports_outcome
     def compact(
         self,
         *,

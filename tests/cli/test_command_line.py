@@ -21,7 +21,7 @@ from storage_lib.cli.leading_options import with_leading_options
 from storage_lib.errors import UnavailableError
 from storage_lib.progress import report_to
 from storage_lib.table.namespaces.table_inspection import TableInspection
-from storage_lib.table.protocol.outcome import tells_outcome
+from storage_lib.table.protocol.outcome import reports_outcome
 from tests.support.recorded_progress import RecordedProgress
 
 COLUMNS = "id BIGINT NOT NULL, day STRING NOT NULL, price DECIMAL(9, 2)"
@@ -406,7 +406,7 @@ def test_an_error_of_a_write_says_whether_it_was_committed(shell: Shell, monkeyp
     def fail(_table: DynamicTable, *_: object, **__: object) -> None:
         raise UnavailableError("the disk is full")
 
-    monkeypatch.setattr(DynamicTable, "append", tells_outcome(fail))
+    monkeypatch.setattr(DynamicTable, "append", reports_outcome(fail))
     failed = shell.run("write", "shop.orders", "-", "-f", "csv", stdin=b"id,day,price\n9,a,1.50\n")
 
     assert failed.exit_code == TRY_AGAIN

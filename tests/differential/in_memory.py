@@ -74,7 +74,7 @@ class _Key:
     def table(self) -> DynamicTable:
         return self.of
 
-    def refuse_if_gone(self) -> None:
+    def refuse_if_dropped(self) -> None:
         """Do nothing: the table exists."""
 
 

@@ -23,7 +23,7 @@ from storage_lib import AddColumn, AlreadyExistsError, DynamicTable, MemoryCatal
 from storage_lib.catalog.catalog import Catalog
 from storage_lib.catalog.warehouse.warehouse_catalog import WarehouseCatalog
 from storage_lib.io.local.local_file_io import LocalFileIO
-from storage_lib.table.protocol.outcome import tells_outcome
+from storage_lib.table.protocol.outcome import reports_outcome
 from tests.support.fake_environment import fake_environment
 from tests.support.faulty_disk import FaultyDisk
 from tests.support.faulty_file_io import WRITES, Fault, FaultKind, FaultyFileIO
@@ -59,7 +59,7 @@ def names_of(catalog: Catalog) -> list[str]:
 
 
 def _table(catalog: Catalog) -> DynamicTable:
-    return tells_outcome(catalog.load_table)(NAME)  # loading is not part of a verb and changes nothing
+    return reports_outcome(catalog.load_table)(NAME)  # loading is not part of a verb and changes nothing
 
 
 VERBS = {

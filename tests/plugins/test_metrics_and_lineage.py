@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dynamic_table.events.metrics import tell_sink
+from dynamic_table.events.metrics import report_sink
 from dynamic_table.operators.create_tag import CreateTagOperator
 from dynamic_table.operators.drop_table import DropTableOperator
 from dynamic_table.operators.list_tables_in_need import ListTablesInNeedOperator
@@ -80,7 +80,7 @@ def test_who_looks_for_work_tells_how_the_tables_are(orders: Any, told: list[Any
 
 
 def test_a_sinks_report_is_gauged_as_far_as_it_is_known(told: list[Any]) -> None:
-    tell_sink("db.t", {"state": "running", "lag": 7, "heartbeat_age_seconds": 0.5, "unknown": "no broker"})
+    report_sink("db.t", {"state": "running", "lag": 7, "heartbeat_age_seconds": 0.5, "unknown": "no broker"})
 
     assert [(name, value) for name, value, _ in told] == [
         ("dynamic_table.sink.lag", 7),

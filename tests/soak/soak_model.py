@@ -83,7 +83,7 @@ class SoakModel:
         assert number == last + 1 or name == OVERWRITE, f"snapshot {snapshot.id}: {name} commits {number} after {last}"
         self.newest[name] = number
         self.commits += 1
-        for key, price in self._told_by(name, number):
+        for key, price in self._offsets_reported_by(name, number):
             if price is None:
                 self.content.pop(key, None)
             else:
@@ -92,7 +92,7 @@ class SoakModel:
                 self.told.setdefault(key, []).append(price)
                 self.tellers.setdefault(key, []).append(f"{snapshot.id} ({name} {number})")
 
-    def _told_by(self, name: str, number: int) -> list[Told]:
+    def _offsets_reported_by(self, name: str, number: int) -> list[Told]:
         told = [_told(change) for change in changes_of(self.seed, name, number)]
         if name not in (OVERWRITE, UNTRACKED):
             return told

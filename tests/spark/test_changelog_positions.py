@@ -38,8 +38,8 @@ class GrowingTopic:
     def first_offsets(self, log: Any) -> LogOffsets:
         return ExternalTopic.first_offsets(cast("ExternalTopic", self), log)
 
-    def refuse_made_anew(self, reached: LogOffsets, log_id: str | None) -> None:
-        ExternalTopic.refuse_made_anew(cast("ExternalTopic", self), reached, log_id)
+    def refuse_recreated(self, reached: LogOffsets, log_id: str | None) -> None:
+        ExternalTopic.refuse_recreated(cast("ExternalTopic", self), reached, log_id)
 
     def log_id(self) -> str | None:
         return self.id

@@ -193,16 +193,16 @@ def test_the_same_numbers_in_another_topic_are_told_apart(tmp_path: Path) -> Non
 
 def test_who_does_not_tell_how_far_he_has_read_is_refused_where_another_does(tmp_path: Path) -> None:
     sources, table = checkpoint(tmp_path, '{"0":5,"source":"cdc"}', '{"0":9,"source":"cdc"}', done=1), orders(None)
-    sources.refuse_told_sources(table)
+    sources.refuse_reported_sources(table)
     table.append(rows("+I a 1 1"), source=SourceRange(source="other", start=None, end=LogOffsets({0: 1})))
-    sources.refuse_told_sources(table, 0)
+    sources.refuse_reported_sources(table, 0)
     table.append(rows("+I a 1 1"), source=SourceRange(source="cdc", start=None, end=LogOffsets({0: 5})))
 
     for batch_id in (None, 0):
         with pytest.raises(
             InvalidInputError, match=r"'cdc' up to offsets .*5.*would come again.*source=<another name>"
         ):
-            sources.refuse_told_sources(table, batch_id)
+            sources.refuse_reported_sources(table, batch_id)
 
 
 @pytest.mark.spark
@@ -230,9 +230,9 @@ def test_such_a_stream_ends_before_it_writes_a_row(
     assert committed_changes(table) == [("c", 1, "a")]
 
 
-@pytest.mark.parametrize(("mode", "goes_on"), [("append", True), ("update", False)])
+@pytest.mark.parametrize(("mode", "continues"), [("append", True), ("update", False)])
 def test_a_sink_begins_where_the_table_ends_unless_spark_has_a_state(
-    monkeypatch: pytest.MonkeyPatch, mode: str, *, goes_on: bool
+    monkeypatch: pytest.MonkeyPatch, mode: str, *, continues: bool
 ) -> None:
     asked: list[dict[str, Any]] = []
     monkeypatch.setattr(streaming_sink, "read_changelog", lambda _, **named: asked.append(named))
@@ -247,6 +247,6 @@ def test_a_sink_begins_where_the_table_ends_unless_spark_has_a_state(
     streaming_sink._source(nothing, nothing, table, spec)
 
     (named,) = asked
-    assert named["start"] == (ends if goes_on else None)
+    assert named["start"] == (ends if continues else None)
     assert named["topic"] == "cdc"
     assert (named["options"]["log.format"], named["options"]["primary-key"]) == ("debezium-avro", "dt,id")

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
     from storage_lib.table.inspect.table_health import TableHealth
 
-__all__ = ["tell_commit", "tell_health", "tell_sink"]
+__all__ = ["report_commit", "report_health", "report_sink"]
 
 OF_SINKS = ("lag", "heartbeat_age_seconds", "commit_age_seconds")
 log = structlog.get_logger(__name__)
 
 
-def tell_commit(table: str, op: str, version: int, details: Mapping[str, Any]) -> None:
+def report_commit(table: str, op: str, version: int, details: Mapping[str, Any]) -> None:
     """Count a commit and write its fields as one line into the task's log."""
     tags = {"table": table, "op": op}
     stats.incr("dynamic_table.commits", tags=tags)
@@ -40,7 +40,7 @@ def tell_commit(table: str, op: str, version: int, details: Mapping[str, Any]) -
     log.info("table_commit", table=table, op=op, snapshot_id=version, rows=rows)
 
 
-def tell_health(table: str, health: TableHealth, now_millis: int) -> None:
+def report_health(table: str, health: TableHealth, now_millis: int) -> None:
     """Report the gauges of a table."""
     tags = {"table": table}
     if health.change_millis is not None:
@@ -50,7 +50,7 @@ def tell_health(table: str, health: TableHealth, now_millis: int) -> None:
     stats.gauge("dynamic_table.size", health.size_bytes, tags=tags)
 
 
-def tell_sink(table: str, facts: Mapping[str, Any]) -> None:
+def report_sink(table: str, facts: Mapping[str, Any]) -> None:
     """Report the gauges of a sink and write them as one line into the task's log."""
     for name in OF_SINKS:
         if isinstance(facts.get(name), int | float):

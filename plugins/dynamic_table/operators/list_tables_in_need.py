@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from dynamic_table.arguments.rendered_argument import checked_count, checked_flag, checked_names
-from dynamic_table.events.metrics import tell_health
+from dynamic_table.events.metrics import report_health
 from dynamic_table.operators.table_operator import CatalogOperator
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class ListTablesInNeedOperator(CatalogOperator):
         try:
             table = catalog.load_table(name)
             health = table.inspect.health()
-            tell_health(name, health, int(time.time() * 1000))
+            report_health(name, health, int(time.time() * 1000))
             due = len(table.maintenance.plan_compaction(full=full))
             outlived = [*table.tags.expire(dry_run=True), *table.branches.expire(dry_run=True)]
         except StorageError as error:

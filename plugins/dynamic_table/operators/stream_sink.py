@@ -21,7 +21,7 @@ from dynamic_table.arguments.rendered_argument import (
     checked_number,
     is_nothing,
 )
-from dynamic_table.events.metrics import tell_sink
+from dynamic_table.events.metrics import report_sink
 from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.policies.commit_identity import task_instance_name
 from dynamic_table.policies.failures_in_a_row import count_failure, forget_failures, start_again_later
@@ -274,7 +274,7 @@ class StreamSinkOperator(ResumableJobMixin, TableOperator):
     def _tell(self, context: Context) -> None:
         """Report the sink's heartbeat, lag and last commit."""
         facts = sink_facts(self.job, lambda: self.hook.load_table(self.table))
-        tell_sink(self.table, facts)
+        report_sink(self.table, facts)
         context["ti"].xcom_push(key=SINK_FACTS_KEY, value=facts)
 
     def _check_stopped(self, state: SinkState, context: Context) -> None:

@@ -61,10 +61,10 @@ class FileReferences:
         manifests: ManifestDirectory,
         data_files: DataFilePaths,
         branches: BranchDirectory,
-        tells_changes: bool,
+        writes_changelog: bool,
     ) -> None:
-        """``tells_changes``: streams of other engines read changelog files, not appended rows."""
-        self._tells_changes = tells_changes
+        """``writes_changelog``: streams of other engines read changelog files, not appended rows."""
+        self._writes_changelog = writes_changelog
         self.root = paths.root
         self._paths = paths
         self._manifests = manifests
@@ -108,7 +108,7 @@ class FileReferences:
         """
         needed = Files()
         for changelog in changelogs:
-            of_rows = not self._tells_changes and changelog.commit_kind is CommitKind.APPEND
+            of_rows = not self._writes_changelog and changelog.commit_kind is CommitKind.APPEND
             name = changelog.delta_manifest_list if of_rows else changelog.changelog_manifest_list
             if name is None:
                 continue

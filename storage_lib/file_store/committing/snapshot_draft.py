@@ -174,7 +174,7 @@ class SnapshotDraft:
         """
         name = None if previous is None else previous.index_manifest
         manifest = NO_INDEXES if name is None else self._manifests.read_index(name)
-        after = manifest.without(_gone_by(changes))
+        after = manifest.without(_removed_by(changes))
         for bucket, each in vectors.items():
             after = after.with_vectors(bucket, each.index_file, each.size_bytes, each.ranges)
         if is_overwrite:
@@ -273,7 +273,7 @@ def lists_of(snapshot: Snapshot) -> tuple[str, ...]:
     return tuple(name for name in names if name is not None)
 
 
-def _gone_by(changes: Sequence[ManifestEntry]) -> dict[Bucket, set[str]]:
+def _removed_by(changes: Sequence[ManifestEntry]) -> dict[Bucket, set[str]]:
     """Return the names of the deleted files by bucket, without files that only change their level."""
     gone: dict[Bucket, set[str]] = {}
     for entry in changes:

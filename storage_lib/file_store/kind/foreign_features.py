@@ -39,7 +39,7 @@ _POSTPONED_BUCKETS = -2
 _MANIFEST_FORMAT = "manifest.format"
 
 
-def refuse_foreign_features(table: str, schema: TableSchema, options: TableOptions) -> None:
+def refuse_unsupported_features(table: str, schema: TableSchema, options: TableOptions) -> None:
     """Raise ``InvalidInputError`` naming an unsupported option of the table; ``table`` is its name."""
     for key, text in options.others.items():
         is_known = key in _OPTIONS or _INDEX_OF_KEYS.fullmatch(key)

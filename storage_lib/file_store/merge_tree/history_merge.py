@@ -47,14 +47,14 @@ class HistoryMerge:
     """``merge`` receives all versions of some keys in a compaction's input, and those looked up below its output.
 
     ``top_level``: changes are relative to the rows on that level; None: to those above level 0.
-    ``keeps_first``: a row below the output level remains the row of its key (first-row). ``tells_changes`` requests
+    ``keeps_first``: a row below the output level remains the row of its key (first-row). ``writes_changelog`` requests
     changes, ``skips_equal`` omits those that change no value.
     """
 
     key_value: KeyValueSchema
     merge_function: MergeFunction
     looks_up: bool
-    tells_changes: bool
+    writes_changelog: bool
     top_level: int | None = None
     keeps_first: bool = False
     skips_equal: bool = False
@@ -87,7 +87,7 @@ class HistoryMerge:
             stays = np.logical_or.reduceat(looked_up, versions.starts)
         return Merged(
             rows=merged.written(stays, drops_deletes=drops_deletes),
-            changes=self._changes(versions, levels, merged, stays) if self.tells_changes else None,
+            changes=self._changes(versions, levels, merged, stays) if self.writes_changelog else None,
         )
 
     def _merged(self, versions: Versions) -> _MergedKeys:

@@ -94,8 +94,8 @@ class RangeInput(io.RawIOBase):
         return self._window[start - self._window_start : end - self._window_start]
 
     def _fetch(self, start: int, length: int) -> None:
-        goes_on = self._scanned_to <= start <= self._scanned_to + _GAP_BYTES_MAX
-        self._ahead = min(_SCAN_BYTES_MAX, 2 * max(self._ahead, length)) if goes_on else _JUMP_BYTES
+        continues = self._scanned_to <= start <= self._scanned_to + _GAP_BYTES_MAX
+        self._ahead = min(_SCAN_BYTES_MAX, 2 * max(self._ahead, length)) if continues else _JUMP_BYTES
         wanted = min(max(length, self._ahead), self._size - start)
         self._window = memoryview(b"")  # frees the old window before the new one is fetched
         self._window = memoryview(self._read_range(start, wanted))

@@ -30,7 +30,13 @@ from storage_lib.log_store.codec.avro_records import (
     in_order,
     record_written,
 )
-from storage_lib.log_store.codec.debezium_envelope import Sides, decoded_but_tombstones, enveloped, opened, told_slices
+from storage_lib.log_store.codec.debezium_envelope import (
+    Sides,
+    decoded_but_tombstones,
+    enveloped,
+    logged_slices,
+    opened,
+)
 from storage_lib.log_store.codec.debezium_json import DebeziumJson
 from storage_lib.log_store.codec.log_codec import DecodedChanges, EncodedChanges
 
@@ -133,7 +139,7 @@ class DebeziumAvro:
 
     def encode(self, rows: pa.RecordBatch, kinds: pa.Array) -> Iterator[EncodedChanges]:
         """See ``LogCodec.encode``."""
-        for slice_, codes in told_slices(rows, kinds, self._json.keys, with_update_before=self.with_update_before):
+        for slice_, codes in logged_slices(rows, kinds, self._json.keys, with_update_before=self.with_update_before):
             yield self._encode_slice(slice_, codes)
 
     def _encode_slice(self, rows: pa.RecordBatch, codes: np.ndarray) -> EncodedChanges:

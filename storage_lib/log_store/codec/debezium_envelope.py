@@ -49,7 +49,7 @@ class Envelopes:
     is_record: pa.Array | None
 
 
-def told_slices(
+def logged_slices(
     rows: pa.RecordBatch,
     kinds: pa.Array,
     keys_of: Callable[[pa.RecordBatch], pa.Array],

@@ -32,7 +32,13 @@ from storage_lib.log_store.codec.debezium_columns import (
     json_type,
     to_json_column,
 )
-from storage_lib.log_store.codec.debezium_envelope import Sides, decoded_but_tombstones, enveloped, opened, told_slices
+from storage_lib.log_store.codec.debezium_envelope import (
+    Sides,
+    decoded_but_tombstones,
+    enveloped,
+    logged_slices,
+    opened,
+)
 from storage_lib.log_store.codec.debezium_nested import (
     from_json,
     from_parsed,
@@ -82,7 +88,7 @@ class DebeziumJson:
 
     def encode(self, rows: pa.RecordBatch, kinds: pa.Array) -> Iterator[EncodedChanges]:
         """See ``LogCodec.encode``."""
-        for slice_, codes in told_slices(rows, kinds, self.keys, with_update_before=self.with_update_before):
+        for slice_, codes in logged_slices(rows, kinds, self.keys, with_update_before=self.with_update_before):
             yield self._encode_slice(slice_, codes)
 
     def decode(self, values: pa.Array, keys: pa.Array | None = None) -> DecodedChanges:  # noqa: ARG002  a row has all

@@ -215,7 +215,7 @@ class ExternalTopic:
         """Name under which a table that ingests this topic stores its offsets."""
         return self.source_name or self.name
 
-    def refuse_made_anew(self, reached: LogOffsets, log_id: str | None) -> None:
+    def refuse_recreated(self, reached: LogOffsets, log_id: str | None) -> None:
         """Raise ``LogOffsetsExpiredError`` if ``reached`` belongs to a deleted topic rather than to ``log_id``."""
         if not reached.is_of(log_id):
             message = (
@@ -230,7 +230,7 @@ class ExternalTopic:
         """Return the offsets at which a new reader starts."""
         if self.start is not None:
             log_id = log.log_id()
-            self.refuse_made_anew(self.start, log_id)
+            self.refuse_recreated(self.start, log_id)
             return self.start.in_log(log_id)
         if self.startup is StartupMode.LATEST:
             return log.latest_offsets()

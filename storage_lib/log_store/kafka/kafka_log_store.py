@@ -22,7 +22,7 @@ from storage_lib.log_store.kafka.kafka_log_transaction import KafkaLogTransactio
 from storage_lib.log_store.kafka.kafka_topic import KafkaTopic, mark_of
 from storage_lib.log_store.kafka.kafka_transactions import KafkaTransactions
 from storage_lib.log_store.kafka.log_codecs import codec_of
-from storage_lib.log_store.log_offsets import LogOffsets, made_anew
+from storage_lib.log_store.log_offsets import LogOffsets, recreated_error
 from storage_lib.log_store.log_store import EndOutcome, LogBatch, TransactionHandle, WrittenRange
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class KafkaLogStore:
         """See ``LogStore.read``."""
         asked = tuple(self._schema.bucket_numbers) if buckets is None else buckets
         if start.log_id is not None and not start.is_of(self.log_id()):
-            raise made_anew(self.settings.topic)
+            raise recreated_error(self.settings.topic)
         earliest = self._reader.offsets(dict.fromkeys(asked, EARLIEST))
         held_until = self._reader.offsets(dict.fromkeys(asked, LATEST), committed=False)
         latest = self._reader.offsets(dict.fromkeys(asked, LATEST))

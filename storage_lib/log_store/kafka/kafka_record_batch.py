@@ -240,10 +240,10 @@ def _guessed_starts(data: Bytes, count: int) -> Int64s | None:
         return None
     # A length ends right before its record, and all its bytes but the last have the highest bit set.
     first = starts - 1
-    may_go_on = np.ones(count, bool)
+    may_continue = np.ones(count, bool)
     for _ in range(_LENGTH_BYTES_MAX - 1):
-        may_go_on &= (first > 0) & (data[np.maximum(first - 1, 0)] >= _MORE)
-        first = first - may_go_on
+        may_continue &= (first > 0) & (data[np.maximum(first - 1, 0)] >= _MORE)
+        first = first - may_continue
     lengths, ends = read_varints(data, first)
     chain = np.concatenate([[0], starts + lengths])
     is_proved = (ends == starts).all() and (chain[:-1] == first).all() and chain[-1] == len(data)

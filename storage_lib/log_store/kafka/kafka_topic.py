@@ -105,7 +105,7 @@ class KafkaTopic:
             if error in (kafka.errors.NoError, _UNKNOWN):
                 break
             self._wait(error, detail, retries)
-        self._wait_until_gone(retries)
+        self._wait_until_removed(retries)
 
     def id(self) -> str | None:
         """See ``LogStore.log_id``."""
@@ -174,7 +174,7 @@ class KafkaTopic:
     def _is_ours(self, retries: Retries) -> bool:
         return self._configs(retries).get(_MARK_CONFIG) == self._mark
 
-    def _wait_until_gone(self, retries: Retries) -> None:
+    def _wait_until_removed(self, retries: Retries) -> None:
         """Wait until all brokers report the topic as deleted, so that recreating it does not find the old one."""
         self._cluster.forget_leaders(self._name)
         while True:

@@ -22,7 +22,7 @@ from storage_lib.errors import (
 )
 from storage_lib.log_store.codec.debezium_json import DebeziumJson
 from storage_lib.log_store.codec.log_columns import end_of_bucket, read_columns
-from storage_lib.log_store.log_offsets import LogOffsets, made_anew
+from storage_lib.log_store.log_offsets import LogOffsets, recreated_error
 from storage_lib.log_store.log_store import (
     EndOutcome,
     LogBatch,
@@ -183,7 +183,7 @@ class MemoryLogStore:
         log = self._log()
         asked = tuple(range(len(log.buckets))) if buckets is None else buckets
         if not start.is_of(log.log_id):
-            raise made_anew(self._name)
+            raise recreated_error(self._name)
         latest = self.latest_offsets()
         stops: dict[int, int] = {}
         for bucket in asked:

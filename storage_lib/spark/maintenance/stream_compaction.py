@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from storage_lib.spark.maintenance.distributed_compaction import compact_if_due
-from storage_lib.spark.stream.beside_stream import BesideStream
+from storage_lib.spark.stream.stream_background import StreamBackground
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _PAUSES_MAX = 16
 
 
-class StreamCompaction(BesideStream):
+class StreamCompaction(StreamBackground):
     """Background thread that compacts the table every ``interval_seconds``, in separate snapshots.
 
     The table's strategy picks the runs. A lost race with another commit is ignored, because the next round tries again.

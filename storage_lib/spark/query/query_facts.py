@@ -196,7 +196,7 @@ def _filtered(child: QueryFacts, condition: Value, what: str) -> QueryFacts:
 
 def _joined(node: Join) -> QueryFacts:
     left, right = facts_of(node.left), facts_of(node.right)
-    both = _beside(left, right)
+    both = _joined_facts(left, right)
     both = replace(both, fixed=(*both.fixed, *node.condition.tables))
     if not both.streams:
         return both
@@ -244,7 +244,7 @@ def _columns_of(node: Node) -> frozenset[int]:
             return node.columns
 
 
-def _beside(left: QueryFacts, right: QueryFacts) -> QueryFacts:
+def _joined_facts(left: QueryFacts, right: QueryFacts) -> QueryFacts:
     return QueryFacts(
         streams=(*left.streams, *right.streams),
         fixed=(*left.fixed, *right.fixed),
@@ -271,7 +271,7 @@ def _united(node: Union) -> QueryFacts:
     children = [facts_of(each) for each in node.children]
     facts = QueryFacts()
     for each in children:
-        facts = _beside(facts, each)
+        facts = _joined_facts(facts, each)
     if not facts.streams:
         return replace(_only(facts, frozenset()), of_tables=frozenset(node.columns))
     if any(not each.streams for each in children):
@@ -303,7 +303,7 @@ def _united(node: Union) -> QueryFacts:
 def _opaque(node: Opaque) -> QueryFacts:
     facts = QueryFacts()
     for each in node.children:
-        facts = _beside(facts, facts_of(each))
+        facts = _joined_facts(facts, facts_of(each))
     emptied = replace(_only(facts, frozenset()), of_tables=node.columns, unstable=node.columns)
     if not facts.streams:
         return emptied

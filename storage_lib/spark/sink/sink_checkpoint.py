@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 
 
-def checkpoint_to_go_on_from(location: str, table: DynamicTable, *, tells_sources: bool) -> str:
+def checkpoint_to_resume(location: str, table: DynamicTable, *, reports_sources: bool) -> str:
     """Return the newest checkpoint at ``location``, or a new one next to it if the table no longer agrees with it.
 
-    ``tells_sources``: the query's commits record its source offsets. Returns ``location`` if only Spark can access its
-    storage, because the offsets can't be compared.
+    ``reports_sources``: the query's commits record its source offsets. Returns ``location`` if only Spark can access
+    its storage, because the offsets can't be compared.
     """
     past = CheckpointSources.of(location, table.address.options)
     if past is None:
@@ -34,7 +34,7 @@ def checkpoint_to_go_on_from(location: str, table: DynamicTable, *, tells_source
     while past.files.exists(f"{_numbered(past.location, number + 1)}/metadata"):
         number += 1
     newest = CheckpointSources(past.files, _numbered(past.location, number))
-    why = _of_another_table(newest, table) or (newest.another_past(table) if tells_sources else None)
+    why = _of_another_table(newest, table) or (newest.another_past(table) if reports_sources else None)
     if why is not None:
         number += 1
         _LOGGER.warning("%s. Starting a new checkpoint: %s", why, _numbered(location, number))

@@ -66,7 +66,7 @@ def register(spark: SparkSession) -> None:
         with active_session(spark):
             spark.dataSource.register(DynamicTableSource)
             spark.dataSource.register(ChangelogSource)
-        _tell_streams_apart()
+        _distinguish_streams()
         spark.conf.set(_REGISTERED, "true")
 
 
@@ -190,7 +190,7 @@ def _table_and_system_table(address: TableAddress, uuid: str | None) -> tuple[Dy
     return table_at(replace(address, name=str(replace(name, system_table=None))), uuid), name.system_table
 
 
-def _tell_streams_apart() -> None:
+def _distinguish_streams() -> None:
     """Make ``spark.readStream.format("dynamic_table")`` set the option that marks a stream read.
 
     Spark requests the schema of a Python source without saying whether the read is a stream, but a stream read has one

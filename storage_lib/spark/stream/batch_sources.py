@@ -86,7 +86,7 @@ class CheckpointSources:
                 )
         return None
 
-    def refuse_told_sources(self, table: DynamicTable, batch_id: int | None = None) -> None:
+    def refuse_reported_sources(self, table: DynamicTable, batch_id: int | None = None) -> None:
         """Refuse sources whose offsets the table records, for a query whose commits do not record them.
 
         Another reader has written their records into the table exactly once. This query would write the same records

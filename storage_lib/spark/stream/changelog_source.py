@@ -87,7 +87,7 @@ class ChangelogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return offset_of(self._topic.source, self._topic.first_offsets(log))
         begin = offsets_in(start)
         newest = log.latest_offsets() if self._target is None else self._target
-        self._topic.refuse_made_anew(begin, newest.log_id)
+        self._topic.refuse_recreated(begin, newest.log_id)
         behind = {partition: end for partition, end in newest.next_offsets.items() if end > begin.of(partition)}
         if not behind:
             return start
@@ -106,7 +106,7 @@ class ChangelogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []
         begin = offsets_in(start)
         # After a restart, Spark reads a batch that was already planned without calling latestOffset, so check here too.
-        self._topic.refuse_made_anew(begin, self._topic.log().log_id())
+        self._topic.refuse_recreated(begin, self._topic.log().log_id())
         return [
             TopicPartition(partition, begin.of(partition), stop)
             for partition, stop in sorted(offsets_in(end).next_offsets.items())

@@ -79,7 +79,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802  Spark's name
         """Return the end of the next micro-batch; ``start`` itself without new rows."""
-        self._key.refuse_if_gone()
+        self._key.refuse_if_dropped()
         source = self._source()
         if start == START:
             return self._offset(source.initial_position())

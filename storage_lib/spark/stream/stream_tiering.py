@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import RetryableError
-from storage_lib.spark.stream.beside_stream import BesideStream
+from storage_lib.spark.stream.stream_background import StreamBackground
 
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
@@ -16,7 +16,7 @@ _LOOK_SECONDS = 1.0
 _OVERDUE_INTERVALS = 2
 
 
-class StreamTiering(BesideStream):
+class StreamTiering(StreamBackground):
     """Background thread that tiers the log into files every ``interval_seconds``, and once more when the stream ends.
 
     The error of a failed round stays in ``error`` until a round succeeds. The next round reads the same records again.

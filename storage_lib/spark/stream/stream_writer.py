@@ -77,14 +77,14 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
         sources = self._sources(batchId)
         if finished:
             table, write_context = finished[0].key.table(), finished[0].write_context
-            self._refuse_told_sources(table, batchId, tracked=write_context.tracked)
+            self._refuse_reported_sources(table, batchId, tracked=write_context.tracked)
             commit_tasks(table, write_context, finished, batchId, defers_tiering=True, sources=sources)
             if table.new_write().is_log_first and write_context.writes_log:
                 tier_if_overdue(table)
             return
         table = table_at(self._address)
         give_up(table, self._commit_user, [])
-        self._refuse_told_sources(
+        self._refuse_reported_sources(
             table, batchId, tracked=table.options.change_tracking if self._tracked is None else self._tracked
         )
         if sources:
@@ -103,14 +103,14 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
             )
         return ranges if any(each.start != each.end for each in ranges) else ()
 
-    def _refuse_told_sources(self, table: DynamicTable, batch_id: int, *, tracked: bool) -> None:
+    def _refuse_reported_sources(self, table: DynamicTable, batch_id: int, *, tracked: bool) -> None:
         """Refuse sources that another writer has recorded, for a stream into an eventual log.
 
         The first batch is empty, so its check runs before any record is in the log.
         """
         known = self._checkpoint_sources() if tracked and table.new_write().is_log_first else None
         if known is not None:
-            known.refuse_told_sources(table, batch_id)
+            known.refuse_reported_sources(table, batch_id)
 
     def _checkpoint_sources(self) -> CheckpointSources | None:
         if self._checkpoint_location is None:

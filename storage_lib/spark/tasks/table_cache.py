@@ -41,7 +41,7 @@ class TableKey:
             _remember(self, table)
         return table
 
-    def refuse_if_gone(self) -> None:
+    def refuse_if_dropped(self) -> None:
         """Raise ``NotFoundError`` if the table no longer exists, even if it is open in this process."""
         _same_table(load_table_at(self.address), self.uuid)
 

@@ -78,8 +78,8 @@ def write_stream(
     tracked = _is_tracked(table, change_tracking=change_tracking)
     past = CheckpointSources.of(checkpoint_location, table.address.options)
     if past is not None:
-        told = tells_sources(table, output_mode=output_mode, change_tracking=change_tracking)
-        (past.refuse_another_past if told else past.refuse_told_sources)(table)
+        told = reports_sources(table, output_mode=output_mode, change_tracking=change_tracking)
+        (past.refuse_another_past if told else past.refuse_reported_sources)(table)
     if output_mode == "append":
         options = said.options_of(table) | {said.COMMIT_USER: user}
         if plan.adds_up:
@@ -114,7 +114,7 @@ def write_stream(
     )
 
 
-def tells_sources(table: DynamicTable, *, output_mode: str, change_tracking: bool | None) -> bool:
+def reports_sources(table: DynamicTable, *, output_mode: str, change_tracking: bool | None) -> bool:
     """Return whether the commits of a stream record the offsets of its sources."""
     tracked = _is_tracked(table, change_tracking=change_tracking)
     return output_mode == "append" and not (tracked and table.new_write().is_log_first)
@@ -154,16 +154,16 @@ class TableStream:
                 raise
             raise ours from error
         if not self.query.isActive:
-            self._stop_what_is_beside()
+            self._stop_background()
         return ended
 
     def stop(self) -> None:
         """Stop the stream, its compaction and tiering, and release the lease of an interrupted micro-batch."""
         self.query.stop()
-        self._stop_what_is_beside()
+        self._stop_background()
         give_up(self._table, self.commit_user, [])
 
-    def _stop_what_is_beside(self) -> None:
+    def _stop_background(self) -> None:
         for work in (self.tiering, self.compaction):
             if work is not None:
                 work.stop()
@@ -212,7 +212,7 @@ def _commit_batch(
             batch.write.format("noop").mode("append").save()
             return
         if past is not None:
-            past.refuse_told_sources(table, batch_id)
+            past.refuse_reported_sources(table, batch_id)
         write(
             batch,
             table,

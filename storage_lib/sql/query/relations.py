@@ -105,7 +105,7 @@ def _stream_options(
     state: SessionState, table: DynamicTable, hint: Mapping[str, str], reads: StreamReads
 ) -> Mapping[str, str]:
     """Return the stream options of the hint, the table and the session; by default those that the query needs."""
-    given = state.options_heard(table, hint)
+    given = state.options_in_effect(table, hint)
     options = {key: given[key] for key in _STREAM_ONLY if key in given}
     if said.NORMALIZE not in hint and options.get(said.NORMALIZE) == table.schema.options.get(said.NORMALIZE) == _NONE:
         # A table's own ``none`` is only a default: the query's needs override it.

@@ -122,7 +122,7 @@ def boolean_hint(table: DynamicTable, hint: Mapping[str, str], key: str) -> bool
 
 def change_tracking_of(state: SessionState, table: DynamicTable, hint: Mapping[str, str]) -> bool | None:
     """Return the change tracking of the hint or the session; None if the table's option applies."""
-    given = boolean_hint(table, state.options_heard(table, hint), CHANGE_TRACKING)
+    given = boolean_hint(table, state.options_in_effect(table, hint), CHANGE_TRACKING)
     return given if CHANGE_TRACKING in hint or given is not table.options.change_tracking else None
 
 

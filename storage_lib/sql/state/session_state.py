@@ -142,7 +142,7 @@ class SessionState:
         except PySparkException:  # not a valid name for Spark
             return False
 
-    def options_heard(self, table: DynamicTable, hint: Mapping[str, str]) -> dict[str, str]:
+    def options_in_effect(self, table: DynamicTable, hint: Mapping[str, str]) -> dict[str, str]:
         """Return options by canonical keys: from the statement's hint, else the table, else this session.
 
         Connection options and defaults have lower precedence and are not included; they are in ``table.options``.

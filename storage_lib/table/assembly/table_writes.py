@@ -51,7 +51,7 @@ class TableWrites:
             context, publisher=publisher, writer_leases=writer_leases, repair=repair, eventual=self.eventual
         )
         overwrite_changelog: OverwriteChangelog | None = None
-        if context.file_store.tells_changes:
+        if context.file_store.writes_changelog:
             overwrite_changelog = OverwriteChangelog(file_store=context.file_store, difference=reads.difference)
         self.has_streams = context.log is not None or overwrite_changelog is not None
         """Whether streams receive changes, from the log or from changelog files."""

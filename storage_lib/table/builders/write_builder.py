@@ -16,7 +16,7 @@ from storage_lib.table.input.input_rows import InputRows
 from storage_lib.table.input.partition_spec import PartitionSpecs
 from storage_lib.table.protocol.identity import checked_identifier, checked_user
 from storage_lib.table.protocol.lease import TableLeases
-from storage_lib.table.protocol.outcome import tells_outcome
+from storage_lib.table.protocol.outcome import reports_outcome
 from storage_lib.table.protocol.source_offsets import SourceOffsets, SourceRange
 from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.protocol.write_context import OverwriteScope, TableCommitMessage, WriteContext
@@ -59,7 +59,7 @@ class WriteBuilder:
         """Raise ``InvalidInputError`` if rows of this Arrow schema do not fit the table."""
         self.input.check_columns(schema)
 
-    @tells_outcome
+    @reports_outcome
     def begin(
         self,
         *,
@@ -116,7 +116,7 @@ class WriteBuilder:
         """
         return self.tasks.answer_changes(write_context, batches)
 
-    @tells_outcome
+    @reports_outcome
     def commit(
         self,
         write_context: WriteContext,

@@ -184,7 +184,7 @@ class ChangeScan:
     def _every_step(self, snapshots: list[Snapshot]) -> dict[Place, list[ChangeStep]]:
         steps: dict[Place, list[ChangeStep]] = {}
         for snapshot in snapshots:
-            if self.is_told_by_its_files(snapshot):
+            if self.is_covered_by_its_files(snapshot):
                 self._add_appended(steps, snapshot)
             else:
                 after = self._file_store.scan.live_files(snapshot)
@@ -195,7 +195,7 @@ class ChangeScan:
         steps: dict[Place, list[ChangeStep]] = {}
         replaced: set[Place] = set()
         for snapshot in snapshots:
-            if self.is_told_by_its_files(snapshot):
+            if self.is_covered_by_its_files(snapshot):
                 self._add_appended(steps, snapshot)
             else:
                 replaced |= {(entry.partition, entry.bucket) for entry in self._file_store.scan.delta(snapshot)}
@@ -209,7 +209,7 @@ class ChangeScan:
                     steps[place] = whole[place]
         return steps
 
-    def is_told_by_its_files(self, snapshot: Snapshot) -> bool:
+    def is_covered_by_its_files(self, snapshot: Snapshot) -> bool:
         """Return whether a snapshot's added rows are its changes; otherwise contents have to be compared."""
         return (self._newest_wins or self._adds_up) and snapshot.commit_kind is CommitKind.APPEND
 

@@ -91,7 +91,7 @@ class ChangelogNormalizer:
             old = self.rows_before(snapshot if stretch.repairs is None else stretch.repairs, keys)
             # For a reader that is up to date, only the end of a transaction may lie in between.
             is_near = stretch.first_offset - offset <= (1 if self._ends_transactions and offset else 0)
-            since = [] if is_near else self.told_since(log, bucket, offset, stretch.first_offset, keys)
+            since = [] if is_near else self.changes_since(log, bucket, offset, stretch.first_offset, keys)
             rows, kinds = self.completed(stretch, old, since)
             if rows.num_rows:
                 yield rows, kinds
@@ -117,7 +117,7 @@ class ChangelogNormalizer:
         own = {entry.file.file_name for entry in self._file_store.scan.delta(snapshot)}
         return self._lookup.rows_of(snapshot, keys, left_out=own)
 
-    def told_since(
+    def changes_since(
         self, log: LogStore, bucket: int, start: int, stop: int, keys: pa.Table
     ) -> list[tuple[pa.RecordBatch, pa.Array]]:
         """Return the last change of each key from ``start`` up to ``stop``, in at most one batch."""

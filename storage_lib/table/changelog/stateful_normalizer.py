@@ -68,16 +68,16 @@ class StatefulNormalizer:
             return
         reached = start
         for stretch, stop in _with_ends(_read(log, bucket, start, end), end):
-            is_heard = stretch.repairs is not None and stretch.repairs <= began_with
-            if not is_heard:
+            is_seen = stretch.repairs is not None and stretch.repairs <= began_with
+            if not is_seen:
                 version = state.at(stretch.first_offset) or first
                 rows, kinds = self._completed(version, state, log, bucket, stretch)
                 if rows.num_rows:
                     yield rows, kinds
-            _go_on(state, reached, [] if is_heard else [(stretch.rows, stretch.kinds)], stop)
+            _resume(state, reached, [] if is_seen else [(stretch.rows, stretch.kinds)], stop)
             reached = stop
         # Only ends of transactions remain, which may expire before the stream reads further records.
-        _go_on(state, reached, [], end)
+        _resume(state, reached, [], end)
 
     def _completed(
         self, version: StateVersion, state: ChangelogState, log: LogStore, bucket: int, stretch: Stretch
@@ -88,7 +88,7 @@ class StatefulNormalizer:
             old, since_offset = helper.rows_before(stretch.repairs, keys), version.base_offset
         else:
             old, since_offset = state.rows_of(version, keys), version.offset
-        since = helper.told_since(log, bucket, since_offset, stretch.first_offset, keys)
+        since = helper.changes_since(log, bucket, since_offset, stretch.first_offset, keys)
         return helper.completed(stretch, old, since)
 
     def _bring_up_to(self, state: ChangelogState, log: LogStore, bucket: int, start: int, *, began_with: int) -> None:
@@ -115,7 +115,7 @@ class StatefulNormalizer:
         state.advance(None, everything(), offset=start, base_snapshot_id=base, base_offset=offset)
 
 
-def _go_on(state: ChangelogState, start: int, changes: Sequence[tuple[pa.RecordBatch, pa.Array]], stop: int) -> None:
+def _resume(state: ChangelogState, start: int, changes: Sequence[tuple[pa.RecordBatch, pa.Array]], stop: int) -> None:
     """Apply the changes from ``start`` up to ``stop`` to the state, unless it contains them or lacks earlier ones."""
     newest = state.newest()
     if newest is not None and start <= newest.offset < stop:

@@ -17,7 +17,7 @@ from storage_lib.table.commit.reserved_partitions import ReservedPartitions
 from storage_lib.table.protocol.snapshot_log_properties import BucketTransaction, SnapshotLogProperties
 from storage_lib.table.protocol.source_offsets import SourceOffsets, SourcesOf, as_they_were
 from storage_lib.table.protocol.write_context import WriteContext
-from storage_lib.table.stream.log_offset_resolver import offsets_told
+from storage_lib.table.stream.log_offset_resolver import reported_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -140,7 +140,7 @@ class SnapshotPublisher:
 
     def offsets_of(self, previous: Snapshot | None) -> LogOffsets | None:
         """Return the log offsets up to which a snapshot's files contain the log; None if no snapshot records them."""
-        return offsets_told(self._file_store.snapshots, previous)
+        return reported_offsets(self._file_store.snapshots, previous)
 
     def _guard(self, write_context: WriteContext, files: Sequence[CommitMessage]) -> Callable[[Snapshot | None], None]:
         """Return a check, run before a snapshot, that the lease is still held and no other writer has committed."""

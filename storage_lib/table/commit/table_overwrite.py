@@ -63,7 +63,7 @@ class TableOverwrite:
         self._row_kind_column = context.options.row_kind_field
         self._difference = difference
         self._appends_difference = why_no_difference_can_be_appended(context.schema, context.options) is None
-        self._told_changes = overwrite_changelog
+        self._changelog_source = overwrite_changelog
         self._new_task_write = new_task_write
 
     def commit(
@@ -121,7 +121,7 @@ class TableOverwrite:
         self, write_context: WriteContext, replaced: Sequence[ManifestEntry], files: tuple[CommitMessage, ...]
     ) -> tuple[CommitMessage, ...]:
         """Return the changelog of a tracked overwrite that replaces files, for streams that read changelog files."""
-        if not write_context.tracked or self._told_changes is None:
+        if not write_context.tracked or self._changelog_source is None:
             return ()
         old: dict[Place, list[DataFileMeta]] = defaultdict(list)
         new: dict[Place, list[DataFileMeta]] = defaultdict(list)
@@ -132,7 +132,7 @@ class TableOverwrite:
         for message in files:
             new[message.partition, message.bucket] += message.increment.new_files
             counts[message.partition, message.bucket] = message.bucket_count
-        return self._told_changes.messages(
+        return self._changelog_source.messages(
             old, new, snapshot_id=write_context.base_snapshot_id or 0, bucket_count_of=counts.__getitem__
         )
 

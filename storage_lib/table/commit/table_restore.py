@@ -60,7 +60,7 @@ class TableRestore:
         self._refuse_tracked = why_no_difference_can_be_appended(context.schema, context.options) or why_buckets_differ(
             context.schema
         )
-        self._told_changes = overwrite_changelog
+        self._changelog_source = overwrite_changelog
         self._compact = compact
         self._new_task_write = new_task_write
 
@@ -113,7 +113,7 @@ class TableRestore:
         self._refuse_another_layout(target)
         own = {key: value for key, value in target.properties.items() if not key.startswith(OWN_PREFIX)}
         offsets = self._commit.source_offsets(target, history)
-        tells = tracked and self._refuse_tracked is not None and self._told_changes is not None
+        tells = tracked and self._refuse_tracked is not None and self._changelog_source is not None
         if tracked and not tells:
             return self._append_difference(
                 target, commit_user, commit_identifier, {**own, **properties}, guard, offsets
@@ -130,18 +130,18 @@ class TableRestore:
             return self._commit.carried_forward(previous, sources)
 
         if tells:
-            restored = self._restore_telling(committable, target, guard=guard, properties_of=properties_of)
+            restored = self._restore_reporting(committable, target, guard=guard, properties_of=properties_of)
         else:
             restored = self._file_store.commit.restore(committable, target, guard=guard, properties_of=properties_of)
         if restored is None and self._are_others(offsets, self._file_store.snapshots.latest()):
             return self._file_store.commit.commit(committable, guard=guard, properties_of=properties_of)
         return restored
 
-    def _restore_telling(
+    def _restore_reporting(
         self, committable: Committable, target: Snapshot, *, guard: Guard | None, properties_of: PropertiesOf
     ) -> Snapshot | None:
         """Replace whole files, with the difference as the snapshot's changelog."""
-        overwrite_changelog = self._told_changes
+        overwrite_changelog = self._changelog_source
         assert overwrite_changelog is not None  # noqa: S101  the caller has asked
         for attempt in range(1, _ATTEMPTS + 1):
             base = self._file_store.snapshots.latest()

@@ -25,7 +25,7 @@ from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.commit.table_restore import TableRestore
 from storage_lib.table.evolve.table_tags import TableTags, is_deleted, retained_millis
 from storage_lib.table.protocol.identity import identity_of
-from storage_lib.table.protocol.outcome import outcome, tells_outcome
+from storage_lib.table.protocol.outcome import outcome, reports_outcome
 from storage_lib.table.protocol.table_context import TableContext
 
 RESTORED_BRANCH = f"{OWN_PREFIX}restored.branch"
@@ -79,7 +79,7 @@ class TableBranches(Generic[TableT]):
             raise NotFoundError(message)
         return self._open_branch(name, schema)
 
-    @tells_outcome
+    @reports_outcome
     def create(
         self,
         name: str,
@@ -141,7 +141,7 @@ class TableBranches(Generic[TableT]):
         names = self._file_store.branches.expired(self._environment.clock.now_millis())
         return tuple(name for name in names if dry_run or is_deleted(self.delete, name))
 
-    @tells_outcome
+    @reports_outcome
     def delete(self, name: str) -> None:
         """Delete a branch, and the files that only it needs; ``NotFoundError`` if it does not exist."""
         self._refuse_on_branch()
@@ -160,7 +160,7 @@ class TableBranches(Generic[TableT]):
             needed |= references.of_branch(MAIN_BRANCH)
             deletion.delete_all((files - needed).in_order())
 
-    @tells_outcome
+    @reports_outcome
     def fast_forward(
         self,
         name: str,

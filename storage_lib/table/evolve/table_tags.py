@@ -18,7 +18,7 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.tag import Tag
 from storage_lib.io.after_commit import after_commit
 from storage_lib.schema.options.option_values import parse_millis
-from storage_lib.table.protocol.outcome import outcome, tells_outcome
+from storage_lib.table.protocol.outcome import outcome, reports_outcome
 from storage_lib.table.protocol.table_context import TableContext
 
 _WORK_RETAINED_MS = 24 * 60 * 60 * 1000
@@ -33,7 +33,7 @@ class TableTags:
         self._environment = context.environment
         self._file_store = context.file_store
 
-    @tells_outcome
+    @reports_outcome
     def create(self, name: str, snapshot_id: int | None = None, *, time_retained: timedelta | str | None = None) -> Tag:
         """Protect a snapshot (default: the newest) from expiry until the tag is deleted, or for ``time_retained`` ("7
         d").
@@ -48,7 +48,7 @@ class TableTags:
             raise InvalidInputError(message)
         return self._keep(name, snapshot, retained_millis(self._table, time_retained))
 
-    @tells_outcome
+    @reports_outcome
     def delete(self, name: str) -> None:
         """Delete a tag, and the files that only it needs; ``NotFoundError`` if it does not exist."""
         tag = self._file_store.tags.load(name)

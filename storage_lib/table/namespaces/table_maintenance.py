@@ -16,7 +16,7 @@ from storage_lib.progress.progress import ProgressOption
 from storage_lib.table.assembly.table_writes import TableWrites
 from storage_lib.table.inspect.table_statistics import TableStatistics
 from storage_lib.table.protocol.identity import write_identity_of
-from storage_lib.table.protocol.outcome import tells_outcome
+from storage_lib.table.protocol.outcome import reports_outcome
 from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.protocol.write_context import OverwriteScope, TableCommitMessage
 
@@ -29,7 +29,7 @@ class TableMaintenance:
         self._writes = writes
         self._statistics = statistics
 
-    @tells_outcome
+    @reports_outcome
     def expire_snapshots(self, *, retain_last: int = 10, older_than_millis: int | None = None) -> ExpireResult:
         """Delete all but the newest ``retain_last`` snapshots.
 
@@ -39,7 +39,7 @@ class TableMaintenance:
         """
         return self._writes.care.expire_snapshots(retain_last=retain_last, older_than_millis=older_than_millis)
 
-    @tells_outcome
+    @reports_outcome
     def remove_orphan_files(
         self,
         *,
@@ -56,7 +56,7 @@ class TableMaintenance:
         with report_to(progress):
             return self._writes.care.remove_orphan_files(older_than=older_than, dry_run=dry_run)
 
-    @tells_outcome
+    @reports_outcome
     def drop_partitions(
         self,
         partitions: Sequence[Mapping[str, object]],
@@ -80,7 +80,7 @@ class TableMaintenance:
             return self._writes.direct.write(order, (), identifier)
         return self._writes.care.drop_partitions(partitions, commit_user=user, commit_identifier=identifier)
 
-    @tells_outcome
+    @reports_outcome
     def tier_log(
         self,
         *,
@@ -114,7 +114,7 @@ class TableMaintenance:
             self._writes.post_commit.compact_changed(snapshot)
         return snapshot
 
-    @tells_outcome
+    @reports_outcome
     def analyze(
         self,
         columns: Sequence[str] | None = None,
@@ -143,7 +143,7 @@ class TableMaintenance:
         """
         return self._writes.care.plan_compaction(partition, full=full, buckets=buckets)
 
-    @tells_outcome
+    @reports_outcome
     def compact_planned(
         self,
         tasks: Sequence[CompactionTask],
@@ -162,7 +162,7 @@ class TableMaintenance:
         """Run one task. Its files are durable, but not yet part of the table."""
         return self._writes.care.run_compaction(task)
 
-    @tells_outcome
+    @reports_outcome
     def commit_compaction(
         self,
         messages: Sequence[CommitMessage],

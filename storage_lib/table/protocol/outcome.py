@@ -13,7 +13,7 @@ _Parameters = ParamSpec("_Parameters")
 _Answer = TypeVar("_Answer")
 
 
-def tells_outcome(verb: Callable[_Parameters, _Answer]) -> Callable[_Parameters, _Answer]:
+def reports_outcome(verb: Callable[_Parameters, _Answer]) -> Callable[_Parameters, _Answer]:
     """Set the attribute ``committed`` on every exception of ``verb`` that lacks it.
 
     False for errors: code after the commit point does not raise (``after_commit``). None if the response was lost, and

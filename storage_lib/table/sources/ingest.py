@@ -148,7 +148,7 @@ class SourceReader:
             earliest = self._log.earliest_offsets()
             return recorded.in_log(earliest.log_id).advanced_to(earliest.next_offsets)
         log_id = self._log.log_id()
-        self._foreign.refuse_made_anew(recorded, log_id)
+        self._foreign.refuse_recreated(recorded, log_id)
         return recorded.in_log(log_id)
 
     def _batches(self, start: LogOffsets, end: LogOffsets, offsets: Operation) -> Iterator[tuple[pa.Table, LogOffsets]]:

@@ -312,7 +312,7 @@ class HybridSource:
 
     def _changed_by(self, snapshot: Snapshot) -> Sequence[ChangedSplit]:
         splits: Sequence[ChangedSplit]
-        if self._change_scan.is_told_by_its_files(snapshot):
+        if self._change_scan.is_covered_by_its_files(snapshot):
             splits = [AddedSplit(split=split) for split in self._changes.splits(snapshot)]
         else:
             changes = self._change_scan.plan(snapshot.id - 1, snapshot.id, ChangeMode.EVERY)

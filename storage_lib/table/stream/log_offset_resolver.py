@@ -36,7 +36,7 @@ class LogOffsetResolver:
         Raises ``LogOffsetsExpiredError`` if later changes are only in the deleted log, and ``SnapshotExpiredError`` if
         no remaining snapshot records the offsets.
         """
-        offsets, log_id = self._told_by(snapshot_id), log.log_id()
+        offsets, log_id = self._offsets_reported_by(snapshot_id), log.log_id()
         if offsets.is_of(log_id):
             return offsets.in_log(log_id)
         history = self._file_store.snapshots
@@ -99,10 +99,10 @@ class LogOffsetResolver:
             found = ends
         return found
 
-    def _told_by(self, snapshot_id: int) -> LogOffsets:
+    def _offsets_reported_by(self, snapshot_id: int) -> LogOffsets:
         """Return the offsets of the snapshot, or of this library's newest one before it: other writers drop them."""
         history = self._file_store.snapshots
-        told = offsets_told(history, history.load(snapshot_id))
+        told = reported_offsets(history, history.load(snapshot_id))
         if told is not None:
             return told
         if (history.earliest_id() or 1) > 1:
@@ -125,7 +125,7 @@ def tracked_snapshots(history: SnapshotHistory, after: int, last: int) -> Iterat
             yield snapshot
 
 
-def offsets_told(history: SnapshotHistory, snapshot: Snapshot | None) -> LogOffsets | None:
+def reported_offsets(history: SnapshotHistory, snapshot: Snapshot | None) -> LogOffsets | None:
     """Return the newest offsets at or before ``snapshot``; None if no remaining snapshot records any.
 
     Other writers drop this library's properties, so their snapshots are skipped.

@@ -25,7 +25,7 @@ from storage_lib.schema.options.table_options import UntrackedScan
 from storage_lib.schema.placing.layout import layout_of
 from storage_lib.table.protocol.snapshot_log_properties import REWROTE, SnapshotLogProperties
 from storage_lib.table.protocol.stream_position import StreamPosition
-from storage_lib.table.stream.log_offset_resolver import offsets_told
+from storage_lib.table.stream.log_offset_resolver import reported_offsets
 
 _PARTITIONS_NAMED = 5
 _REMEDY = (
@@ -65,7 +65,7 @@ class UntrackedWatch:
         history = self._file_store.snapshots
         newest = history.latest_id() or 0
         watched = self._watched(start, offsets)
-        has_warned = self._tell_what_was_expired(watched, newest)
+        has_warned = self._report_expired(watched, newest)
         for snapshot in self._untracked(watched, newest):
             if not self._fails:
                 self.warn_of(snapshot)
@@ -134,7 +134,7 @@ class UntrackedWatch:
             + earliest
         )
 
-    def _tell_what_was_expired(self, watched: int, newest: int) -> bool:
+    def _report_expired(self, watched: int, newest: int) -> bool:
         earliest = self._file_store.snapshots.earliest_id() or FIRST_ID
         if newest == watched or watched + 1 >= earliest:
             return False
@@ -175,7 +175,7 @@ class UntrackedWatch:
 
     def _offsets_at(self, snapshot: Snapshot, log_id: str | None) -> LogOffsets | None:
         """Return the offsets of the log with this id at a snapshot; None if unknown."""
-        told = offsets_told(self._file_store.snapshots, snapshot)
+        told = reported_offsets(self._file_store.snapshots, snapshot)
         return None if told is None else told.in_log(log_id)
 
     def _text(self, snapshot: Snapshot) -> str:

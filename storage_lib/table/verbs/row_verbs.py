@@ -55,7 +55,7 @@ class RowVerbs:
         self._old_rows = old_rows
         self._writes = writes
         # The log of such a table needs both the old and the new row of an update.
-        self._tells_before = (
+        self._logs_before = (
             context.logs_old_rows and context.options.write_produce_update_before is UpdateBeforeSource.INPUT
         )
 
@@ -112,7 +112,7 @@ class RowVerbs:
                 given.schema, "upsert", "Add the columns, or keep the stored values with partial=True"
             )
         self._input.check_columns(given.schema)
-        if self._tells_before:
+        if self._logs_before:
             return self.merge(rows, identity, tracked, verb="upsert")
         return self._commit(lambda _: iter([self._with_kind(given, RowKind.INSERT)]), identity, tracked)
 
@@ -142,7 +142,7 @@ class RowVerbs:
                     else:
                         new = pa.chunked_array([pa.repeat(value, batch.num_rows)])
                     after = after.set_column(after.column_names.index(name), name, new)
-                if self._tells_before or not self._schema.primary_keys:
+                if self._logs_before or not self._schema.primary_keys:
                     yield self._with_kind(batch, RowKind.UPDATE_BEFORE)
                 yield self._with_kind(after, RowKind.UPDATE_AFTER)
 
@@ -207,7 +207,7 @@ class RowVerbs:
                 yield self._with_kind(before, RowKind.DELETE)
             elif matched == "update":
                 after = with_stored_values(given.filter(exists), before, self._names)
-                if self._tells_before:
+                if self._logs_before:
                     yield self._with_kind(before, RowKind.UPDATE_BEFORE)
                 yield self._with_kind(after, RowKind.UPDATE_AFTER)
             if not_matched == "insert":

@@ -54,20 +54,20 @@ def test_a_client_that_stands_still_in_its_request_holds_up_nobody(monkeypatch: 
             bodies.append(message.get("body", message["type"].encode()))
 
     async def first_stands_still() -> None:
-        app, goes_on = OneWriteAtATime(application), asyncio.Event()
+        app, continues = OneWriteAtATime(application), asyncio.Event()
         half: dict[str, Any] = {"type": "http.request", "body": b"half", "more_body": True}
         sent = iter([half, {"type": "http.disconnect"}])
 
         async def slowly() -> Any:
             message = next(sent)
             if message["type"] == "http.disconnect":
-                await goes_on.wait()
+                await continues.wait()
             return message
 
         first = asyncio.create_task(app({"type": "http", "method": "POST"}, slowly, _never))
         await asyncio.sleep(0)
         await asyncio.wait_for(app({"type": "http", "method": "POST"}, _empty, _never), 5)
-        goes_on.set()
+        continues.set()
         await first
 
     asyncio.run(first_stands_still())

@@ -70,7 +70,7 @@ class Compactor:
                     before += task.files
                     after += rewritten
                     continue
-                if task.tells_changes:
+                if task.writes_changelog:
                     for _ in rows:
                         pass  # only the changes are wanted
                 moved = [file for file in task.files if file.level != unit.output_level]
@@ -123,7 +123,7 @@ class Compactor:
             drops_deletes=not older.touch(interval),
             looked_up=self._looked_up(files, unit),
             merges_looked_up=not self.merge_function.keeps_newest,
-            tells_changes=self._tells_changes(files, unit),
+            writes_changelog=self._writes_changelog(files, unit),
         )
 
     def _looked_up(self, files: Iterable[DataFileMeta], unit: CompactionUnit) -> tuple[DataFileMeta, ...]:
@@ -136,7 +136,7 @@ class Compactor:
         intervals = intervals_of(unit.others)
         return tuple(file for file, each in zip(unit.others, intervals, strict=True) if covered.touch(each))
 
-    def _tells_changes(self, files: Iterable[DataFileMeta], unit: CompactionUnit) -> bool:
+    def _writes_changelog(self, files: Iterable[DataFileMeta], unit: CompactionUnit) -> bool:
         if self.producer is ChangelogProducer.LOOKUP:
             return any(file.level == 0 for file in files)
         if self.producer is ChangelogProducer.FULL_COMPACTION and unit.output_level == unit.level_max:
@@ -150,7 +150,7 @@ class Compactor:
     def _rows(self, task: _Task, unit: CompactionUnit, changelog: FileSeries) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the task's output, and add their changes to ``changelog``."""
         for piece in task.pieces:
-            if piece.looked_up or piece.tells_changes:
+            if piece.looked_up or piece.writes_changelog:
                 yield from self._merged_with_history(piece, unit, changelog)
                 continue
             yield from read_merged(
@@ -173,7 +173,7 @@ class Compactor:
             key_value=self.key_value,
             merge_function=self.merge_function,
             looks_up=self.looks_up,
-            tells_changes=piece.tells_changes,
+            writes_changelog=piece.writes_changelog,
             top_level=unit.level_max if self.producer is ChangelogProducer.FULL_COMPACTION else None,
             keeps_first=self.keeps_first,
             skips_equal=self.skips_equal,
@@ -204,7 +204,7 @@ class _Piece:
     drops_deletes: bool
     looked_up: tuple[DataFileMeta, ...]
     merges_looked_up: bool
-    tells_changes: bool
+    writes_changelog: bool
 
     @property
     def must_be_rewritten(self) -> bool:
@@ -230,8 +230,8 @@ class _Task:
         return len(self.pieces) > 1 or self.pieces[0].must_be_rewritten
 
     @property
-    def tells_changes(self) -> bool:
-        return any(piece.tells_changes for piece in self.pieces)
+    def writes_changelog(self) -> bool:
+        return any(piece.writes_changelog for piece in self.pieces)
 
 
 def _task_of(pieces: list[_Piece]) -> Iterable[_Task]:

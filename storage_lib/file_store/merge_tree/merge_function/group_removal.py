@@ -43,12 +43,12 @@ class GroupRemoval:
         """
         rows = self.versions.rows
         kinds = rows.column(VALUE_KIND).to_numpy().copy()
-        kinds[self._last[self._begins_anew]] = RowKind.INSERT
+        kinds[self._last[self._restarts]] = RowKind.INSERT
         index = rows.schema.get_field_index(VALUE_KIND)
         rows = rows.set_column(index, rows.schema.field(index), pa.array(kinds, pa.int8()))
         stays = self._stays(with_deletion=True)
         bases = np.zeros(rows.num_rows, dtype=np.bool_)
-        bases[self._last[self._begins_anew]] = True
+        bases[self._last[self._restarts]] = True
         return only_rows(Versions(rows=rows, starts=self.versions.starts), stays), bases[stays]
 
     def after(self) -> Versions:
@@ -57,33 +57,33 @@ class GroupRemoval:
 
     def below(self) -> pa.RecordBatch | None:
         """Return the deletions followed by additions, unchanged; None if there are none."""
-        if not self._begins_anew.any():
+        if not self._restarts.any():
             return None
-        return self.versions.rows.take(pa.array(self._last[self._begins_anew]))
+        return self.versions.rows.take(pa.array(self._last[self._restarts]))
 
     def with_deletions(self, merged: pa.RecordBatch) -> pa.RecordBatch:
         """Return one row per key: from ``merged``, or for removed records that were not recreated, the deletion.
 
         Only the rows below decide whether it removes the record, or which columns it retracts if not.
         """
-        is_gone = (self._last != NOTHING) & ~self._begins_anew
-        if not is_gone.any():
+        is_removed = (self._last != NOTHING) & ~self._restarts
+        if not is_removed.any():
             return merged
         place = np.arange(merged.num_rows)
-        place[is_gone] = merged.num_rows + np.arange(int(is_gone.sum()))
-        deletions = self.versions.rows.take(pa.array(self._last[is_gone]))
+        place[is_removed] = merged.num_rows + np.arange(int(is_removed.sum()))
+        deletions = self.versions.rows.take(pa.array(self._last[is_removed]))
         columns = [pa.concat_arrays(pair).take(pa.array(place)) for pair in zip(merged, deletions, strict=True)]
         return pa.RecordBatch.from_arrays(columns, schema=merged.schema)
 
     def _stays(self, *, with_deletion: bool) -> Flags:
         positions, last = np.arange(self.versions.rows.num_rows), self._last[self.versions.group_of_row]
-        begins_anew = self._begins_anew[self.versions.group_of_row]
+        restarts = self._restarts[self.versions.group_of_row]
         follows = positions >= last if with_deletion else positions > last
-        stays: Flags = np.where(begins_anew, follows, (last == NOTHING) | (positions == last))
+        stays: Flags = np.where(restarts, follows, (last == NOTHING) | (positions == last))
         return stays
 
     @cached_property
-    def _begins_anew(self) -> Flags:
+    def _restarts(self) -> Flags:
         """Mask of keys that were removed and then added to."""
         retracts = self.versions.retracts
         added = np.ones(self.versions.rows.num_rows, dtype=np.bool_) if retracts is None else ~retracts

@@ -33,10 +33,10 @@ def after_removal(versions: Versions) -> AfterRemoval:
     last = np.maximum.reduceat(np.where(kinds == RowKind.DELETE, positions, -1), versions.starts)
     last_of_row = np.repeat(last, versions.ends - versions.starts)
     follows = positions > last_of_row
-    begins_anew = np.logical_or.reduceat(follows & ~versions.retracts, versions.starts) & (last >= 0)
-    stays = follows & np.repeat(begins_anew | (last < 0), versions.ends - versions.starts)
-    stays[last[(last >= 0) & ~begins_anew]] = True
-    removed = versions.rows.take(pa.array(last[begins_anew])) if begins_anew.any() else None
+    restarts = np.logical_or.reduceat(follows & ~versions.retracts, versions.starts) & (last >= 0)
+    stays = follows & np.repeat(restarts | (last < 0), versions.ends - versions.starts)
+    stays[last[(last >= 0) & ~restarts]] = True
+    removed = versions.rows.take(pa.array(last[restarts])) if restarts.any() else None
     return AfterRemoval(versions=only_rows(versions, stays), removed=removed)
 
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 
-class BesideStream(ABC):
+class StreamBackground(ABC):
     """Background thread of a stream that commits snapshots at an interval.
 
     ``error`` is the error of the last round, None if it succeeded; ``snapshot_count`` counts the committed snapshots.
