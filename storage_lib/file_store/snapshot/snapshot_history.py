@@ -206,7 +206,9 @@ class SnapshotHistory:
             earliest_id = self.earliest_id()
             if earliest_id is not None and snapshot_id < earliest_id:
                 raise SnapshotExpiredError(_expired_text(path, snapshot_id, earliest_id)) from None
-            message = f"there is no snapshot {snapshot_id} ({path}); the newest is {self.latest_id()}"
+            newest = self.latest_id()
+            others = "the table has none yet" if newest is None else f"the newest is {newest}"
+            message = f"there is no snapshot {snapshot_id} ({path}); {others}"
             raise NotFoundError(message) from None
         return decode_snapshot(data, path, snapshot_id=snapshot_id)
 

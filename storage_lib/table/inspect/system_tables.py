@@ -241,8 +241,8 @@ class SystemTables:
         return stats if stored.id == self._schema.id else evolved_stats(stats, stored, self._schema, file.row_count)
 
     def _key_text(self, file: DataFileMeta, key: bytes) -> str | None:
-        types = [field.type for field in self._schema.key_fields]
-        if not types or file.schema_id != self._schema.id or int.from_bytes(key[:4], "big") != len(types):
+        types = [field.type for field in self._schema_versions.of(file.schema_id).key_fields]
+        if not types or int.from_bytes(key[:4], "big") != len(types):
             return None
         return f"[{', '.join(str(value) for value in decode_row(key, types))}]"
 

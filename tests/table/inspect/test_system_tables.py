@@ -82,6 +82,15 @@ def test_the_history_is_shown(lived: DynamicTable) -> None:
     assert options["bucket"] == "2"
 
 
+def test_the_keys_of_files_are_shown_under_a_newer_schema(lived: DynamicTable) -> None:
+    before = lived.inspect.system_table("files")["min_key"].to_pylist()
+
+    altered = lived.alter(AddColumn("note", "STRING"))
+
+    assert altered.inspect.system_table("files")["min_key"].to_pylist() == before
+    assert None not in before
+
+
 def test_the_files_are_shown(lived: DynamicTable) -> None:
     files = lived.inspect.system_table("files").to_pylist()
     assert len(files) == 4
