@@ -30,7 +30,6 @@ from storage_lib.schema.encoding.moment import Moment, optional_millis
 from storage_lib.schema.evolution.schema_changes import SchemaChange
 from storage_lib.schema.filter.filter_text import Filter
 from storage_lib.schema.options.table_options import (
-    MergeEngine,
     ScanNormalize,
     StartupMode,
     TableOptions,
@@ -400,9 +399,7 @@ class DynamicTable:
         order = builder.begin(commit_user=user, tracked=change_tracking, based_on=based_on)
         if source is not None:
             order = builder.commits.with_lease(order, partial(SourceOffsets.advanced, by=[source]))
-        batches = record_batches(rows)
-        if self.options.merge_engine is not MergeEngine.PARTIAL_UPDATE:
-            batches = self._writes.input.whole_rows(batches, "append")
+        batches = self._writes.input.whole_rows(record_batches(rows), "append")
         return self._writes.direct.write(order, batches, identifier, source)
 
     @reports_outcome

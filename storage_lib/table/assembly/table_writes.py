@@ -30,7 +30,13 @@ class TableWrites:
     def __init__(self, context: TableContext, reads: TableReads, *, newest: Callable[[], TableWrites]) -> None:
         schema, options = context.schema, context.options
         self.context = context
-        self.input = InputRows(context.name, schema, options.row_kind_field, ignore_delete=options.ignore_delete)
+        self.input = InputRows(
+            context.name,
+            schema,
+            options.row_kind_field,
+            ignore_delete=options.ignore_delete,
+            merge_engine=options.merge_engine,
+        )
         self.partitions = PartitionSpecs(context.name, schema)
         self.tasks = TaskWrites(context, input_rows=self.input, old_rows=reads.old_rows)
         repair = _repair(context, reads)

@@ -54,11 +54,20 @@ class InputRows:
     """Checks and conforms batches for one table.
 
     ``table`` names it in errors; ``row_kind_column`` is the reserved column that carries ``+I -U +U -D``.
-    ``ignore_delete`` drops rows of kind ``-U`` and ``-D``.
+    ``ignore_delete`` drops rows of kind ``-U`` and ``-D``; ``merge_engine`` decides which columns may be missing.
     """
 
-    def __init__(self, table: str, schema: TableSchema, row_kind_column: str, *, ignore_delete: bool = False) -> None:
+    def __init__(
+        self,
+        table: str,
+        schema: TableSchema,
+        row_kind_column: str,
+        *,
+        ignore_delete: bool = False,
+        merge_engine: MergeEngine = MergeEngine.DEDUPLICATE,
+    ) -> None:
         self._ignore_delete = ignore_delete
+        self._merge_engine = merge_engine
         self._table = table
         self._schema = schema
         self._row_kind_column = row_kind_column
@@ -99,7 +108,7 @@ class InputRows:
         """
         if not self._schema.primary_keys:
             remedy = "Add the columns, or leave them null with insert(rows, partial=True)"
-        elif self._schema.options.get("merge-engine", MergeEngine.DEDUPLICATE) == MergeEngine.DEDUPLICATE:
+        elif self._merge_engine is MergeEngine.DEDUPLICATE:
             remedy = "Add the columns, or keep the stored values with upsert(rows, partial=True)"
         else:
             remedy = ADD_NULLS
@@ -109,7 +118,12 @@ class InputRows:
             yield batch
 
     def check_complete(self, schema: pa.Schema, verb: str, remedy: str) -> None:
-        """Raise ``InvalidInputError`` with the ``remedy`` if rows of ``schema`` lack a column without a default."""
+        """Raise ``InvalidInputError`` with the ``remedy`` if rows of ``schema`` lack a column without a default.
+
+        Rows of a partial-update table may lack columns: null leaves the stored value there.
+        """
+        if self._merge_engine is MergeEngine.PARTIAL_UPDATE:
+            return
         lacking = [
             field.name
             for field in self._schema.fields

@@ -70,7 +70,7 @@ class RowVerbs:
         """See ``DynamicTable.insert``."""
         given = self._whole_table(rows, "insert")
         self._input.check_columns(given.schema)
-        if not partial and self._context.options.merge_engine is not MergeEngine.PARTIAL_UPDATE:
+        if not partial:
             self._input.check_complete(given.schema, "insert", "Add the columns, or leave them null with partial=True")
         keys = self._schema.primary_keys
         if keys:
@@ -103,14 +103,12 @@ class RowVerbs:
         if not self._schema.primary_keys:
             message = f"table {self._name} has no primary key, by which upsert finds the rows to replace; use append"
             raise InvalidInputError(message)
-        lacking = [name for name in self._names if name not in given.column_names]
-        merges = self._context.options.merge_engine is MergeEngine.PARTIAL_UPDATE
-        if partial and lacking and not merges:
+        is_partial = not set(self._names).issubset(given.column_names)
+        if partial and is_partial and self._context.options.merge_engine is not MergeEngine.PARTIAL_UPDATE:
             return self.merge(rows, identity, tracked, verb="upsert")
-        if not merges:
-            self._input.check_complete(
-                given.schema, "upsert", "Add the columns, or keep the stored values with partial=True"
-            )
+        self._input.check_complete(
+            given.schema, "upsert", "Add the columns, or keep the stored values with partial=True"
+        )
         self._input.check_columns(given.schema)
         if self._logs_before:
             return self.merge(rows, identity, tracked, verb="upsert")

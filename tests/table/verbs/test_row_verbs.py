@@ -209,6 +209,22 @@ def test_a_column_with_a_default_may_be_missing() -> None:
     assert table.to_arrow().to_pylist() == [{"id": 4, "item": "tea"}]
 
 
+def test_rows_of_a_partial_update_table_may_lack_columns_in_every_verb() -> None:
+    columns = {"id": "BIGINT", "item": "STRING", "price": "BIGINT"}
+    options = {"log.system": "none", "merge-engine": "Partial-Update"}
+    table = MemoryCatalog().create_table(NAME, columns, primary_key=["id"], options=options)
+
+    table.append([{"id": 1, "item": "tea"}])
+    table.append([{"id": 1, "price": 4}])
+    assert table.to_arrow().to_pylist() == [{"id": 1, "item": "tea", "price": 4}]
+    table.upsert([{"id": 1, "price": 5}])
+    table.insert([{"id": 2, "item": "cup"}])
+    assert table.to_arrow().sort_by("id")["price"].to_pylist() == [5, None]
+
+    table.overwrite([{"id": 3, "item": "pot"}])
+    assert table.to_arrow().to_pylist() == [{"id": 3, "item": "pot", "price": None}]
+
+
 @pytest.mark.parametrize("engine", ["aggregation", "first-row"])
 def test_an_engine_that_merges_names_a_remedy_that_it_takes(engine: str) -> None:
     columns = {"id": "BIGINT", "item": "STRING"}
