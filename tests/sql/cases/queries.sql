@@ -104,7 +104,7 @@ SELECT id, FROM orders;
 SELECT id FROM orders /*+ OPTIONS('scan.snapshotid' = '1') */;
 --> InvalidInputError: a read of table default.orders has no hint 'scan.snapshotid'; did you mean 'scan.snapshot-id'?
 SELECT id FROM orders /*+ OPTIONS('scan.snapshot-id' = '7') */;
---> NotFoundError: there is no snapshot 7 (<warehouse>/default.db/orders/snapshot/snapshot-7); the newest is None
+--> NotFoundError: there is no snapshot 7 (<warehouse>/default.db/orders/snapshot/snapshot-7); the table has none yet
 SELECT id FROM orders /*+ OPTIONS('log.scan' = 'latest') */;
 --> InvalidInputError: hint log.scan of table default.orders is for reading changes, and this is a read of one snapshot; SET 'execution.runtime-mode' = 'streaming', or give the hint 'execution.runtime-mode' = 'streaming' as well
 SELECT id FROM orders VERSION AS OF 1 /*+ OPTIONS('scan.tag-name' = 'x') */;
