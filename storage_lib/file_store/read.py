@@ -10,9 +10,10 @@ import pyarrow as pa
 from storage_lib.errors import NotFoundError, SnapshotExpiredError
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
 from storage_lib.file_store.data_file.key_cache import KeyCache
-from storage_lib.file_store.data_file.stored_columns import ColumnResolution
+from storage_lib.file_store.data_file.stored_columns import ColumnResolution, StoredColumns
 from storage_lib.file_store.kind.table_kind import TableKind
 from storage_lib.file_store.manifest.data_file_paths import DataFilePaths
+from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.file_store.split import Split
 from storage_lib.format.file_format import FileFormat
@@ -78,6 +79,14 @@ class FileStoreRead:
         """Yield the rows and kinds (int8) stored in the files, file after file, unmerged."""
         with self._expiry_explained(split):
             yield from self._kind.changes(split.files, self.reader(split.partition, split.bucket))
+
+    def path_of(self, entry: ManifestEntry) -> str:
+        """Return the path of an entry's data file, for ``FileIO``."""
+        return self._data_files.of(entry)[0]
+
+    def stored_columns(self, schema_id: int, columns: Sequence[str]) -> StoredColumns:
+        """Return the locations of the columns in files written under that schema."""
+        return self._columns.of(schema_id, tuple(columns))
 
     def reader(self, partition: bytes, bucket: int) -> DataFileReader:
         """Return a reader for the data files of one bucket."""

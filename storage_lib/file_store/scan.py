@@ -13,7 +13,7 @@ from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.manifest.manifest_file import ManifestFileMeta
 from storage_lib.file_store.planning.file_pruning import FilePruning
 from storage_lib.file_store.planning.live_files import LiveFiles
-from storage_lib.file_store.planning.plan import Plan
+from storage_lib.file_store.planning.plan import DividedPlan, Plan
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.schema.evolution.schema_versions import SchemaVersions
@@ -77,8 +77,30 @@ class FileStoreScan:
         if snapshot is None:
             return Plan(snapshot=None, entries=(), grouping=self.grouping)
         live = self._live_of(snapshot, lambda: pruning)
-        entries = tuple(self._pruned(live, pruning, level_min=1 if only_compacted else 0))
-        return Plan(snapshot=snapshot, entries=entries, grouping=self.grouping)
+        entries = (entry for _, kept in self._pruned(live, pruning, _level_min(only_compacted)) for entry in kept)
+        return Plan(snapshot=snapshot, entries=tuple(entries), grouping=self.grouping)
+
+    def plan_divided(
+        self,
+        snapshot: Snapshot | None,
+        *,
+        partition_filter: Predicate | None = None,
+        predicate: Predicate | None = None,
+        only_compacted: bool = False,
+    ) -> DividedPlan:
+        """Plan as ``plan`` does, divided into files that need no merge and all others."""
+        pruning = self._pruning(partition_filter=partition_filter, predicate=predicate)
+        unmerged: list[ManifestEntry] = []
+        merged: list[ManifestEntry] = []
+        live = LiveFiles.empty() if snapshot is None else self._live_of(snapshot, lambda: pruning)
+        for entries, kept in self._pruned(live, pruning, _level_min(only_compacted)):
+            alone = {file.identity for file in self.grouping.unmerged([entry.file for entry in entries])}
+            for entry in kept:
+                (unmerged if entry.file.identity in alone else merged).append(entry)
+        return DividedPlan(
+            unmerged=Plan(snapshot=snapshot, entries=tuple(unmerged), grouping=self.grouping),
+            merged=Plan(snapshot=snapshot, entries=tuple(merged), grouping=self.grouping),
+        )
 
     def live_files(self, snapshot: Snapshot | None, *, partitions: Collection[bytes] | None = None) -> LiveFiles:
         """Return all live files; with ``partitions``, the result need only be complete for those."""
@@ -132,12 +154,15 @@ class FileStoreScan:
         values = self._partitions.decode(partition)
         return ", ".join(f"{name}={value}" for name, value in values.items()) or "(none)"
 
-    def _pruned(self, live: LiveFiles, pruning: FilePruning, *, level_min: int) -> Iterator[ManifestEntry]:
+    def _pruned(
+        self, live: LiveFiles, pruning: FilePruning, level_min: int
+    ) -> Iterator[tuple[Sequence[ManifestEntry], Sequence[ManifestEntry]]]:
+        """Yield all entries of each bucket from ``level_min`` on, and those of them that may have matching rows."""
         for partition in sorted(pruning.matching_partitions(live.partitions)):
             for bucket in sorted(live.buckets_of(partition)):
                 entries = [entry for entry in live.of(partition, bucket) if entry.file.level >= level_min]
                 if entries and pruning.bucket_may_match(bucket, entries[0].total_buckets):
-                    yield from pruning.files_that_may_match(entries)
+                    yield entries, pruning.files_that_may_match(entries)
 
     def _live_of(self, snapshot: Snapshot, new_pruning: Callable[[], FilePruning]) -> LiveFiles:
         return self._marked(snapshot, self._files_of(snapshot, new_pruning))
@@ -255,3 +280,7 @@ class FileStoreScan:
             buckets=buckets,
             partitions=partitions,
         )
+
+
+def _level_min(only_compacted: bool) -> int:  # noqa: FBT001  the name says what it means
+    return 1 if only_compacted else 0

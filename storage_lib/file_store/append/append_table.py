@@ -73,6 +73,10 @@ class AppendTable:
         """Return each file as a group."""
         return [[file] for file in in_append_order(files)]
 
+    def unmerged(self, files: Sequence[DataFileMeta]) -> Sequence[DataFileMeta]:
+        """Return all files: rows are never merged."""
+        return files
+
     def independent(self, files: Sequence[DataFileMeta]) -> Sequence[DataFileMeta]:
         """Return all files: no row hides another."""
         return files

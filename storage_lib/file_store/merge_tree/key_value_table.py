@@ -114,6 +114,10 @@ class KeyValueTable:
         sections = interval_partition(files, self.layout.comparable_key)
         return [[file for run in section for file in run.files] for section in sections]
 
+    def unmerged(self, files: Sequence[DataFileMeta]) -> list[DataFileMeta]:
+        """Return files that share no key with another: each key has one version."""
+        return self.independent(files)
+
     def independent(self, files: Sequence[DataFileMeta]) -> list[DataFileMeta]:
         """Return files that share no key with another: an older version of a row may match when its newest does not."""
         if self._is_merged_already(files):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
@@ -11,6 +11,17 @@ from storage_lib.file_store.kind.file_grouping import FileGrouping
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.split import Split
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DividedPlan:
+    """A plan in two parts, divided by all files of each bucket, so that the same snapshot is always divided alike.
+
+    ``unmerged``: files whose rows need no merge (``FileGrouping.unmerged``); ``merged``: all others.
+    """
+
+    unmerged: Plan
+    merged: Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +41,10 @@ class Plan:
     def size_bytes(self) -> int:
         """Total file size on storage, in bytes."""
         return sum(entry.file.file_size for entry in self.entries)
+
+    def where(self, wanted: Callable[[ManifestEntry], bool]) -> Plan:
+        """Return the plan with only the wanted entries: whole groups, or files that need no merge."""
+        return replace(self, entries=tuple(entry for entry in self.entries if wanted(entry)))
 
     def by_bucket(self) -> Iterator[tuple[bytes, int, tuple[DataFileMeta, ...]]]:
         """Yield partition, bucket and files of every bucket, in order."""

@@ -87,6 +87,10 @@ class ValueCountTable:
         """Return the sections: groups that share no row."""
         return self.counts.groups(files)
 
+    def unmerged(self, files: Sequence[DataFileMeta]) -> Sequence[DataFileMeta]:  # noqa: ARG002  of no file
+        """Return none: a file has one row for several equal rows of the table."""
+        return ()
+
     def independent(self, files: Sequence[DataFileMeta]) -> Sequence[DataFileMeta]:
         """Return all files: every version of a matching row matches itself."""
         return files

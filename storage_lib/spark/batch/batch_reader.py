@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
+from storage_lib.errors import InvalidInputError
+from storage_lib.spark.batch.native_files import NativeFiles, group_of
 from storage_lib.spark.translation.spark_filters import split_filters
 from storage_lib.spark.translation.spark_schema import arrow_schema_of, conform
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+    from storage_lib.file_store.planning.plan import Plan
     from storage_lib.file_store.split import Split
     from storage_lib.schema.filter.predicate import Predicate
     from storage_lib.spark.tasks.table_cache import TableKey
+    from storage_lib.table.builders.read_builder import ReadBuilder
 
 _TASK_BYTES = 16 * 1024 * 1024
 _SPLIT_OVERHEAD_BYTES = 1024 * 1024
@@ -41,13 +45,16 @@ class TableBatchReader(DataSourceReader):
         snapshot_id: int | None = None,
         tag: str | None = None,
         timestamp_millis: int | None = None,
+        native_files: NativeFiles | None = None,
     ) -> None:
+        """``native_files`` are left out: Spark's own readers read them."""
         self._key = key
         self._columns = struct.fieldNames()
         self._arrow_schema = arrow_schema_of(struct)
         self._snapshot_id = snapshot_id
         self._tag = tag
         self._timestamp_millis = timestamp_millis
+        self._native_files = native_files
         self._predicate: Predicate | None = None
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  Spark's name
@@ -58,13 +65,20 @@ class TableBatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Plan the splits of the snapshot that remain after pruning by the pushed filters."""
         table = self._key.table()
-        plan = table.new_read(
+        read = table.new_read(
             filter=self._predicate,
             snapshot_id=self._snapshot_id,
             tag=self._tag,
             timestamp=self._timestamp_millis,
-        ).plan()
-        return [SplitPartition(splits) for splits in _packed(plan.splits(table.options.source_split_target_size_bytes))]
+        )
+        target = table.options.source_split_target_size_bytes
+        if self._native_files is None:
+            splits = read.plan().splits(target)
+        else:
+            splits = tuple(
+                split for plan in _plans_without(read, self._native_files, table.name) for split in plan.splits(target)
+            )
+        return [SplitPartition(each) for each in _packed(splits)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the rows of one partition that match the pushed filters."""
@@ -73,6 +87,25 @@ class TableBatchReader(DataSourceReader):
             for batch in table.new_read(columns=self._columns, filter=self._predicate).read_split(split):
                 if batch.num_rows:
                     yield conform(batch, self._arrow_schema, table.name)
+
+
+def _plans_without(read: ReadBuilder, native: NativeFiles, table: str) -> tuple[Plan, Plan]:
+    """Return the plan without the files that Spark reads itself.
+
+    Raises ``InvalidInputError`` if those files are of another snapshot.
+    """
+    divided = read.plan_divided()
+    snapshot = divided.merged.snapshot
+    if snapshot is None or snapshot.id != native.snapshot_id:
+        now = "no snapshot" if snapshot is None else f"snapshot {snapshot.id}"
+        message = (
+            f"table {table}: the query was planned for snapshot {native.snapshot_id}, and its tag names {now} by now; "
+            "read the table again"
+        )
+        raise InvalidInputError(message)
+    files = {each.entry.file.identity: group_of(each) for each in read.unmerged_files(divided.unmerged)}
+    left = divided.unmerged.where(lambda entry: files[entry.file.identity] not in native.groups)
+    return divided.merged, left
 
 
 def _packed(splits: Iterable[Split]) -> Iterator[tuple[Split, ...]]:

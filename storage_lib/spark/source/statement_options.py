@@ -14,6 +14,7 @@ from storage_lib.schema.options.known_options import FREE_PREFIXES, is_passed_th
 from storage_lib.schema.options.nearest import nearest
 from storage_lib.schema.options.table_options import TableOptions, canonical_key
 from storage_lib.spark.batch.incremental_range import RANGE_OPTIONS, IncrementalRange
+from storage_lib.spark.batch.native_files import NativeFiles
 from storage_lib.spark.stream.stream_reader import StreamScan
 from storage_lib.table.protocol.table_address import TableAddress
 from storage_lib.table.protocol.write_context import OverwriteScope, WriteContext
@@ -46,6 +47,7 @@ ORDER = "write-order"
 RECEIPT = "commit-receipt"
 ADDS_UP = "adds-up-answer"
 WHOLE_COMMITS = "scan.whole-commits"
+NATIVE_FILES = "scan.native-files"
 CHECKPOINT = "checkpointlocation"
 UUID = "table-uuid"
 _OF_SPARK = frozenset({"queryname", "outputmode"})
@@ -78,6 +80,7 @@ _OF_STATEMENT = frozenset(
         RECEIPT,
         ADDS_UP,
         WHOLE_COMMITS,
+        NATIVE_FILES,
         CHECKPOINT,
         UUID,
     }
@@ -90,7 +93,7 @@ class StatementOptions:
 
     ``table_uuid`` identifies the table that the statement was built for, even if another table has its name by now.
     ``adds_up`` as ``StreamPlan.adds_up``. ``based_on`` as for ``WriteBuilder.begin``; ``write_context`` is a commit
-    that was already begun. ``receipt`` as for ``TableBatchWriter``.
+    that was already begun. ``receipt`` as for ``TableBatchWriter``. ``native_files`` are read by Spark itself.
     """
 
     address: TableAddress
@@ -99,6 +102,7 @@ class StatementOptions:
     snapshot_id: int | None = None
     tag: str | None = None
     timestamp_millis: int | None = None
+    native_files: NativeFiles | None = None
     changes: IncrementalRange | None = None
     scan: StreamScan = field(default_factory=StreamScan)
     change_tracking: bool | None = None
@@ -124,6 +128,7 @@ class StatementOptions:
             snapshot_id=_integer(said, SNAPSHOT_ID),
             tag=said.get(TAG_NAME),
             timestamp_millis=_integer(said, SCAN_TIMESTAMP_MILLIS),
+            native_files=NativeFiles.parse(said[NATIVE_FILES]) if NATIVE_FILES in said else None,
             changes=IncrementalRange.parse(said),
             scan=StreamScan(
                 startup=_startup(said),

@@ -108,7 +108,12 @@ class DynamicTableSource(DataSource):
             return TableChangesReader(key_of(table), schema, said.changes)
         check_read_schema(table.name, table.schema, schema, None)
         return TableBatchReader(
-            key_of(table), schema, snapshot_id=said.snapshot_id, tag=said.tag, timestamp_millis=said.timestamp_millis
+            key_of(table),
+            schema,
+            snapshot_id=said.snapshot_id,
+            tag=said.tag,
+            timestamp_millis=said.timestamp_millis,
+            native_files=said.native_files,
         )
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name

@@ -20,6 +20,7 @@ from storage_lib.schema.encoding.moment import Moment, optional_millis
 from storage_lib.schema.filter.filter_text import as_predicate
 from storage_lib.spark.batch.commit_receipt import commit_receipt, committed_snapshot
 from storage_lib.spark.maintenance.distributed_compaction import compact_after_write
+from storage_lib.spark.native.native_read import SnapshotRead, frame_of_table
 from storage_lib.spark.source import statement_options as said
 from storage_lib.spark.source.table_source import register
 from storage_lib.spark.tasks.active_session import active_session
@@ -48,25 +49,28 @@ def read(
     tag: str | None = None,
     timestamp: Moment | None = None,
 ) -> DataFrame:
-    """Read a snapshot of the table (default: the newest when the query is planned) as a data frame.
+    """Read a snapshot of the table (default: the newest when this is called) as a data frame.
 
-    Name a snapshot by its id, a tag, or a time, as for ``DynamicTable.read``. Only ``columns`` are read; name them,
-    because Spark cannot pass the columns of a query to a Python data source. Raises ``InvalidInputError`` for an
-    unknown column.
+    Name a snapshot by its id, a tag, or a time, as for ``DynamicTable.read``. Only ``columns`` are read. Files whose
+    rows need no merge are read by Spark's own readers, all others by Python tasks. Name columns and a filter here
+    rather than on the data frame: Spark cannot pass the columns of a query to a Python data source, and files are left
+    out by ``filter`` before Spark plans anything. Raises ``InvalidInputError`` for an unknown column.
     """
     register(spark)
-    options = said.options_of(table)
-    named = {
-        said.SNAPSHOT_ID: snapshot_id,
-        said.TAG_NAME: tag,
-        said.SCAN_TIMESTAMP_MILLIS: optional_millis(timestamp, "timestamp"),
-    }
-    options |= {key: str(value) for key, value in named.items() if value is not None}
     wanted = list(columns) if columns is not None else [field.name for field in table.schema.fields]
     predicate = as_predicate(filter)
     needed = wanted + sorted((frozenset() if predicate is None else predicate.columns) - set(wanted))
-    with active_session(spark):
-        df = spark.read.format(said.SOURCE_NAME).schema(struct_of(table.schema, needed)).options(**options).load()
+    df = frame_of_table(
+        spark,
+        table,
+        SnapshotRead(
+            columns=needed,
+            predicate=predicate,
+            snapshot_id=snapshot_id,
+            tag=tag,
+            timestamp_millis=optional_millis(timestamp, "timestamp"),
+        ),
+    ).df
     if predicate is not None:
         df = df.where(column_of(predicate, table.schema))
     return df.select(*[quoted(name) for name in wanted]) if needed != wanted else df

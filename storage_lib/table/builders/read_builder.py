@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from storage_lib.file_store.planning.plan import Plan
+from storage_lib.file_store.data_file.stored_columns import StoredColumns
+from storage_lib.file_store.planning.plan import DividedPlan, Plan
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.split import Split
 from storage_lib.schema.encoding.moment import Moment, optional_millis
@@ -17,6 +20,7 @@ from storage_lib.table.changelog.change_scan import ChangeMode, ChangeScan
 from storage_lib.table.protocol.change_split import ChangeSplit
 from storage_lib.table.protocol.stream_position import StreamPosition
 from storage_lib.table.read.batch_reads import BatchReads
+from storage_lib.table.read.unmerged_file import UnmergedFile
 from storage_lib.table.stream.hybrid_source import HybridSource
 from storage_lib.table.stream.table_streams import TableStreams
 
@@ -45,6 +49,28 @@ class ReadBuilder:
         ``SnapshotExpiredError`` for the snapshot.
         """
         return self.batch_reads.plan(self.find_snapshot(), self.filter)
+
+    def plan_divided(self) -> DividedPlan:
+        """Plan the read in two parts, for an engine that reads files by itself where no rows have to be merged.
+
+        Raises as ``plan``.
+        """
+        return self.batch_reads.plan_divided(self.find_snapshot(), self.filter)
+
+    def unmerged_files(self, unmerged: Plan) -> tuple[UnmergedFile, ...]:
+        """Return the files of ``plan_divided().unmerged``, in the plan's order."""
+        return self.batch_reads.unmerged_files(unmerged)
+
+    def stored_columns(self, schema_id: int) -> StoredColumns:
+        """Return where the table's columns are in files written under that schema."""
+        return self.batch_reads.stored_columns(schema_id)
+
+    def deleted_rows(self, file: UnmergedFile) -> npt.NDArray[np.int64]:
+        """Return the positions of the file's rows that its deletion vector marks, ascending.
+
+        Raises ``CorruptFileError`` for a vector that does not fit the file, ``NotFoundError`` for an expired one.
+        """
+        return self.batch_reads.deleted_rows(file)
 
     def read_split(self, split: Split) -> Iterator[pa.RecordBatch]:
         """Read the matching rows of one split of ``plan``, with the columns of this read."""

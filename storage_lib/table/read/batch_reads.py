@@ -14,11 +14,17 @@ from storage_lib.schema.placing.layout import has_same_rows
 from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.read.planned_read import PlannedRead
 from storage_lib.table.read.row_count import cheapest_column, exact_count
+from storage_lib.table.read.unmerged_file import UnmergedFile
 
 if TYPE_CHECKING:
-    from storage_lib.file_store.planning.plan import Plan
+    import numpy as np
+    import numpy.typing as npt
+
+    from storage_lib.file_store.data_file.stored_columns import StoredColumns
+    from storage_lib.file_store.planning.plan import DividedPlan, Plan
     from storage_lib.file_store.snapshot.snapshot import Snapshot
     from storage_lib.file_store.split import Split
+    from storage_lib.schema.filter.predicate import Predicate
 
 
 class BatchReads:
@@ -38,13 +44,40 @@ class BatchReads:
 
     def plan(self, snapshot: Snapshot | None, predicate: Filter | None) -> Plan:
         """See ``ReadBuilder.plan``. Raises ``InvalidInputError`` for a snapshot made after the table got a key."""
-        self._refuse_other_rows(snapshot)
-        given = as_predicate(predicate)
-        valid = None if given is None else given.validated(self._schema)
-        of_partitions = None if valid is None else valid.restrict_to(frozenset(self._schema.partition_keys))
+        valid, of_partitions = self._checked(snapshot, predicate)
         return self._file_store.scan.plan(
             snapshot, partition_filter=of_partitions, predicate=valid, only_compacted=self.only_compacted
         )
+
+    def plan_divided(self, snapshot: Snapshot | None, predicate: Filter | None) -> DividedPlan:
+        """See ``ReadBuilder.plan_divided``; raises as ``plan``."""
+        valid, of_partitions = self._checked(snapshot, predicate)
+        return self._file_store.scan.plan_divided(
+            snapshot, partition_filter=of_partitions, predicate=valid, only_compacted=self.only_compacted
+        )
+
+    def unmerged_files(self, unmerged: Plan) -> tuple[UnmergedFile, ...]:
+        """See ``ReadBuilder.unmerged_files``."""
+        read = self._file_store.read
+        return tuple(UnmergedFile(path=read.path_of(entry), entry=entry) for entry in unmerged.entries)
+
+    def stored_columns(self, schema_id: int) -> StoredColumns:
+        """See ``ReadBuilder.stored_columns``."""
+        return self._file_store.read.stored_columns(schema_id, [field.name for field in self._schema.fields])
+
+    def deleted_rows(self, file: UnmergedFile) -> npt.NDArray[np.int64]:
+        """See ``ReadBuilder.deleted_rows``."""
+        entry = file.entry
+        return self._file_store.read.reader(entry.partition, entry.bucket).deleted_rows(entry.file)
+
+    def _checked(
+        self, snapshot: Snapshot | None, predicate: Filter | None
+    ) -> tuple[Predicate | None, Predicate | None]:
+        """Return the validated predicate, and its part on partition columns."""
+        self._refuse_other_rows(snapshot)
+        given = as_predicate(predicate)
+        valid = None if given is None else given.validated(self._schema)
+        return valid, None if valid is None else valid.restrict_to(frozenset(self._schema.partition_keys))
 
     def _refuse_other_rows(self, snapshot: Snapshot | None) -> None:
         """Refuse a snapshot from the other side of a rewrite: its files cannot be read under this schema."""

@@ -1,0 +1,160 @@
+"""Columns of a data file as Spark's own readers return them, and the conversions to the table's columns.
+
+A group of files is read natively only if Spark's reader and ours give the same values for every column; otherwise the
+data source reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sql
+from pyspark.sql.types import StructField
+
+from storage_lib.file_store.data_file.stored_columns import StoredColumn
+from storage_lib.schema.evolution.type_widening import holds_every_value
+from storage_lib.schema.types.data_types import DataType, TypeRoot
+from storage_lib.schema.types.nested_types import ArrayType, MapType, MultisetType, RowType
+from storage_lib.spark.translation.predicate_column import quoted
+from storage_lib.spark.translation.spark_schema import spark_type_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+    from pyspark.sql.types import DataType as SparkType
+
+_MILLIS_DIGITS = 3
+_MICROS_DIGITS = 6
+_FLOATS = (TypeRoot.FLOAT, TypeRoot.DOUBLE)
+_EVERYWHERE = frozenset(
+    {
+        TypeRoot.BOOLEAN,
+        TypeRoot.TINYINT,
+        TypeRoot.SMALLINT,
+        TypeRoot.INTEGER,
+        TypeRoot.BIGINT,
+        TypeRoot.FLOAT,
+        TypeRoot.DOUBLE,
+        TypeRoot.DECIMAL,
+        TypeRoot.VARCHAR,
+        TypeRoot.BINARY,
+        TypeRoot.VARBINARY,
+    }
+)
+_TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
+# ORC pads CHAR, and dates before 1582 and timestamps depend on flags of the file; TIME and VARIANT are converted by us.
+_SCALARS = {"orc": _EVERYWHERE, "parquet": _EVERYWHERE | _TIMESTAMPS | {TypeRoot.CHAR, TypeRoot.DATE}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeColumn:
+    """A column of the table. ``stored`` is the column to read; None: the files are older than the column.
+
+    ``hides_from_pushdown``: Spark must not compare the column with statistics of a file.
+    """
+
+    name: str
+    type: SparkType
+    stored: StructField | None
+    hides_from_pushdown: bool = False
+
+    @property
+    def is_read_as_it_is(self) -> bool:
+        """Whether the stored column is the table's column."""
+        return (
+            self.stored is not None
+            and (self.stored.name, self.stored.dataType) == (self.name, self.type)
+            and not self.hides_from_pushdown
+        )
+
+    def value(self) -> Column:
+        """Return the column of the table as an expression of the stored columns."""
+        if self.stored is None:
+            return sql.lit(None).cast(self.type).alias(self.name)
+        column = quoted(self.stored.name)
+        if self.hides_from_pushdown:
+            column = _hidden(column, self.stored)
+        if self.stored.dataType != self.type:
+            column = column.cast(self.type)
+        return column.alias(self.name)
+
+
+def native_columns(columns: Sequence[StoredColumn], extension: str) -> tuple[NativeColumn, ...] | None:
+    """Return how Spark reads these columns from files with this extension; None if its reader may differ from ours."""
+    if extension not in _SCALARS:
+        return None
+    if len({each.name.lower() for each in columns if each.name is not None}) < sum(
+        each.name is not None for each in columns
+    ):
+        return None  # Spark finds columns of files without regard to case
+    found = [_native_column(each, extension) for each in columns]
+    return tuple(each for each in found if each is not None) if all(found) else None
+
+
+def _native_column(column: StoredColumn, extension: str) -> NativeColumn | None:
+    stored, wanted = column.stored_type, column.wanted_type
+    name = column.wanted.name
+    if column.name is None:
+        return NativeColumn(name=name, type=spark_type_of(wanted), stored=None)
+    if not _is_read_alike(stored, extension) or not _is_cast_alike(stored, wanted):
+        return None
+    if _has_field_of(stored, _FLOATS):
+        return None
+    return NativeColumn(
+        name=name,
+        type=spark_type_of(wanted),
+        stored=StructField(column.name, spark_type_of(stored), stored.nullable),
+        hides_from_pushdown=_misleads(stored),
+    )
+
+
+def _is_read_alike(of: DataType, extension: str) -> bool:
+    match of:
+        case ArrayType() | MultisetType():
+            return extension == "parquet" and _is_read_alike(of.element, extension)
+        case MapType():
+            return extension == "parquet" and all(_is_read_alike(each, extension) for each in (of.key, of.value))
+        case RowType():
+            names = {each.name.lower() for each in of.fields}
+            return (
+                extension == "parquet"
+                and len(names) == len(of.fields)
+                and all(_is_read_alike(each.type, extension) for each in of.fields)
+            )
+        case _:
+            return of.root in _SCALARS[extension] and (
+                of.root not in _TIMESTAMPS or (of.precision or 0) <= _MICROS_DIGITS
+            )
+
+
+def _is_cast_alike(stored: DataType, wanted: DataType) -> bool:
+    """Whether Spark converts every value as we do: parts of nested types are not converted at all."""
+    if stored.with_nullable(True) == wanted.with_nullable(True):
+        return True
+    is_nested = isinstance(wanted, ArrayType | MapType | MultisetType | RowType)
+    return not is_nested and holds_every_value(wanted, stored)
+
+
+def _misleads(of: DataType) -> bool:
+    """Whether Spark would skip rows by statistics that do not have its order.
+
+    Bounds of floats ignore NaN, which Spark orders above all numbers. For milliseconds, Spark rounds the other side of
+    a comparison down.
+    """
+    is_millis = of.root is TypeRoot.TIMESTAMP_LTZ and (of.precision or 0) <= _MILLIS_DIGITS
+    return of.root in _FLOATS or is_millis
+
+
+def _hidden(column: Column, stored: StructField) -> Column:
+    """Return the same value by an expression that Spark can't translate to a filter of files."""
+    if stored.dataType.typeName() in ("float", "double"):
+        return sql.nanvl(column, column)
+    return sql.timestamp_micros(sql.unix_micros(column))
+
+
+def _has_field_of(of: DataType, roots: Sequence[TypeRoot]) -> bool:
+    """Whether a ROW has a field of one of these types: Spark pushes filters on fields of rows, but not into lists."""
+    if not isinstance(of, RowType):
+        return False
+    return any(each.type.root in roots or _misleads(each.type) or _has_field_of(each.type, roots) for each in of.fields)

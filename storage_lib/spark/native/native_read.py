@@ -1,0 +1,134 @@
+"""A snapshot of a table as a data frame: natively where no rows have to be merged, else by the data source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sql
+
+from storage_lib.spark.batch.native_files import NativeFiles
+from storage_lib.spark.native.native_groups import NativeGroup, frame_of, native_groups
+from storage_lib.spark.source import statement_options as said
+from storage_lib.spark.tasks.active_session import active_session
+from storage_lib.spark.translation.predicate_column import quoted
+from storage_lib.spark.translation.spark_schema import struct_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from storage_lib.schema.filter.predicate import Predicate
+    from storage_lib.table.dynamic_table import DynamicTable
+
+ENABLED = "spark.sql.dynamicTable.nativeReads"
+"""Setting of a Spark session (default ``true``): whether its own readers read the files that need no merge."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotRead:
+    """Which rows to read: of one snapshot (default: the newest now), with ``columns`` in this order.
+
+    ``predicate`` prunes files; rows still have to be filtered. ``needed`` are the columns whose values are used; the
+    others may be null (None: all are used).
+    """
+
+    columns: Sequence[str]
+    predicate: Predicate | None = None
+    needed: frozenset[str] | None = None
+    snapshot_id: int | None = None
+    tag: str | None = None
+    timestamp_millis: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSummary:
+    """How many files and bytes of one read Spark reads itself, and how many the data source reads and merges."""
+
+    table: str
+    snapshot_id: int | None
+    native_files: int = 0
+    native_bytes: int = 0
+    merged_files: int = 0
+    merged_bytes: int = 0
+
+    def __str__(self) -> str:
+        """Return one line for EXPLAIN."""
+        at = "without a snapshot" if self.snapshot_id is None else f"at snapshot {self.snapshot_id}"
+        return (
+            f"{self.table} {at}: {self.native_files} files ({self.native_bytes:,} bytes) by Spark's readers, "
+            f"{self.merged_files} files ({self.merged_bytes:,} bytes) by Python tasks"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TableFrame:
+    """The rows as a data frame, and how they are read."""
+
+    df: DataFrame
+    summary: ReadSummary
+
+
+def frame_of_table(spark: SparkSession, table: DynamicTable, read: SnapshotRead) -> TableFrame:
+    """Return the rows of a snapshot that is fixed now, by the parts that read it fastest.
+
+    Raises ``InvalidInputError`` for an unknown column and for a filter that does not fit, ``NotFoundError`` or
+    ``SnapshotExpiredError`` for the snapshot.
+    """
+    struct_of(table.schema, read.columns)  # refuses unknown columns
+    builder = table.new_read(
+        filter=read.predicate, snapshot_id=read.snapshot_id, tag=read.tag, timestamp=read.timestamp_millis
+    )
+    divided = builder.plan_divided()
+    snapshot = divided.unmerged.snapshot
+    if snapshot is None:
+        return TableFrame(
+            _by_data_source(spark, table, read, {}).where("false"), ReadSummary(table=table.name, snapshot_id=None)
+        )
+    options = table.address.options
+    groups: list[NativeGroup] = []
+    if is_enabled(spark):
+        files = builder.unmerged_files(divided.unmerged)
+        groups = native_groups(spark, builder, files, read.columns, options)
+    native = NativeFiles(snapshot.id, frozenset(group.key for group in groups))
+    count = sum(len(group.files) for group in groups)
+    left_files = len(divided.merged.entries) + len(divided.unmerged.entries) - count
+    native_bytes = sum(group.size_bytes for group in groups)
+    summary = ReadSummary(
+        table=table.name,
+        snapshot_id=snapshot.id,
+        native_files=count,
+        native_bytes=native_bytes,
+        merged_files=left_files,
+        merged_bytes=divided.merged.size_bytes + divided.unmerged.size_bytes - native_bytes,
+    )
+    frames = [frame_of(spark, builder, group, options) for group in groups]
+    if left_files or not groups:
+        # A tag may keep a snapshot that has expired otherwise.
+        at = {} if read.tag is not None else {said.SNAPSHOT_ID: str(snapshot.id)}
+        frames.append(_by_data_source(spark, table, read, {**at, said.NATIVE_FILES: native.to_json()}))
+    return TableFrame(reduce(lambda one, other: one.union(other), frames), summary)
+
+
+def is_enabled(spark: SparkSession) -> bool:
+    """Return whether this session reads natively: its JVM is in reach, and ``ENABLED`` is not ``false``."""
+    has_jvm = hasattr(spark, "_jsparkSession")
+    return has_jvm and (spark.conf.get(ENABLED, "true") or "true").lower() != "false"
+
+
+def _by_data_source(
+    spark: SparkSession, table: DynamicTable, read: SnapshotRead, options: Mapping[str, str]
+) -> DataFrame:
+    """Return all columns, those that nobody needs as nulls: Spark does not tell a Python source what it needs."""
+    needed = list(read.columns) if read.needed is None else [name for name in read.columns if name in read.needed]
+    struct = struct_of(table.schema, needed or list(read.columns[:1]))
+    at = {said.TAG_NAME: read.tag} if read.tag is not None else {}
+    with active_session(spark):
+        reader = spark.read.format(said.SOURCE_NAME).schema(struct)
+        df = reader.options(**said.options_of(table), **at, **options).load()
+    if len(needed) == len(read.columns):
+        return df
+    types = {field.name: field.dataType for field in struct_of(table.schema, read.columns).fields}
+    values = [quoted(name) if name in needed else sql.lit(None).cast(types[name]).alias(name) for name in read.columns]
+    return df.select(*values)
