@@ -140,7 +140,7 @@ class Session(AbstractContextManager["Session"]):
 
     def _register(self, name: str, table: str) -> None:
         source = SourceText(text=f"SELECT * FROM {table}")
-        df = dataframe_of(self._state, read_query(source, 0, len(source.text)), source, streaming=False)
+        df = dataframe_of(self._state, read_query(source, 0, len(source.text)), source, streaming=False, is_live=True)
         df.createOrReplaceTempView(quoted(name))
 
     def _run(self, statement: Statement, source: SourceText) -> Result:

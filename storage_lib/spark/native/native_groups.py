@@ -6,13 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql.types import ByteType, StructField, StructType
 
 from storage_lib.file_store.data_file.key_value import VALUE_KIND
+from storage_lib.schema.encoding.binary_row import decode_row
 from storage_lib.schema.types.row_kind import RowKind
 from storage_lib.spark.batch.native_files import FileGroup, group_of
 from storage_lib.spark.native.deleted_rows import DELETED_ROWS_MAX, can_leave_out, without_deleted
-from storage_lib.spark.native.file_relation import StoredFile, relation_of
+from storage_lib.spark.native.file_relation import HANDED_OVER_MAX, PartitionValues, StoredFile, relation_of
 from storage_lib.spark.native.hadoop_files import hadoop_options, hadoop_path, is_reached, store_of
 from storage_lib.spark.native.native_columns import NativeColumn, native_columns
 from storage_lib.spark.translation.predicate_column import quoted
@@ -20,6 +22,7 @@ from storage_lib.spark.translation.predicate_column import quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from storage_lib.schema.table_schema import TableSchema
     from storage_lib.table.builders.read_builder import ReadBuilder
     from storage_lib.table.read.unmerged_file import UnmergedFile
 
@@ -62,21 +65,54 @@ def native_groups(
     return found
 
 
-def frame_of(spark: SparkSession, read: ReadBuilder, group: NativeGroup, catalog: Mapping[str, str]) -> DataFrame:
+def frame_of(
+    spark: SparkSession, read: ReadBuilder, schema: TableSchema, group: NativeGroup, catalog: Mapping[str, str]
+) -> DataFrame:
     """Return the table's rows in a group's files, with the group's columns."""
-    fields = [each.stored for each in group.columns if each.stored is not None]
-    kinds = [StructField(VALUE_KIND, ByteType(), nullable=False)] if group.key.has_retracts else []
     files = [StoredFile(hadoop_path(file.path), file.size_bytes) for file in group.files]
+    partitions = _partitions_of(schema, group, files)
+    of_path = set() if partitions is None else set(partitions.struct.fieldNames())
+    fields = [each.stored for each in group.columns if each.stored is not None and each.name not in of_path]
+    kinds = [StructField(VALUE_KIND, ByteType(), nullable=False)] if group.key.has_retracts else []
     options = hadoop_options(group.files[0].path, catalog)
-    df = relation_of(spark, files, StructType([*fields, *kinds]), group.key.extension, options)
+    df = relation_of(spark, files, StructType([*fields, *kinds]), group.key.extension, options, partitions)
     if group.key.has_deleted_rows:
         deleted = [(file.entry.file.file_name, read.deleted_rows(file)) for file in group.files]
         df = without_deleted(df, deleted)
     if kinds:
         df = df.where(quoted(VALUE_KIND).isin(_STANDING))
-    if kinds or not all(each.is_read_as_it_is for each in group.columns):
-        df = df.select(*[each.value() for each in group.columns])
+    names = [each.name for each in group.columns]
+    if df.columns != names or not all(each.is_read_as_it_is or each.name in of_path for each in group.columns):
+        df = df.select(*[quoted(each.name) if each.name in of_path else each.value() for each in group.columns])
     return df
+
+
+def _partitions_of(schema: TableSchema, group: NativeGroup, files: Sequence[StoredFile]) -> PartitionValues | None:
+    """Return the values of the wanted partition columns; None if there are none, or too many directories.
+
+    The files have these values as well, so a read without them is right, but opens more files.
+    """
+    wanted = {each.name: each for each in group.columns}
+    fields = schema.partition_fields
+    places = [place for place, field in enumerate(fields) if field.name in wanted]
+    if not places or len({file.directory for file in files}) > HANDED_OVER_MAX:
+        return None
+    columns = [wanted[fields[place].name] for place in places]
+    if not all(
+        each.stored is not None and (each.stored.name, each.stored.dataType) == (each.name, each.type)
+        for each in columns
+    ):
+        return None
+    numbers: dict[bytes, int] = {}
+    of_directory: dict[str, int] = {}
+    for file, stored in zip(group.files, files, strict=True):
+        number = numbers.setdefault(file.entry.partition, len(numbers))
+        if of_directory.setdefault(stored.directory, number) != number:
+            return None  # an external directory with files of several partitions
+    values = [decode_row(partition, [field.type for field in fields]) for partition in numbers]
+    arrays = [pa.array([row[place] for row in values], fields[place].type.arrow) for place in places]
+    rows = pa.table(arrays, names=[each.name for each in columns])
+    return PartitionValues(StructType([each.stored for each in columns if each.stored]), rows, of_directory)
 
 
 def _is_readable(

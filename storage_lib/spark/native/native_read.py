@@ -31,7 +31,7 @@ class SnapshotRead:
     """Which rows to read: of one snapshot (default: the newest now), with ``columns`` in this order.
 
     ``predicate`` prunes files; rows still have to be filtered. ``needed`` are the columns whose values are used; the
-    others may be null (None: all are used).
+    others may be null (None: all are used). ``snapshot_id`` 0 is the table before its first snapshot.
     """
 
     columns: Sequence[str]
@@ -77,15 +77,15 @@ def frame_of_table(spark: SparkSession, table: DynamicTable, read: SnapshotRead)
     ``SnapshotExpiredError`` for the snapshot.
     """
     struct_of(table.schema, read.columns)  # refuses unknown columns
+    if read.snapshot_id == 0:
+        return _no_rows(spark, table, read)
     builder = table.new_read(
         filter=read.predicate, snapshot_id=read.snapshot_id, tag=read.tag, timestamp=read.timestamp_millis
     )
     divided = builder.plan_divided()
     snapshot = divided.unmerged.snapshot
     if snapshot is None:
-        return TableFrame(
-            _by_data_source(spark, table, read, {}).where("false"), ReadSummary(table=table.name, snapshot_id=None)
-        )
+        return _no_rows(spark, table, read)
     options = table.address.options
     groups: list[NativeGroup] = []
     if is_enabled(spark):
@@ -103,7 +103,9 @@ def frame_of_table(spark: SparkSession, table: DynamicTable, read: SnapshotRead)
         merged_files=left_files,
         merged_bytes=divided.merged.size_bytes + divided.unmerged.size_bytes - native_bytes,
     )
-    frames = [frame_of(spark, builder, group, options) for group in groups]
+    if not divided.merged.entries and not divided.unmerged.entries:
+        return TableFrame(_no_rows(spark, table, read).df, summary)
+    frames = [frame_of(spark, builder, table.schema, group, options) for group in groups]
     if left_files or not groups:
         # A tag may keep a snapshot that has expired otherwise.
         at = {} if read.tag is not None else {said.SNAPSHOT_ID: str(snapshot.id)}
@@ -115,6 +117,11 @@ def is_enabled(spark: SparkSession) -> bool:
     """Return whether this session reads natively: its JVM is in reach, and ``ENABLED`` is not ``false``."""
     has_jvm = hasattr(spark, "_jsparkSession")
     return has_jvm and (spark.conf.get(ENABLED, "true") or "true").lower() != "false"
+
+
+def _no_rows(spark: SparkSession, table: DynamicTable, read: SnapshotRead) -> TableFrame:
+    df = spark.createDataFrame([], struct_of(table.schema, read.columns))
+    return TableFrame(df, ReadSummary(table=table.name, snapshot_id=None))
 
 
 def _by_data_source(

@@ -7,10 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import AnalysisException, PySparkException
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.sql.query.relations import Relation, StreamReads, relation_of
+from storage_lib.spark.native.native_read import is_enabled
+from storage_lib.spark.query.query_needs import needs_of
+from storage_lib.sql.query.relations import BatchReads, Relation, StreamReads, relation_of
 from storage_lib.sql.state.session_state import SessionState, ViewText
 from storage_lib.sql.state.settings import RuntimeMode
 from storage_lib.sql.state.spark_words import errors_in_words
@@ -42,6 +45,7 @@ class Rewritten:
     views: list[str] = field(default_factory=list)
     streams: dict[int, Relation] = field(default_factory=dict)
     reads: StreamReads = field(default_factory=StreamReads)
+    batch: BatchReads = field(default_factory=BatchReads)
 
     @property
     def changes(self) -> dict[int, Relation]:
@@ -58,8 +62,12 @@ def rewritten(
     projected: str | None = None,
     reads: StreamReads | None = None,
     all_columns: bool = False,
+    is_live: bool = False,
 ) -> Iterator[Rewritten]:
-    """Replace the query's tables by views while the body runs. ``projected`` is appended to its columns."""
+    """Replace the query's tables by views while the body runs. ``projected`` is appended to its columns.
+
+    In a batch, the views are of snapshots fixed now, unless ``is_live``: then each computation reads the newest ones.
+    """
     is_streaming = state.settings.runtime_mode is RuntimeMode.STREAMING if streaming is None else streaming
     result = Rewritten(
         query=query,
@@ -67,13 +75,37 @@ def rewritten(
         projected=projected,
         all_columns=all_columns,
         reads=reads or StreamReads(),
+        batch=BatchReads(is_live=is_live),
     )
     try:
         with errors_in_words():
+            if not (is_streaming or is_live or all_columns) and is_enabled(state.spark):
+                _find_needs(state, result)
             _rewrite(state, query, result, query.start, is_streaming=is_streaming, projected=projected)
         yield result
     finally:
         for view in result.views:
+            state.spark.catalog.dropTempView(view)
+
+
+def _find_needs(state: SessionState, found: Rewritten) -> None:
+    """Find what the query needs of its tables; leave it open for a query that Spark refuses, which is refused later."""
+    shape = Rewritten(
+        query=found.query,
+        is_streaming=False,
+        projected=found.projected,
+        all_columns=True,
+        batch=BatchReads(is_shape=True),
+    )
+    try:
+        _rewrite(state, found.query, shape, found.query.start, is_streaming=False, projected=found.projected)
+        found.batch.tables = shape.batch.tables
+        if shape.batch.schemas:
+            found.batch.needs = needs_of(state.analysed(shape.text.text), shape.batch.schemas)
+    except (PySparkException, Py4JJavaError):
+        return
+    finally:
+        for view in shape.views:
             state.spark.catalog.dropTempView(view)
 
 
@@ -83,14 +115,14 @@ def dataframe_of(
     source: SourceText,
     *,
     streaming: bool | None = None,
-    prefix: str = "",
+    is_live: bool = False,
 ) -> DataFrame:
-    """Return the query's result as a lazy data frame; ``prefix`` is text before the query, such as EXPLAIN.
+    """Return the query's result as a lazy data frame; ``is_live`` as for ``rewritten``.
 
     Raises ``NotFoundError`` and ``InvalidInputError`` with the position in ``source``, the statement of the query.
     """
-    with rewritten(state, query, streaming=streaming) as found:
-        return sql_of(state, found, source, prefix=prefix)
+    with rewritten(state, query, streaming=streaming, is_live=is_live) as found:
+        return sql_of(state, found, source)
 
 
 def sql_of(state: SessionState, found: Rewritten, source: SourceText, *, prefix: str = "") -> DataFrame:
@@ -172,7 +204,7 @@ def _replace(
         _inline(state, view, reference, result, is_streaming=is_streaming, depth=depth)
         return True
     reader = replace(query, has_star=True) if result.all_columns else query
-    relation = relation_of(state, reader, reference, streaming=is_streaming, reads=result.reads)
+    relation = relation_of(state, reader, reference, streaming=is_streaming, reads=result.reads, batch=result.batch)
     if relation is None:
         _check_sparks(state, reference)
         return False

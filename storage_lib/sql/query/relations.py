@@ -12,6 +12,8 @@ from storage_lib.schema.options.event_time import watermarks
 from storage_lib.schema.options.nearest import did_you_mean
 from storage_lib.schema.options.table_options import canonical_key
 from storage_lib.spark.batch.incremental_range import RANGE_OPTIONS
+from storage_lib.spark.native.native_read import ReadSummary, SnapshotRead, frame_of_table
+from storage_lib.spark.query.query_needs import TableNeeds, empty_relation
 from storage_lib.spark.source import statement_options as said
 from storage_lib.spark.stream.pinned_snapshots import Pin
 from storage_lib.spark.translation.spark_schema import ROW_POSITION, struct_of
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from storage_lib.catalog.catalog import Catalog
+    from storage_lib.schema.table_schema import TableSchema
     from storage_lib.table.dynamic_table import DynamicTable
 
 _BATCH_ONLY = (said.SNAPSHOT_ID, said.TAG_NAME, said.SCAN_TIMESTAMP_MILLIS, *RANGE_OPTIONS)
@@ -56,6 +59,24 @@ class StreamReads:
     pinned: Mapping[str, Pin] = field(default_factory=dict)
 
 
+@dataclass(slots=True, kw_only=True)
+class BatchReads:
+    """How a batch query reads its tables: each at one snapshot, however often the query names it.
+
+    While ``is_shape``, tables are empty relations, from which ``needs`` are found; they are numbered in the order in
+    which the query names them. ``is_live``: every computation of the result reads the newest snapshot by then.
+    ``summaries`` are filled with what is read.
+    """
+
+    is_live: bool = False
+    is_shape: bool = False
+    needs: Mapping[int, TableNeeds] | None = None
+    schemas: dict[int, TableSchema] = field(default_factory=dict)
+    tables: dict[str, DynamicTable] = field(default_factory=dict)
+    snapshots: dict[str, int] = field(default_factory=dict)
+    summaries: list[ReadSummary] = field(default_factory=list)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
     """A table as a data frame. ``row_kind_column``: column of a stream with the row kinds; None: rows have none."""
@@ -67,7 +88,13 @@ class Relation:
 
 
 def relation_of(
-    state: SessionState, query: Query, reference: TableReference, *, streaming: bool, reads: StreamReads
+    state: SessionState,
+    query: Query,
+    reference: TableReference,
+    *,
+    streaming: bool,
+    reads: StreamReads,
+    batch: BatchReads,
 ) -> Relation | None:
     """Return the table that a query names; None if it is not a dynamic table.
 
@@ -85,14 +112,21 @@ def relation_of(
         options |= _as_of_options(state, reference.as_of)
     if table_name.system_table is not None:
         return _system_table(state, catalog, table_name, options)
-    table = catalog.load_table(name)
+    table = batch.tables.get(name)
+    if table is None:
+        table = batch.tables[name] = catalog.load_table(name)
     if options.get(said.BRANCH) is not None:
         table = table.branches.open(options.pop(said.BRANCH))
     is_stream = is_stream and not any(key in options for key in _BATCH_ONLY)
     _refuse_of_streams(name, options, is_stream=is_stream)
     if is_stream:
         options |= _stream_options(state, table, options, reads)
-    df = _stream(state, table, query, options, reads) if is_stream else _snapshot(state, table, query, options, reads)
+    if is_stream:
+        df = _stream(state, table, query, options, reads)
+    elif streaming or batch.is_live:
+        df = _newest(state, table, query, options, reads)
+    else:
+        df = _snapshot(state, table, query, options, batch)
     return Relation(
         df=with_virtual_columns(df, table.schema.options, _computed(table, query)),
         name=name,
@@ -175,8 +209,37 @@ def _system_table(state: SessionState, catalog: Catalog, name: TableName, option
 
 
 def _snapshot(
+    state: SessionState, table: DynamicTable, query: Query, options: Mapping[str, str], batch: BatchReads
+) -> DataFrame:
+    """Return the rows of a snapshot, which is fixed before the query runs."""
+    if any(key in options for key in RANGE_OPTIONS):
+        return state.spark.read.format(said.SOURCE_NAME).options(**said.options_of(table), **options).load()
+    number = len(batch.schemas)
+    batch.schemas[number] = table.schema
+    if batch.is_shape:
+        return empty_relation(state.spark, table.schema, number)
+    given = said.StatementOptions.parse({**said.options_of(table), **options})
+    pinned = None if options else batch.snapshots.get(table.name, state.pinned.get(table.name))
+    needs = None if batch.needs is None else batch.needs.get(number, TableNeeds(frozenset(), None))
+    read = SnapshotRead(
+        columns=_needed(table, query) if needs is None else [each.name for each in table.schema.fields],
+        needed=None if needs is None else needs.columns,
+        predicate=None if needs is None else needs.predicate,
+        snapshot_id=given.snapshot_id if options else pinned,
+        tag=given.tag,
+        timestamp_millis=given.timestamp_millis,
+    )
+    found = frame_of_table(state.spark, table, read)
+    batch.summaries.append(found.summary)
+    if not options:
+        batch.snapshots[table.name] = found.summary.snapshot_id or 0
+    return found.df
+
+
+def _newest(
     state: SessionState, table: DynamicTable, query: Query, options: Mapping[str, str], reads: StreamReads
 ) -> DataFrame:
+    """Return the rows of the newest snapshot whenever they are computed, or of the one that ``reads`` pins."""
     reader = state.spark.read.format(said.SOURCE_NAME)
     if not options:
         # An older snapshot may have other columns, so only the newest one is read with this schema.

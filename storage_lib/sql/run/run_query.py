@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from storage_lib.spark.query.streaming_plan_text import streaming_plan_text
-from storage_lib.sql.query.query_runner import dataframe_of
+from storage_lib.sql.query.query_runner import dataframe_of, rewritten, sql_of
 from storage_lib.sql.run.run_insert import explained_stream
 from storage_lib.sql.state.result import Result, rows_of
 from storage_lib.sql.state.session_state import SessionState
@@ -31,5 +31,11 @@ def _spark_plan(state: SessionState, statement: Explain, source: SourceText) -> 
         df = dataframe_of(state, statement.query, source)
         if df.isStreaming:
             return streaming_plan_text(df, statement.mode.lower() or "simple")
-    row = dataframe_of(state, statement.query, source, prefix=f"EXPLAIN {statement.mode} ").first()
-    return "" if row is None else str(row[0])
+    with rewritten(state, statement.query) as found:
+        row = sql_of(state, found, source, prefix=f"EXPLAIN {statement.mode} ").first()
+    plan = "" if row is None else str(row[0])
+    return (
+        "\n".join([plan.rstrip("\n"), "", "== Files ==", *map(str, found.batch.summaries)])
+        if found.batch.summaries
+        else plan
+    )
