@@ -92,11 +92,16 @@ def native_columns(columns: Sequence[StoredColumn], extension: str) -> tuple[Nat
     return tuple(each for each in found if each is not None) if all(found) else None
 
 
+def null_column(column: StoredColumn) -> NativeColumn:
+    """Return a column that is null in every row."""
+    return NativeColumn(name=column.wanted.name, type=spark_type_of(column.wanted_type), stored=None)
+
+
 def _native_column(column: StoredColumn, extension: str) -> NativeColumn | None:
     stored, wanted = column.stored_type, column.wanted_type
     name = column.wanted.name
     if column.name is None:
-        return NativeColumn(name=name, type=spark_type_of(wanted), stored=None)
+        return null_column(column)
     if not _is_read_alike(stored, extension) or not _is_cast_alike(stored, wanted):
         return None
     if _has_field_of(stored, _FLOATS):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from storage_lib.spark.batch.native_files import FileGroup, group_of
 from storage_lib.spark.native.deleted_rows import DELETED_ROWS_MAX, can_leave_out, without_deleted
 from storage_lib.spark.native.file_relation import HANDED_OVER_MAX, PartitionValues, StoredFile, relation_of
 from storage_lib.spark.native.hadoop_files import hadoop_options, hadoop_path, is_reached, store_of
-from storage_lib.spark.native.native_columns import NativeColumn, native_columns
+from storage_lib.spark.native.native_columns import NativeColumn, native_columns, null_column
 from storage_lib.spark.translation.predicate_column import quoted
 
 if TYPE_CHECKING:
@@ -48,20 +48,24 @@ def native_groups(
     read: ReadBuilder,
     files: Iterable[UnmergedFile],
     names: Sequence[str],
+    needed: Collection[str],
     catalog: Mapping[str, str],
 ) -> list[NativeGroup]:
-    """Return the groups that Spark's own readers read right, with the columns ``names``; leave out all others."""
+    """Return the groups that Spark's own readers read right, with the columns ``names``; leave out all others.
+
+    Columns that are not ``needed`` are null.
+    """
     by_group: dict[FileGroup, list[UnmergedFile]] = {}
     for file in files:
         by_group.setdefault(group_of(file), []).append(file)
     found: list[NativeGroup] = []
     for key, members in sorted(by_group.items()):
-        wanted = set(names)
-        stored = [each for each in read.stored_columns(key.schema_id).columns if each.wanted.name in wanted]
-        columns = native_columns(stored, key.extension)
+        stored = {each.wanted.name: each for each in read.stored_columns(key.schema_id).columns}
+        columns = native_columns([stored[name] for name in names if name in needed], key.extension)
         if columns is not None and _is_readable(spark, key, members, names, catalog):
-            in_order = {each.name: each for each in columns}
-            found.append(NativeGroup(key, tuple(in_order[name] for name in names), tuple(members)))
+            by_name = {each.name: each for each in columns}
+            in_order = (by_name.get(name) or null_column(stored[name]) for name in names)
+            found.append(NativeGroup(key, tuple(in_order), tuple(members)))
     return found
 
 

@@ -90,7 +90,9 @@ def frame_of_table(spark: SparkSession, table: DynamicTable, read: SnapshotRead)
     groups: list[NativeGroup] = []
     if is_enabled(spark):
         files = builder.unmerged_files(divided.unmerged)
-        groups = native_groups(spark, builder, files, read.columns, options)
+        groups = native_groups(
+            spark, builder, files, read.columns, read.columns if read.needed is None else read.needed, options
+        )
     native = NativeFiles(snapshot.id, frozenset(group.key for group in groups))
     count = sum(len(group.files) for group in groups)
     left_files = len(divided.merged.entries) + len(divided.unmerged.entries) - count
