@@ -83,15 +83,63 @@ def test_an_insert_under_one_identity_is_made_once(sql: Session) -> None:
     assert sql.execute("SELECT * FROM t").to_arrow().num_rows == 1
 
 
-def test_only_the_columns_that_a_query_names_are_read(sql: Session) -> None:
-    sql.execute("CREATE TABLE t (a INT, b INT, c INT, d INT, s AS (a + c))")
-    wide, narrow = (
-        str(sql.execute(f"EXPLAIN {query}").to_arrow().column("plan")[0])
-        for query in ("SELECT * FROM t", "SELECT B FROM t")
+def plan_of(sql: Session, query: str) -> str:
+    return str(sql.execute(f"EXPLAIN {query}").to_arrow().column("plan")[0])
+
+
+def test_only_the_columns_that_a_query_uses_are_read_of_rows_that_need_no_merge(sql: Session) -> None:
+    sql.execute("CREATE TABLE t (a INT, b INT, c INT, d INT, s AS (a + c), PRIMARY KEY (a) NOT ENFORCED)")
+    sql.execute("INSERT INTO t VALUES (1, 2, 3, 4), (5, 6, 7, 8)")
+
+    wide, narrow, star = (
+        plan_of(sql, query) for query in ("SELECT * FROM t", "SELECT B FROM t", "SELECT b FROM (SELECT * FROM t)")
     )
+
+    assert "FileScan parquet [a#" in wide
+    assert "FileScan parquet [b#" in narrow
+    assert "c#" not in narrow
+    assert "FileScan parquet [b#" in star
+    assert "ReadSchema: struct<b:int>" in star
+    assert "1 files" in star.partition("== Files ==")[2]
+    assert "by Spark's readers, 0 files (0 bytes) by Python tasks" in star
+
+
+def test_only_the_columns_that_a_query_uses_are_read_of_rows_that_are_merged(sql: Session) -> None:
+    sql.execute("CREATE TABLE t (a INT, b INT, c INT, d INT, s AS (a + c), PRIMARY KEY (a) NOT ENFORCED)")
+    sql.execute("INSERT INTO t VALUES (1, 2, 3, 4)")
+    sql.execute("INSERT INTO t VALUES (1, 3, 3, 4)")
+
+    wide, narrow, star, count = (
+        plan_of(sql, query)
+        for query in ("SELECT * FROM t", "SELECT B FROM t", "SELECT b FROM (SELECT * FROM t)", "SELECT count(*) FROM t")
+    )
+
     assert "BatchScan dynamic_table[a#" in wide
     assert "BatchScan dynamic_table[b#" in narrow
-    assert "c#" not in narrow
+    assert "BatchScan dynamic_table[b#" in star
+    assert all("c#" not in each for each in (narrow, star, count))
+    assert sql.execute("SELECT b FROM t").to_arrow().column("b").to_pylist() == [3]
+
+
+def test_a_condition_of_a_query_leaves_out_files_before_it_runs(sql: Session) -> None:
+    sql.execute("CREATE TABLE t (day STRING, a INT) PARTITIONED BY (day) WITH ('write-mode' = 'append-only')")
+    sql.execute("INSERT INTO t VALUES ('mon', 1), ('tue', 2), ('wed', 3)")
+
+    plan = plan_of(
+        sql, "SELECT x.a FROM t AS x JOIN t AS y ON x.a = y.a WHERE x.day = 'tue' AND y.day IN ('mon', 'tue')"
+    )
+
+    assert "1 files" in plan.partition("== Files ==")[2].splitlines()[1]
+    assert "2 files" in plan.partition("== Files ==")[2].splitlines()[2]
+
+
+def test_a_query_reads_one_snapshot_of_a_table_that_it_names_twice(sql: Session) -> None:
+    sql.execute("CREATE TABLE t (a INT, PRIMARY KEY (a) NOT ENFORCED)")
+    sql.execute("INSERT INTO t VALUES (1)")
+    result = sql.execute("SELECT count(*) AS n FROM t AS x CROSS JOIN t AS y")
+    sql.execute("INSERT INTO t VALUES (2)")
+
+    assert result.to_arrow().column("n").to_pylist() == [1]
 
 
 def test_a_running_stream_is_the_statements_result(sql: Session, tmp_path: Path) -> None:

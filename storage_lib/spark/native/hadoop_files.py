@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
-from storage_lib.io.file_io_factory import store_family
+from storage_lib.io.file_io_factory import absolute_place, store_family
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,9 +27,9 @@ _reached: dict[tuple[object, ...], bool] = {}
 
 def hadoop_path(path: str) -> str:
     """Return the path with the scheme that Hadoop uses for the store."""
-    scheme, separator, rest = path.partition("://")
+    scheme, separator, rest = absolute_place(path).partition("://")
     if not separator:
-        return f"file:{path}"
+        return f"file:{scheme}"
     return f"{_SCHEMES.get(scheme, scheme)}://{rest}"
 
 

@@ -209,7 +209,9 @@ def run(spark: SparkSession, make_table: Callable[..., DynamicTable], seed: int,
     life = Life(rng=rng, table=make_table(f"life{seed}", columns=columns, **KINDS[kind]), kind=kind, types=types)
     native = 0
     for step in range(steps):
-        rng.choice(STEPS if step else (Life.append,))(life)
+        # A table that counts rows can't be altered.
+        steps_of_kind = STEPS if kind != "counted" else (Life.append, Life.delete, Life.compact)
+        rng.choice(steps_of_kind if step else (Life.append,))(life)
         if step % 3 and step < steps - 1:
             continue
         names = [each.name for each in life.table.schema.fields]
