@@ -113,18 +113,25 @@ class Session(AbstractContextManager["Session"]):
         parsed = [(parse(each.text, first_line=each.first_line), each) for each in statements_of(text)]
         return (self._run(statement, source) for statement, source in parsed)
 
-    def register_views(self, database: str | None = None) -> list[str]:
+    def register_views(self, database: str | None = None, *, snapshots: str = "newest") -> list[str]:
         """Register the existing tables of a database, and this session's views, as temporary views for ``spark.sql``.
 
-        Each query reads the current content of a table; a recreated table has to be registered again.
+        With ``snapshots`` "newest", each query reads the current content of a table, by Python tasks. With "fixed", all
+        queries read the snapshots of this moment, whose files Spark's own readers read where rows need no merge; call
+        this again to see newer ones. A recreated table has to be registered again.
+
+        Raises ``InvalidInputError`` for another value of ``snapshots``.
         """
-        state = self._state
+        if snapshots not in ("newest", "fixed"):
+            message = f"unknown snapshots {snapshots!r}; use newest or fixed"
+            raise InvalidInputError(message)
+        state, is_live = self._state, snapshots == "newest"
         names = [name.partition(".")[2] for name in state.catalog.list_tables(database or state.database)]
         views = [str(view.statement.view) for view in state.views.values()]
         for name in names:
-            self._register(name, f"{quoted(database or state.database)}.{quoted(name)}")
+            self._register(name, f"{quoted(database or state.database)}.{quoted(name)}", is_live=is_live)
         for name in views:
-            self._register(name, quoted(name))
+            self._register(name, quoted(name), is_live=is_live)
         return sorted({*names, *views})
 
     def close(self) -> None:
@@ -138,9 +145,11 @@ class Session(AbstractContextManager["Session"]):
         """Close the session."""
         self.close()
 
-    def _register(self, name: str, table: str) -> None:
+    def _register(self, name: str, table: str, *, is_live: bool) -> None:
         source = SourceText(text=f"SELECT * FROM {table}")
-        df = dataframe_of(self._state, read_query(source, 0, len(source.text)), source, streaming=False, is_live=True)
+        df = dataframe_of(
+            self._state, read_query(source, 0, len(source.text)), source, streaming=False, is_live=is_live
+        )
         df.createOrReplaceTempView(quoted(name))
 
     def _run(self, statement: Statement, source: SourceText) -> Result:

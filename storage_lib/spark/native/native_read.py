@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as sql
 
@@ -113,6 +113,17 @@ def frame_of_table(spark: SparkSession, table: DynamicTable, read: SnapshotRead)
         at = {} if read.tag is not None else {said.SNAPSHOT_ID: str(snapshot.id)}
         frames.append(_by_data_source(spark, table, read, {**at, said.NATIVE_FILES: native.to_json()}))
     return TableFrame(reduce(lambda one, other: one.union(other), frames), summary)
+
+
+def broadcast_if_small(spark: SparkSession, found: TableFrame) -> DataFrame:
+    """Return the rows with a hint to send them to all tasks of a join if Spark can't tell that they are few.
+
+    Spark knows the size of the files that it reads itself, but takes a Python source to be larger than any other table.
+    """
+    conf: Any = spark._jsparkSession.sessionState().conf()  # noqa: SLF001  as Spark itself parses it
+    size = found.summary.native_bytes + found.summary.merged_bytes
+    is_small = found.summary.merged_files > 0 and size <= int(conf.autoBroadcastJoinThreshold())
+    return found.df.hint("broadcast") if is_small else found.df
 
 
 def is_enabled(spark: SparkSession) -> bool:

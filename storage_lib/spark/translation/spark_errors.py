@@ -14,6 +14,7 @@ from storage_lib.errors import StorageError
 
 _NOT_STARTED = "Python worker failed to connect back"
 """Spark's message if a Python process takes longer than 10 seconds to start; this limit can't be configured."""
+_MISSING_FILE = re.compile(r"\[FAILED_READ_FILE\.FILE_NOT_EXIST\] Encountered error while reading file (\S+?)\.? ")
 _RAISED = re.compile(r"storage_lib\.errors\.(\w+): (.*)")
 
 
@@ -29,6 +30,12 @@ def storage_error_in(text: str) -> StorageError | None:
             if (notes := text[found.end() :].lstrip()).startswith("Committed: "):
                 errors.note_outcome(error, committed=errors.outcome_in(notes))
             return error
+    missing = _MISSING_FILE.search(text)
+    if missing is not None:
+        return errors.SnapshotExpiredError(
+            f"data file {missing[1]} was deleted while a query read it: its snapshot has expired, or the table was "
+            "dropped. Run the query again; retain snapshots for longer than queries take (snapshot.time-retained)"
+        )
     if _NOT_STARTED in text:
         return errors.UnavailableError(
             "Spark's Python process did not start within 10 s: the machine is overloaded. Try again, with "
