@@ -7,9 +7,11 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from storage_lib.errors import NotFoundError, SnapshotExpiredError
+from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpiredError
+from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
 from storage_lib.file_store.data_file.key_cache import KeyCache
+from storage_lib.file_store.data_file.row_group_keys import RowGroupKeys
 from storage_lib.file_store.data_file.stored_columns import ColumnResolution, StoredColumns
 from storage_lib.file_store.kind.table_kind import TableKind
 from storage_lib.file_store.manifest.data_file_paths import DataFilePaths
@@ -26,7 +28,7 @@ from storage_lib.schema.filter.predicate import Predicate
 class FileStoreRead:
     """Reads splits; stateless, so threads may share it.
 
-    Both read methods raise ``SnapshotExpiredError`` if the split's snapshot expired during the read, and
+    All methods that read files raise ``SnapshotExpiredError`` if the split's snapshot expired during the read, and
     ``CorruptFileError`` for a file that differs from what its manifest says.
     """
 
@@ -63,9 +65,13 @@ class FileStoreRead:
         """Yield the matching rows of the split, with ``columns`` (default: all) in the given order.
 
         Rows are merged by the rules of the table's kind. ``predicate`` should be the one the split was planned with.
-        ``ordered`` sorts the split's rows by key.
+        ``ordered`` sorts the split's rows by key. Raises ``InvalidInputError`` for a key range of a table without an
+        order of keys.
         """
         schema = self._kind.layout.schema
+        if split.key_range is not None and self._kind.comparable_key is None:
+            message = f"split of bucket {split.bucket} has a key range, but the table's files are not sorted by a key"
+            raise InvalidInputError(message)
         with self._expiry_explained(split):
             yield from self._kind.read(
                 split.files,
@@ -73,6 +79,7 @@ class FileStoreRead:
                 columns=[field.name for field in schema.fields] if columns is None else columns,
                 predicate=None if predicate is None else predicate.validated(schema),
                 ordered=ordered,
+                key_range=split.key_range,
             )
 
     def changes(self, split: Split) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
@@ -87,6 +94,14 @@ class FileStoreRead:
     def stored_columns(self, schema_id: int, columns: Sequence[str]) -> StoredColumns:
         """Return the locations of the columns in files written under that schema."""
         return self._columns.of(schema_id, tuple(columns))
+
+    def row_group_keys(self, split: Split, file: DataFileMeta) -> Sequence[RowGroupKeys] | None:
+        """Return the bounds of the keys in each row group of a file of the split; see ``DataFileReader``.
+
+        Raises as the other methods.
+        """
+        with self._expiry_explained(split):
+            return self.reader(split.partition, split.bucket).row_group_keys(file)
 
     def reader(self, partition: bytes, bucket: int) -> DataFileReader:
         """Return a reader for the data files of one bucket."""

@@ -37,6 +37,7 @@ from storage_lib.file_store.manifest.partition_bounds import PartitionBounds
 from storage_lib.file_store.merge_tree.changelog_file import published_files, write_changes
 from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.file_store.orphan_files import OrphanFiles
+from storage_lib.file_store.planning.key_cuts import KeyCuts, KeyOrder
 from storage_lib.file_store.read import FileStoreRead
 from storage_lib.file_store.scan import FileStoreScan
 from storage_lib.file_store.snapshot.branch_directory import BranchDirectory
@@ -239,6 +240,17 @@ class FileStore:
             data_files=self._data_files,
             snapshots=self.snapshots,
             key_cache=self._key_cache,
+        )
+
+    @cached_property
+    def key_cuts(self) -> KeyCuts:
+        """Divides splits of a plan that have to be merged into splits of key ranges."""
+        layout, order = self._kind.layout, None
+        if isinstance(layout, KeyValueSchema) and self._kind.comparable_key is not None:
+            order = KeyOrder(types=layout.key_types, comparable_key=layout.comparable_key)
+        return KeyCuts(
+            order=order,
+            row_group_keys=self.read.row_group_keys,
         )
 
     @cached_property

@@ -96,6 +96,20 @@ class FormatReader(Protocol):
 class RowGroupReader(FormatReader, Protocol):
     """File with a footer of statistics, whose row groups can be read separately."""
 
+    def batches(
+        self,
+        columns: Sequence[str],
+        *,
+        predicate: Predicate | None = None,
+        row_test: RowTest | None = None,
+        batch_rows: int,
+        groups: range | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield batches as any reader does, of these row groups only (None: all)."""
+
+    def group_statistics(self, columns: Sequence[str]) -> Sequence[tuple[int, Mapping[str, ColumnStats]]]:
+        """Return for each row group its number of rows and the statistics of those columns, as far as it has them."""
+
     def bounds(self, column: str) -> RowGroupBounds | None:
         """Return bounds of an integer column without nulls that ascends through the file; None if unknown."""
 

@@ -147,18 +147,28 @@ class ParquetFileReader:
         predicate: Predicate | None = None,
         row_test: RowTest | None = None,
         batch_rows: int,
+        groups: range | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yield batches of the row groups that may have a match; with a row test, not much more than matching rows."""
-        groups = self._matching_row_groups(predicate)
+        matching = self._matching_row_groups(predicate)
+        if groups is not None:
+            matching = [group for group in matching if group in groups]
         if row_test is None:
-            yield from self._decoded(groups, columns, batch_rows)
+            yield from self._decoded(matching, columns, batch_rows)
             return
-        found = self._found_rows(groups, row_test)
+        found = self._found_rows(matching, row_test)
         if not len(found):
             return
-        wanted, rows = self._groups_of(groups, found)
+        wanted, rows = self._groups_of(matching, found)
         for batch, here in self._batches_with(wanted, rows, columns, batch_rows):
             yield batch if len(here) > batch.num_rows // 2 else batch.take(pa.array(here))
+
+    def group_statistics(self, columns: Sequence[str]) -> Sequence[tuple[int, Mapping[str, ColumnStats]]]:
+        """Return for each row group its number of rows and the statistics of those columns, as far as it has them."""
+        metadata = self._parquet.metadata
+        indices = {name: index for name, index in column_indices(metadata).items() if name in columns}
+        groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+        return [(group.num_rows, row_group_statistics(group, indices)) for group in groups]
 
     def bounds(self, column: str) -> RowGroupBounds | None:
         """Return bounds of an integer column without nulls that ascends through the file; None if unknown."""

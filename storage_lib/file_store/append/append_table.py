@@ -14,6 +14,7 @@ from storage_lib.file_store.append.append_writer import AppendWriter
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
 from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
+from storage_lib.file_store.data_file.key_range import KeyRange
 from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionUnit
 from storage_lib.format.file_format import FileFormat
 from storage_lib.schema.filter.predicate import Predicate
@@ -58,6 +59,7 @@ class AppendTable:
         columns: Sequence[str],
         predicate: Predicate | None,
         ordered: bool,  # noqa: ARG002  without a key, rows have no order
+        key_range: KeyRange | None = None,  # noqa: ARG002  always None: see ``comparable_key``
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows as stored, in append order."""
         return read_appended(in_append_order(files), reader, columns=columns, predicate=predicate)

@@ -8,7 +8,7 @@ order: -0.0 before 0.0, NaN last and equal to itself.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache, partial
@@ -30,6 +30,7 @@ EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 SIGN_OUT = 0x7FFF_FFFF_FFFF_FFFF
 DECIMAL_DIGITS_IN_INT64 = 18
+_MICROS_OF_MILLI = 1000
 _REMEMBERED_KEYS = 8192
 _REMEMBERED_BYTES_MAX = 256
 WIDE = (TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY)
@@ -63,6 +64,24 @@ def comparable_value(value: object, data_type: DataType) -> int | str | bytes | 
         case _:
             message = f"{value!r} is not a key of type {data_type}"
             raise TypeError(message)
+
+
+def column_key(key: ComparableKey, types: Sequence[DataType]) -> ComparableKey | None:
+    """Convert a comparable key, or its first columns, to the values that ``comparable_integers`` makes of columns.
+
+    They differ for timestamps of milliseconds only. None if there is no such value: the key is between two of them,
+    or the column has nanoseconds, which metadata truncates.
+    """
+    converted: list[int | str | bytes | Decimal] = []
+    for value, data_type in zip(key, types, strict=False):
+        unit = data_type.arrow.unit if pa.types.is_timestamp(data_type.arrow) else "us"
+        if unit == "us":
+            converted.append(value)
+        elif unit == "ms" and isinstance(value, int) and value % _MICROS_OF_MILLI == 0:
+            converted.append(value // _MICROS_OF_MILLI)
+        else:
+            return None
+    return tuple(converted)
 
 
 def is_integer_like(data_type: DataType) -> bool:

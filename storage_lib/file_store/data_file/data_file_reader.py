@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import cast
 
@@ -17,6 +18,8 @@ from storage_lib.file_store.data_file.deletion_vector import read_deletion_vecto
 from storage_lib.file_store.data_file.file_checksum import checked, checksum_in
 from storage_lib.file_store.data_file.file_layout import FileLayout
 from storage_lib.file_store.data_file.key_cache import KeyCache
+from storage_lib.file_store.data_file.key_range import KeyRange
+from storage_lib.file_store.data_file.row_group_keys import RowGroupKeys, groups_in_range, row_group_keys
 from storage_lib.file_store.data_file.stored_columns import ColumnResolution, StoredColumn, StoredColumns
 from storage_lib.format.file_format import FileFormat, FormatReader, RowGroupReader, RowTest
 from storage_lib.io.file_io import FileIO
@@ -27,6 +30,7 @@ from storage_lib.schema.evolution.schema_versions import SchemaVersions
 from storage_lib.schema.filter.comparisons import Equal, In
 from storage_lib.schema.filter.predicate import Predicate
 from storage_lib.schema.options.external_paths import io_path
+from storage_lib.schema.types.data_types import DataType
 
 _LIMIT = 1 << 63
 _PADS = ".orc"
@@ -51,6 +55,14 @@ class _Once:
         if self._opened is None:
             self._opened = self._open_file()
         return self._opened
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """Consecutive row groups of a file, and the position of their first row in it."""
+
+    groups: range
+    start: int
 
 
 class DataFileReader:
@@ -81,23 +93,30 @@ class DataFileReader:
         self._bucket = bucket
 
     def read(
-        self, file: DataFileMeta, columns: Sequence[str], *, predicate: Predicate | None = None, batch_rows: int
+        self,
+        file: DataFileMeta,
+        columns: Sequence[str],
+        *,
+        predicate: Predicate | None = None,
+        key_range: KeyRange | None = None,
+        batch_rows: int,
     ) -> Iterator[pa.RecordBatch]:
         """Yield non-empty batches of at most ``batch_rows`` rows in file order, without rows marked as deleted.
 
         ``columns`` may name any field of the layout; a column that the file lacks is null. Row groups without a match
-        of ``predicate`` are skipped; other rows that don't match may be. Raises ``NotFoundError`` if the file is
-        missing, ``CorruptFileError`` if it differs from ``file``, and ``InvalidInputError`` for values of a newer
-        schema that the table's types can't store, and for unsupported features of other writers.
+        of ``predicate`` or without a key in ``key_range`` are skipped; other rows that don't match may be. Raises
+        ``NotFoundError`` if the file is missing, ``CorruptFileError`` if it differs from ``file``, and
+        ``InvalidInputError`` for values of a newer schema that the table's types can't store, and for unsupported
+        features of other writers.
         """
         path = self._path(file)
         _refuse_some_columns(file, path)
         stored = self._columns.of(file.schema_id, tuple(columns))
         with ExitStack() as closing:
             # Open the file lazily: cached keys can make reading it unnecessary.
-            is_whole = predicate is None and stored.are_whole
+            is_whole = predicate is None and key_range is None and stored.are_whole
             opened = _Once(lambda: self._opened(path, file, closing, is_whole=is_whole))
-            for batch in self._stored_batches(file, path, opened, stored, predicate, batch_rows):
+            for batch in self._stored_batches(file, path, opened, stored, predicate, key_range, batch_rows):
                 if batch.num_rows:
                     arrays = [self._column(batch, each, file, path) for each in stored.columns]
                     yield pa.RecordBatch.from_arrays(arrays, schema=stored.schema)
@@ -130,6 +149,7 @@ class DataFileReader:
         opened: _Once,
         stored: StoredColumns,
         predicate: Predicate | None,
+        key_range: KeyRange | None,
         batch_rows: int,
     ) -> Iterator[pa.RecordBatch]:
         positions = self._positions(file, path, opened, predicate)
@@ -145,7 +165,44 @@ class DataFileReader:
             return
         pushed = predicate if self._has_pushable(predicate, file.schema_id) else None
         row_test = self._row_test(predicate, there, file, path)
-        yield from self._live_batches(reader, asked, pushed, row_test, batch_rows, file)
+        part = None if key_range is None else self._part_in_range(reader, file, path, key_range)
+        yield from self._live_batches(reader, asked, pushed, row_test, batch_rows, file, part)
+
+    def row_group_keys(self, file: DataFileMeta) -> Sequence[RowGroupKeys] | None:
+        """Return the bounds of the keys in each row group, from the file's footer; None if they are not known.
+
+        They are not for formats without such statistics, files that are not sorted by key, and keys of another type
+        than now. Raises as ``read``.
+        """
+        path = self._path(file)
+        if not path.endswith(_SEARCHABLE) or not self._key_columns(file.schema_id):
+            return None
+        with ExitStack() as closing:
+            return self._row_groups(self._opened(path, file, closing, is_whole=False), file, path)
+
+    def _row_groups(self, opened: FormatReader, file: DataFileMeta, path: str) -> Sequence[RowGroupKeys] | None:
+        columns = self._key_columns(file.schema_id)
+        if not columns or not path.endswith(_SEARCHABLE):
+            return None
+        groups = cast("RowGroupReader", opened).group_statistics([name for name, _ in columns])
+        return [row_group_keys(statistics, columns, row_count) for row_count, statistics in groups]
+
+    def _key_columns(self, schema_id: int) -> Sequence[tuple[str, DataType]]:
+        """Return the names in the file, and types, of the key's first columns that are stored as they are now."""
+        found: list[tuple[str, DataType]] = []
+        for each in self._columns.of(schema_id, self._layout.sorted_by).columns:
+            if each.name is None or each.stored_type != each.wanted_type:
+                break
+            found.append((each.name, each.wanted_type))
+        return found
+
+    def _part_in_range(self, opened: FormatReader, file: DataFileMeta, path: str, key_range: KeyRange) -> _Part | None:
+        """Return the row groups that may have keys in the range; None: the whole file."""
+        groups = self._row_groups(opened, file, path)
+        if groups is None:
+            return None
+        wanted = groups_in_range(groups, key_range)
+        return _Part(groups=wanted, start=sum(group.row_count for group in groups[: wanted.start]))
 
     def _positions(
         self, file: DataFileMeta, path: str, opened: _Once, predicate: Predicate | None
@@ -175,15 +232,16 @@ class DataFileReader:
         row_test: RowTest | None,
         batch_rows: int,
         file: DataFileMeta,
+        part: _Part | None,
     ) -> Iterator[pa.RecordBatch]:
         if file.deletion_file is None:
-            yield from opened.batches(columns, predicate=predicate, row_test=row_test, batch_rows=batch_rows)
+            yield from _batches(opened, part, columns, predicate=predicate, row_test=row_test, batch_rows=batch_rows)
             return
         stands = np.ones(file.row_count, dtype=np.bool_)
         stands[self.deleted_rows(file)] = False
-        # Positions count all rows of the file, so no row group may be skipped.
-        start = 0
-        for batch in opened.batches(columns, predicate=None, batch_rows=batch_rows):
+        # Positions count all rows of the file, so no row group after the first one read may be skipped.
+        start = 0 if part is None else part.start
+        for batch in _batches(opened, part, columns, predicate=None, row_test=None, batch_rows=batch_rows):
             mask = stands[start : start + batch.num_rows]
             start += batch.num_rows
             yield batch if mask.all() else batch.filter(pa.array(mask))
@@ -275,6 +333,22 @@ class DataFileReader:
         except KeyError as error:
             message = f"{path} is of format {extension!r}; this table reads {sorted(self._formats)}."
             raise InvalidInputError(message) from error
+
+
+def _batches(
+    opened: FormatReader,
+    part: _Part | None,
+    columns: Sequence[str],
+    *,
+    predicate: Predicate | None,
+    row_test: RowTest | None,
+    batch_rows: int,
+) -> Iterator[pa.RecordBatch]:
+    if part is None:
+        return opened.batches(columns, predicate=predicate, row_test=row_test, batch_rows=batch_rows)
+    return cast("RowGroupReader", opened).batches(
+        columns, predicate=predicate, row_test=row_test, batch_rows=batch_rows, groups=part.groups
+    )
 
 
 def _refuse_some_columns(file: DataFileMeta, path: str) -> None:

@@ -19,6 +19,7 @@ from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
 from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
 from storage_lib.file_store.data_file.file_layout import FileLayout
+from storage_lib.file_store.data_file.key_range import KeyRange
 from storage_lib.file_store.kind.file_grouping import FileGrouping
 from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionUnit
 from storage_lib.file_store.merge_tree.increment import Increment
@@ -92,10 +93,12 @@ class TableKind(FileGrouping, Protocol):
         columns: Sequence[str],
         predicate: Predicate | None,
         ordered: bool,
+        key_range: KeyRange | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yield the merged, matching rows of ``files``, as non-empty batches of ``columns`` in the given order.
 
-        ``ordered`` sorts them by key, if the table has one.
+        ``ordered`` sorts them by key, if the table has one. ``key_range`` restricts them to some keys; it is None if
+        ``comparable_key`` is None.
         """
 
     def changes(

@@ -11,6 +11,7 @@ from storage_lib.file_store.data_file.comparable_key import ComparableKey
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
 from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
+from storage_lib.file_store.data_file.key_range import KeyRange
 from storage_lib.file_store.data_file.key_value import VALUE_KIND, KeyValueSchema
 from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionStrategy, CompactionUnit
 from storage_lib.file_store.merge_tree.compaction.compactor import Compactor
@@ -83,8 +84,9 @@ class KeyValueTable:
         columns: Sequence[str],
         predicate: Predicate | None,
         ordered: bool,
+        key_range: KeyRange | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield merged rows: one per key."""
+        """Yield merged rows: one per key in ``key_range``."""
         together = [[file] for file in files] if self._is_merged_already(files) and not ordered else [files]
         for each in together:
             yield from read_merged(
@@ -96,6 +98,7 @@ class KeyValueTable:
                 predicate=predicate,
                 ordered=ordered,
                 lowest_counts=self.looks_up,
+                key_range=key_range,
             )
 
     def changes(

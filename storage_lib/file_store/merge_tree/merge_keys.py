@@ -5,7 +5,7 @@ One integer-like key column (the common case) is a NumPy array; any other key is
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -45,6 +45,9 @@ class MergeKeys(Protocol):
 
     def rows_up_to(self, key: ComparableKey) -> int:
         """REQUIRES sorted keys. Return the number of rows at or before ``key``."""
+
+    def rows_before(self, key: ComparableKey) -> int:
+        """REQUIRES sorted keys. Return the number of rows before ``key``, which may be a key's first columns."""
 
     def newest(self, *, ordered: bool) -> Indices:
         """Return the last row of each key; sorted by key if ``ordered``, else in any order."""
@@ -110,6 +113,10 @@ class IntegerKeys:
     def rows_up_to(self, key: ComparableKey) -> int:
         """Find the number with binary search."""
         return int(np.searchsorted(self.values, np.int64(cast("int", key[0])), side="right"))
+
+    def rows_before(self, key: ComparableKey) -> int:
+        """Find the number with binary search."""
+        return int(np.searchsorted(self.values, np.int64(cast("int", key[0])), side="left"))
 
     def newest(self, *, ordered: bool) -> Indices:  # noqa: ARG002  sorting is the fastest way either way
         """Sort words of key and position, with the processor's vectorised sort.
@@ -196,6 +203,10 @@ class FrameKeys:
     def rows_up_to(self, key: ComparableKey) -> int:
         """Find the number with binary search, which reads a few dozen rows."""
         return bisect_right(range(len(self)), key, key=self.frame.row)
+
+    def rows_before(self, key: ComparableKey) -> int:
+        """Find the number with binary search, which reads a few dozen rows."""
+        return bisect_left(range(len(self)), key, key=self.frame.row)
 
     def newest(self, *, ordered: bool) -> Indices:
         """Sort codes (key_codes.py), then compare the keys of rows with equal codes if these are not exact."""

@@ -15,14 +15,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.data_file.comparable_key import ComparableKey, column_key
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
+from storage_lib.file_store.data_file.key_range import KeyRange
 from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER, VALUE_KIND, KeyValueSchema
 from storage_lib.file_store.merge_tree.history_merge import HistoryMerge, Merged
 from storage_lib.file_store.merge_tree.interval_partition import Section, interval_partition
 from storage_lib.file_store.merge_tree.merge_function.deduplicate import DEDUPLICATE
 from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction, without_retracts
-from storage_lib.file_store.merge_tree.merge_keys import merge_keys
+from storage_lib.file_store.merge_tree.merge_keys import MergeKeys, merge_keys
 from storage_lib.file_store.merge_tree.sort_merge import (
     KeyedBatch,
     cut_pieces,
@@ -48,6 +50,7 @@ def read_merged(
     with_kv: bool = False,
     ordered: bool = False,
     lowest_counts: bool = False,
+    key_range: KeyRange | None = None,
     merge_bytes_max: int = MERGE_BYTES_MAX,
 ) -> Iterator[pa.RecordBatch]:
     """Merge each key's versions, and yield non-empty batches of ``columns`` in the given order.
@@ -55,6 +58,7 @@ def read_merged(
     Rows that don't match ``predicate`` are omitted. ``with_kv`` puts ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND`` first.
     ``ordered`` sorts the whole output by key. ``drop_deletes=False`` keeps delete rows. ``lowest_counts`` is
     for tables whose rows above level 0 are complete (``counting_rows.py``).
+    ``key_range`` restricts the read to rows with these keys; row groups of other keys are not decoded.
     ``merge_bytes_max`` limits, approximately, the decoded rows that a merge holds at once, whatever the bucket's size.
     Raises ``NotFoundError`` or ``CorruptFileError`` naming the file.
     """
@@ -70,6 +74,8 @@ def read_merged(
         predicate=predicate,
         drop_deletes=drop_deletes,
         lowest_counts=lowest_counts,
+        key_range=key_range,
+        row_bounds=None if key_range is None else _row_bounds(key_range, key_value),
     )
     for section in interval_partition(files, key_value.comparable_key):
         if len(section) == 1:
@@ -116,12 +122,25 @@ class _Read:
     predicate: Predicate | None
     drop_deletes: bool
     lowest_counts: bool
+    key_range: KeyRange | None = None
+    row_bounds: tuple[ComparableKey | None, ComparableKey | None] | None = None
+    """The key range as values of the key columns, which ``MergeKeys`` compares."""
 
     def raw(self, run: SortedRun) -> Iterator[pa.RecordBatch]:
         for file in run.files:
-            columns = self._columns_with(VALUE_KIND) if self._has_deletes([file]) else self._columns_with()
-            for batch in self.reader.read(file, columns, predicate=self.predicate, batch_rows=BATCH_ROWS_MAX):
-                yield from self._finished(batch)
+            key_range = None if self._is_in_range(file) else self.key_range
+            kinds = (VALUE_KIND,) if self._has_deletes([file]) else ()
+            keys = () if key_range is None else self.key_value.key_names
+            columns = self._columns_with(*kinds, *keys)
+            for batch in self.reader.read(
+                file, columns, predicate=self.predicate, key_range=key_range, batch_rows=BATCH_ROWS_MAX
+            ):
+                if key_range is None:
+                    yield from self._finished(batch)
+                    continue
+                start, stop = self._rows_in_range(self._keys_of(batch))
+                if start < stop:
+                    yield from self._finished(batch.slice(start, stop - start))
 
     def merged(self, section: Section, *, ordered: bool, merge_bytes_max: int) -> Iterator[pa.RecordBatch]:
         files = [file for run in section for file in run.files]
@@ -163,11 +182,15 @@ class _Read:
         # one doesn't. A condition on keys applies to all versions alike.
         on_keys = None if self.predicate is None else self.predicate.restrict_to(frozenset(self.key_value.key_names))
         for file in run.files:
-            for batch in self.reader.read(file, columns, predicate=on_keys, batch_rows=batch_rows):
+            key_range = None if self._is_in_range(file) else self.key_range
+            for batch in self.reader.read(file, columns, predicate=on_keys, key_range=key_range, batch_rows=batch_rows):
                 rows = batch if on_keys is None else batch.filter(on_keys.mask(batch))
+                keys = self._keys_of(rows)
+                if key_range is not None:
+                    start, stop = self._rows_in_range(keys)
+                    rows, keys = rows.slice(start, max(0, stop - start)), keys.slice(start, max(start, stop))
                 if rows.num_rows == 0:
                     continue
-                keys = merge_keys(self.key_value.key_columns(rows), self.key_value.key_types)
                 rank = ranks.get(file.file_name, int(file.level == 0))
                 yield KeyedBatch(
                     rows=rows,
@@ -177,6 +200,21 @@ class _Read:
                     level=file.level,
                     looked_up=file.file_name in looked_up,
                 )
+
+    def _keys_of(self, rows: pa.RecordBatch) -> MergeKeys:
+        return merge_keys(self.key_value.key_columns(rows), self.key_value.key_types)
+
+    def _is_in_range(self, file: DataFileMeta) -> bool:
+        """Return whether every key of the file is in the range."""
+        if self.key_range is None:
+            return True
+        comparable = self.key_value.comparable_key
+        return self.key_range.contains(comparable(file.min_key), comparable(file.max_key))
+
+    def _rows_in_range(self, keys: MergeKeys) -> tuple[int, int]:
+        """Return start and stop of the rows in the key range; ``keys`` are sorted."""
+        low, high = self.row_bounds or (None, None)
+        return 0 if low is None else keys.rows_before(low), len(keys) if high is None else keys.rows_before(high)
 
     def _matching(self, rows: pa.RecordBatch) -> npt.NDArray[np.bool_] | None:
         """Return which rows match a condition on values; conditions on keys have been applied already."""
@@ -213,6 +251,21 @@ class _Read:
         types = [self.key_value.field(name).type for name in columns]
         fixed = sum(max(1, type_.bit_width // 8) for type_ in types if _has_width(type_))
         return fixed + (24 + 2 * packed if any(not _has_width(type_) for type_ in types) else 0)
+
+
+def _row_bounds(key_range: KeyRange, key_value: KeyValueSchema) -> tuple[ComparableKey | None, ComparableKey | None]:
+    return _row_bound(key_range.low, key_value), _row_bound(key_range.high, key_value)
+
+
+def _row_bound(bound: ComparableKey | None, key_value: KeyValueSchema) -> ComparableKey | None:
+    if bound is None:
+        return None
+    converted = column_key(bound, key_value.key_types)
+    if converted is None:
+        columns = ", ".join(key_value.key_names)
+        message = f"key range bound {bound} is not a value of the key columns ({columns}): plan the read again"
+        raise InvalidInputError(message)
+    return converted
 
 
 def _has_width(type_: pa.DataType) -> bool:

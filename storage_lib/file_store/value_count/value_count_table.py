@@ -11,6 +11,7 @@ import pyarrow as pa
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
 from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
+from storage_lib.file_store.data_file.key_range import KeyRange
 from storage_lib.file_store.data_file.key_value import VALUE_COUNT
 from storage_lib.file_store.merge_tree.compaction.compaction_strategy import CompactionUnit
 from storage_lib.file_store.merge_tree.compaction.compactor import Compactor
@@ -65,6 +66,7 @@ class ValueCountTable:
         columns: Sequence[str],
         predicate: Predicate | None,
         ordered: bool,
+        key_range: KeyRange | None = None,  # noqa: ARG002  always None: see ``comparable_key``
     ) -> Iterator[pa.RecordBatch]:
         """Yield a row with count n as n rows."""
         with_count = (*columns, *((VALUE_COUNT,) if columns else ()))

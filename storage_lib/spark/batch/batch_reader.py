@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from storage_lib.table.builders.read_builder import ReadBuilder
 
 _TASK_BYTES = 16 * 1024 * 1024
+_MERGE_TASK_BYTES = 32 * 1024 * 1024
+"""Size on storage of the key range of one task, if the files of a bucket have to be merged."""
 _SPLIT_OVERHEAD_BYTES = 1024 * 1024
 
 
@@ -71,13 +73,10 @@ class TableBatchReader(DataSourceReader):
             tag=self._tag,
             timestamp=self._timestamp_millis,
         )
-        target = table.options.source_split_target_size_bytes
-        if self._native_files is None:
-            splits = read.plan().splits(target)
-        else:
-            splits = tuple(
-                split for plan in _plans_without(read, self._native_files, table.name) for split in plan.splits(target)
-            )
+        target = min(table.options.source_split_target_size_bytes, _MERGE_TASK_BYTES)
+        native = self._native_files
+        plans = (read.plan(),) if native is None else _plans_without(read, native, table.name)
+        splits = (split for plan in plans for split in read.splits(plan, target))
         return [SplitPartition(each) for each in _packed(splits)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -72,8 +72,20 @@ class ReadBuilder:
         """
         return self.batch_reads.deleted_rows(file)
 
+    def splits(self, plan: Plan, target_size_bytes: int | None = None) -> tuple[Split, ...]:
+        """Return the splits of ``plan`` for tasks that run in parallel, of about the target size.
+
+        Default: ``source.split.target-size``. Unlike ``plan.splits``, this divides a bucket whose files have to be
+        merged by ranges of its keys, with bounds from footers of its files. Don't store positions in these splits:
+        later versions may divide differently. Raises as ``read_split``.
+        """
+        return self.batch_reads.splits(plan, target_size_bytes)
+
     def read_split(self, split: Split) -> Iterator[pa.RecordBatch]:
-        """Read the matching rows of one split of ``plan``, with the columns of this read."""
+        """Read the matching rows of one split of ``plan``, with the columns of this read.
+
+        Raises ``SnapshotExpiredError`` if the files were deleted since, ``CorruptFileError`` for a damaged one.
+        """
         return self.batch_reads.read_split(split, self.columns, self.filter)
 
     def plan_changes(

@@ -79,6 +79,11 @@ class BatchReads:
         valid = None if given is None else given.validated(self._schema)
         return valid, None if valid is None else valid.restrict_to(frozenset(self._schema.partition_keys))
 
+    def splits(self, plan: Plan, target_size_bytes: int | None = None) -> tuple[Split, ...]:
+        """See ``ReadBuilder.splits``."""
+        target = self._options.source_split_target_size_bytes if target_size_bytes is None else target_size_bytes
+        return self._file_store.key_cuts.cut(plan.splits(target), target)
+
     def _refuse_other_rows(self, snapshot: Snapshot | None) -> None:
         """Refuse a snapshot from the other side of a rewrite: its files cannot be read under this schema."""
         if snapshot is None:

@@ -65,3 +65,23 @@ def test_neither_an_empty_batch_nor_an_empty_partition_is_handed_to_spark(table:
 
     assert [list(reader.read(partition)) for partition in partitions] == [[]]
     assert list(reader.read(SplitPartition(None))) == []
+
+
+def test_tasks_share_a_bucket_whose_files_overlap(
+    make_table: Callable[..., DynamicTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.int32())])
+    table = make_table(columns=columns, primary_key=("id",), **{"bucket": "1", "write-only": "true"})
+    for version in range(3):
+        table.append(pa.table({"id": range(100_000), "v": [version] * 100_000}))
+    monkeypatch.setattr(batch_reader, "_TASK_BYTES", 1)
+    monkeypatch.setattr(batch_reader, "_MERGE_TASK_BYTES", table.new_read().plan().size_bytes // 3)
+
+    reader = reader_of(table)
+    tasks = [
+        [row for batch in reader.read(partition) for row in batch.to_pylist()] for partition in reader.partitions()
+    ]
+
+    assert len(tasks) > 1
+    assert sorted(row["id"] for rows in tasks for row in rows) == list(range(100_000))
+    assert {row["v"] for rows in tasks for row in rows} == {2}
