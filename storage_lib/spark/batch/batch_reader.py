@@ -17,7 +17,7 @@ from storage_lib.spark.translation.spark_schema import arrow_schema_of, conform
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from storage_lib.file_store.planning.plan import Plan
+    from storage_lib.file_store.planning.plan import DividedPlan, Plan
     from storage_lib.file_store.split import Split
     from storage_lib.schema.filter.predicate import Predicate
     from storage_lib.spark.tasks.table_cache import TableKey
@@ -73,11 +73,11 @@ class TableBatchReader(DataSourceReader):
             tag=self._tag,
             timestamp=self._timestamp_millis,
         )
-        target = min(table.options.source_split_target_size_bytes, _MERGE_TASK_BYTES)
         native = self._native_files
-        plans = (read.plan(),) if native is None else _plans_without(read, native, table.name)
-        splits = (split for plan in plans for split in read.splits(plan, target))
-        return [SplitPartition(each) for each in _packed(splits)]
+        plans = (read.plan(),) if native is None else plans_without(read, native, table.name, read.plan_divided())
+        return [
+            SplitPartition(each) for each in packed_splits(read, plans, table.options.source_split_target_size_bytes)
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the rows of one partition that match the pushed filters."""
@@ -88,12 +88,17 @@ class TableBatchReader(DataSourceReader):
                     yield conform(batch, self._arrow_schema, table.name)
 
 
-def _plans_without(read: ReadBuilder, native: NativeFiles, table: str) -> tuple[Plan, Plan]:
-    """Return the plan without the files that Spark reads itself.
+def packed_splits(read: ReadBuilder, plans: Iterable[Plan], target_size_bytes: int) -> Iterator[tuple[Split, ...]]:
+    """Divide plans of ``read`` among tasks; large buckets that have to be merged are divided by ranges of keys."""
+    target = min(target_size_bytes, _MERGE_TASK_BYTES)
+    return _packed(split for plan in plans for split in read.splits(plan, target))
+
+
+def plans_without(read: ReadBuilder, native: NativeFiles, table: str, divided: DividedPlan) -> tuple[Plan, Plan]:
+    """Return the divided plan of ``read`` without the files that Spark reads itself.
 
     Raises ``InvalidInputError`` if those files are of another snapshot.
     """
-    divided = read.plan_divided()
     snapshot = divided.merged.snapshot
     if snapshot is None or snapshot.id != native.snapshot_id:
         now = "no snapshot" if snapshot is None else f"snapshot {snapshot.id}"

@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sql
 
+from storage_lib.spark.batch.batch_reader import packed_splits, plans_without
 from storage_lib.spark.batch.native_files import NativeFiles
+from storage_lib.spark.native.merge_tasks import are_few, frame_of_tasks
 from storage_lib.spark.native.native_groups import NativeGroup, frame_of, native_groups
 from storage_lib.spark.source import statement_options as said
 from storage_lib.spark.tasks.active_session import active_session
+from storage_lib.spark.tasks.table_cache import key_of
 from storage_lib.spark.translation.predicate_column import quoted
 from storage_lib.spark.translation.spark_schema import struct_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from storage_lib.file_store.planning.plan import DividedPlan
     from storage_lib.schema.filter.predicate import Predicate
+    from storage_lib.table.builders.read_builder import ReadBuilder
     from storage_lib.table.dynamic_table import DynamicTable
 
 ENABLED = "spark.sql.dynamicTable.nativeReads"
@@ -30,8 +35,9 @@ ENABLED = "spark.sql.dynamicTable.nativeReads"
 class SnapshotRead:
     """Which rows to read: of one snapshot (default: the newest now), with ``columns`` in this order.
 
-    ``predicate`` prunes files; rows still have to be filtered. ``needed`` are the columns whose values are used; the
-    others may be null (None: all are used). ``snapshot_id`` 0 is the table before its first snapshot.
+    ``predicate`` prunes files; rows still have to be filtered. ``needed`` are the columns whose values are used, so
+    that others may be null; None: not known, and Spark may still pass conditions to the rows that are merged.
+    ``snapshot_id`` 0 is the table before its first snapshot.
     """
 
     columns: Sequence[str]
@@ -109,21 +115,13 @@ def frame_of_table(spark: SparkSession, table: DynamicTable, read: SnapshotRead)
         return TableFrame(_no_rows(spark, table, read).df, summary)
     frames = [frame_of(spark, builder, table.schema, group, options) for group in groups]
     if left_files or not groups:
-        # A tag may keep a snapshot that has expired otherwise.
-        at = {} if read.tag is not None else {said.SNAPSHOT_ID: str(snapshot.id)}
-        frames.append(_by_data_source(spark, table, read, {**at, said.NATIVE_FILES: native.to_json()}))
+        merged = _by_tasks(spark, table, builder, read, divided, native) if read.needed is not None else None
+        if merged is None:
+            # A tag may keep a snapshot that has expired otherwise.
+            at = {} if read.tag is not None else {said.SNAPSHOT_ID: str(snapshot.id)}
+            merged = _by_data_source(spark, table, read, {**at, said.NATIVE_FILES: native.to_json()})
+        frames.append(merged)
     return TableFrame(reduce(lambda one, other: one.union(other), frames), summary)
-
-
-def broadcast_if_small(spark: SparkSession, found: TableFrame) -> DataFrame:
-    """Return the rows with a hint to send them to all tasks of a join if Spark can't tell that they are few.
-
-    Spark knows the size of the files that it reads itself, but takes a Python source to be larger than any other table.
-    """
-    conf: Any = spark._jsparkSession.sessionState().conf()  # noqa: SLF001  as Spark itself parses it
-    size = found.summary.native_bytes + found.summary.merged_bytes
-    is_small = found.summary.merged_files > 0 and size <= int(conf.autoBroadcastJoinThreshold())
-    return found.df.hint("broadcast") if is_small else found.df
 
 
 def is_enabled(spark: SparkSession) -> bool:
@@ -137,18 +135,48 @@ def _no_rows(spark: SparkSession, table: DynamicTable, read: SnapshotRead) -> Ta
     return TableFrame(df, ReadSummary(table=table.name, snapshot_id=None))
 
 
+def _by_tasks(
+    spark: SparkSession,
+    table: DynamicTable,
+    builder: ReadBuilder,
+    read: SnapshotRead,
+    divided: DividedPlan,
+    native: NativeFiles,
+) -> DataFrame | None:
+    """Return the rows that Spark does not read itself, with nulls in columns that nobody needs; None for many files."""
+    if not is_enabled(spark):
+        return None
+    plans = plans_without(builder, native, table.name, divided)
+    splits = list(packed_splits(builder, plans, table.options.source_split_target_size_bytes))
+    if not are_few(splits):
+        return None
+    names = _needed(read)
+    size = sum(plan.size_bytes for plan in plans)
+    df = frame_of_tasks(spark, key_of(table), splits, struct_of(table.schema, names), read.predicate, size)
+    return _with_nulls(df, table, read, names)
+
+
+def _needed(read: SnapshotRead) -> list[str]:
+    """Return the needed columns, at least one: a read without columns has no rows."""
+    needed = list(read.columns) if read.needed is None else [name for name in read.columns if name in read.needed]
+    return needed or list(read.columns[:1])
+
+
+def _with_nulls(df: DataFrame, table: DynamicTable, read: SnapshotRead, names: Sequence[str]) -> DataFrame:
+    if len(names) == len(read.columns):
+        return df
+    types = {field.name: field.dataType for field in struct_of(table.schema, read.columns).fields}
+    values = [quoted(name) if name in names else sql.lit(None).cast(types[name]).alias(name) for name in read.columns]
+    return df.select(*values)
+
+
 def _by_data_source(
     spark: SparkSession, table: DynamicTable, read: SnapshotRead, options: Mapping[str, str]
 ) -> DataFrame:
     """Return all columns, those that nobody needs as nulls: Spark does not tell a Python source what it needs."""
-    needed = list(read.columns) if read.needed is None else [name for name in read.columns if name in read.needed]
-    struct = struct_of(table.schema, needed or list(read.columns[:1]))
+    names = _needed(read)
     at = {said.TAG_NAME: read.tag} if read.tag is not None else {}
     with active_session(spark):
-        reader = spark.read.format(said.SOURCE_NAME).schema(struct)
+        reader = spark.read.format(said.SOURCE_NAME).schema(struct_of(table.schema, names))
         df = reader.options(**said.options_of(table), **at, **options).load()
-    if len(needed) == len(read.columns):
-        return df
-    types = {field.name: field.dataType for field in struct_of(table.schema, read.columns).fields}
-    values = [quoted(name) if name in needed else sql.lit(None).cast(types[name]).alias(name) for name in read.columns]
-    return df.select(*values)
+    return _with_nulls(df, table, read, names)

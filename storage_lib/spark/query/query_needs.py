@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 _NUMBER = "dynamic-table.number"
 _USES_ITS_COLUMNS = ("Project", "Aggregate")
 """Nodes that output nothing but what their expressions compute."""
-_EITHER_SIDE = frozenset({"INNER", "CROSS"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,45 +33,31 @@ class TableNeeds:
     predicate: Predicate | None
 
 
-@dataclass(frozen=True, slots=True)
-class QueryNeeds:
-    """Needs by the numbers of empty relations; a table that is not read has no entry.
-
-    ``takes_hints``: all joins of the query may send either side to all tasks.
-    """
-
-    tables: Mapping[int, TableNeeds]
-    takes_hints: bool
-
-
 def empty_relation(spark: SparkSession, schema: TableSchema, number: int) -> DataFrame:
     """Return a relation without rows that has a table's columns, to be found in a plan by its number."""
     return relation_of(spark, [], struct_of(schema), "parquet", {_NUMBER: str(number)})
 
 
-def needs_of(df: DataFrame, schemas: Mapping[int, TableSchema]) -> QueryNeeds:
-    """Return the needs of a query over empty relations of these schemas.
+def needs_of(df: DataFrame, schemas: Mapping[int, TableSchema]) -> dict[int, TableNeeds]:
+    """Return the needs of a query by the numbers of its empty relations; a table that is not read has no entry.
 
     Raises pyspark's exceptions for a query that Spark can't optimise.
     """
     found: dict[int, TableNeeds] = {}
     jvm: Any = df.sparkSession.sparkContext._jvm  # noqa: SLF001  pyspark has no public way to plans
     plan = df._jdf.queryExecution().optimizedPlan()  # noqa: SLF001
-    joins: set[str] = set()
-    for number, needs in _needs_in(jvm, plan, schemas, joins):
+    for number, needs in _needs_in(jvm, plan, schemas):
         other = found.get(number)
         found[number] = needs if other is None else _together(needs, other)
-    return QueryNeeds(found, takes_hints=bool(joins) and joins <= _EITHER_SIDE)
+    return found
 
 
 def _together(one: TableNeeds, other: TableNeeds) -> TableNeeds:
     return TableNeeds(one.columns | other.columns, either(one.predicate, other.predicate))
 
 
-def _needs_in(
-    jvm: Any, plan: Any, schemas: Mapping[int, TableSchema], joins: set[str]
-) -> Iterator[tuple[int, TableNeeds]]:
-    """Yield the needs at each place where a relation is read, including subqueries; add the types of all joins."""
+def _needs_in(jvm: Any, plan: Any, schemas: Mapping[int, TableSchema]) -> Iterator[tuple[int, TableNeeds]]:
+    """Yield the needs at each place where a relation is read, including subqueries."""
     waiting: list[tuple[Any, tuple[Any, ...], Any]] = [(plan, (), None)]
     seen: set[int] = set()
     while waiting:
@@ -82,8 +67,6 @@ def _needs_in(
             yield number, _needs_at(jvm, node, conditions, user, schemas[number])
             continue
         name = str(node.getClass().getSimpleName())
-        if name == "Join":
-            joins.add(str(node.joinType().sql()))
         children = node.children()
         if name == "Filter":
             waiting.append((node.child(), (*conditions, node.condition()), user))

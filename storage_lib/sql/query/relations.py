@@ -12,8 +12,8 @@ from storage_lib.schema.options.event_time import watermarks
 from storage_lib.schema.options.nearest import did_you_mean
 from storage_lib.schema.options.table_options import canonical_key
 from storage_lib.spark.batch.incremental_range import RANGE_OPTIONS
-from storage_lib.spark.native.native_read import ReadSummary, SnapshotRead, broadcast_if_small, frame_of_table
-from storage_lib.spark.query.query_needs import QueryNeeds, TableNeeds, empty_relation
+from storage_lib.spark.native.native_read import ReadSummary, SnapshotRead, frame_of_table
+from storage_lib.spark.query.query_needs import TableNeeds, empty_relation
 from storage_lib.spark.source import statement_options as said
 from storage_lib.spark.stream.pinned_snapshots import Pin
 from storage_lib.spark.translation.spark_schema import ROW_POSITION, struct_of
@@ -70,7 +70,7 @@ class BatchReads:
 
     is_live: bool = False
     is_shape: bool = False
-    needs: QueryNeeds | None = None
+    needs: Mapping[int, TableNeeds] | None = None
     schemas: dict[int, TableSchema] = field(default_factory=dict)
     tables: dict[str, DynamicTable] = field(default_factory=dict)
     snapshots: dict[str, int] = field(default_factory=dict)
@@ -220,7 +220,7 @@ def _snapshot(
         return empty_relation(state.spark, table.schema, number)
     given = said.StatementOptions.parse({**said.options_of(table), **options})
     pinned = None if options else batch.snapshots.get(table.name, state.pinned.get(table.name))
-    needs = None if batch.needs is None else batch.needs.tables.get(number, TableNeeds(frozenset(), None))
+    needs = None if batch.needs is None else batch.needs.get(number, TableNeeds(frozenset(), None))
     read = SnapshotRead(
         columns=_needed(table, query) if needs is None else [each.name for each in table.schema.fields],
         needed=None if needs is None else needs.columns,
@@ -233,8 +233,7 @@ def _snapshot(
     batch.summaries.append(found.summary)
     if not options:
         batch.snapshots[table.name] = found.summary.snapshot_id or 0
-    takes_hint = batch.needs is not None and batch.needs.takes_hints
-    return broadcast_if_small(state.spark, found) if takes_hint else found.df
+    return found.df
 
 
 def _newest(
