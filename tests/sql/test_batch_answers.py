@@ -147,7 +147,7 @@ class Answers:
         return comparable(self.sql.execute(query).to_arrow().to_pylist())
 
     def theirs(self, query: str) -> list[str]:
-        answer: Any = self.duckdb.execute(query).to_arrow_table()
+        answer: Any = self.duckdb.sql(query).to_arrow_table()
         return comparable(answer.to_pylist())
 
 

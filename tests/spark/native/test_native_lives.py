@@ -199,7 +199,7 @@ def expected(spark: SparkSession, life: Life) -> DataFrame:
     return spark.createDataFrame(rows.cast(arrow_schema_of(struct)), struct)
 
 
-def run(spark: SparkSession, make_table: Callable[..., DynamicTable], seed: int, steps: int = 10) -> int:
+def run(spark: SparkSession, make_table: Callable[..., DynamicTable], seed: int, steps: int = 8) -> int:
     """Return the number of files that were read natively."""
     rng = Random(seed)  # noqa: S311  reproducible
     kind = rng.choice(list(KINDS))
