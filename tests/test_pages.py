@@ -43,7 +43,8 @@ def pages_with_programs() -> list[object]:
     """Return each page with Python code, marked by what its sections need."""
     found: list[object] = []
     for page in GUIDES:
-        runnable = [section for section in sections(page) if section.program]
+        # tests/spark/test_spark_connect.py has a server of Spark Connect.
+        runnable = [section for section in sections(page) if section.program and "connect" not in section.needs]
         needs = sorted({need for section in runnable for need in section.needs})
         if runnable:
             marks = [mark for need in needs for mark in MARKS[need]]

@@ -12,6 +12,7 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.spark.runtime.restricted_sql import restrict_sql
 from storage_lib.spark.source.table_source import register
 from storage_lib.spark.tasks.active_session import active_session
+from storage_lib.spark.tasks.session_kind import refuse_connect
 from storage_lib.sql.query.query_runner import dataframe_of
 from storage_lib.sql.read.tree_reader import Statement, parse
 from storage_lib.sql.run import run_show_describe as looks
@@ -60,6 +61,12 @@ class Session(AbstractContextManager["Session"]):
         temporary_directory: str | None = None,
         restricted: bool = False,
     ) -> None:
+        refuse_connect(
+            spark,
+            "storage_lib.sql.Session",
+            why="it reads Spark's plans of the queries",
+            remedy="Use a classic session, or storage_lib.spark.read(...) and write(...)",
+        )
         register(spark)
         if restricted:
             restrict_sql(spark)

@@ -83,14 +83,14 @@ def test_the_metadata_of_the_wheel_is_valid(wheel: Path) -> None:
 
 
 @pytest.mark.integration
-def test_the_wheel_holds_the_two_packages_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_holds_its_packages_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = [PurePosixPath(name) for name in archive.namelist()]
 
-    assert {name.parts[0] for name in names} == {"storage_lib", "dynamic_table", INFO}
+    assert {name.parts[0] for name in names} == {"storage_lib", "dynamic_table", "pyspark_dynamic_table", INFO}
     assert {name.suffix for name in names if name.parts[0] != INFO} <= SUFFIXES
     assert not {"tests", "flights", "__pycache__"} & {part for name in names for part in name.parts}
-    for typed in ("storage_lib", "dynamic_table"):
+    for typed in ("storage_lib", "dynamic_table", "pyspark_dynamic_table"):
         assert PurePosixPath(typed, "py.typed") in names
     assert {name.name for name in names if name.parts[:2] == (INFO, "licenses")} == {"LICENSE", "uPlot.LICENSE"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from storage_lib.spark.tasks.table_cache import TableKey
     from storage_lib.table.builders.read_builder import ReadBuilder
 
+_PUSHES_FILTERS = "pyspark.sql.worker.data_source_pushdown_filters"
+"""Spark's program that plans a read with filters. It runs only with ``spark.sql.python.filterPushdown.enabled``."""
 _TASK_BYTES = 16 * 1024 * 1024
 _MERGE_TASK_BYTES = 32 * 1024 * 1024
 """Size on storage of the key range of one task, if the files of a bucket have to be merged."""
@@ -37,7 +40,10 @@ class SplitPartition(InputPartition):
 
 
 class TableBatchReader(DataSourceReader):
-    """Batch reader for the columns of ``struct``; Spark pickles it into the tasks after planning."""
+    """Batch reader for the columns of ``struct``; Spark pickles it into the tasks after planning.
+
+    Filters are pushed only into its subclass: Spark refuses a reader that accepts them where filter pushdown is off.
+    """
 
     def __init__(
         self,
@@ -58,11 +64,6 @@ class TableBatchReader(DataSourceReader):
         self._timestamp_millis = timestamp_millis
         self._native_files = native_files
         self._predicate: Predicate | None = None
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  Spark's name
-        """Keep the filters that the table evaluates exactly; return the others, which Spark evaluates."""
-        self._predicate, left = split_filters(filters, self._key.table().schema)
-        return left
 
     def partitions(self) -> Sequence[InputPartition]:
         """Plan the splits of the snapshot that remain after pruning by the pushed filters."""
@@ -86,6 +87,22 @@ class TableBatchReader(DataSourceReader):
             for batch in table.new_read(columns=self._columns, filter=self._predicate).read_split(split):
                 if batch.num_rows:
                     yield conform(batch, self._arrow_schema, table.name)
+
+
+class FilteringBatchReader(TableBatchReader):
+    """Batch reader that evaluates filters of the query itself, and skips files by them."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  Spark's name
+        """Keep the filters that the table evaluates exactly; return the others, which Spark evaluates."""
+        self._predicate, left = split_filters(filters, self._key.table().schema)
+        return left
+
+
+def batch_reader_class() -> type[TableBatchReader]:
+    """Return the class of the reader for the Spark program that this process runs (a fork, or the main program)."""
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    pushes = _PUSHES_FILTERS in sys.modules or (main is not None and main.name == _PUSHES_FILTERS)
+    return FilteringBatchReader if pushes else TableBatchReader
 
 
 def packed_splits(read: ReadBuilder, plans: Iterable[Plan], target_size_bytes: int) -> Iterator[tuple[Split, ...]]:

@@ -34,13 +34,16 @@ def leave_receipt(path: str, table: str, snapshot: Snapshot | None) -> None:
         Path(path).write_text(_NOTHING if snapshot is None else str(snapshot.id), encoding="ascii")
 
 
-def committed_snapshot(path: Path, table: DynamicTable, user: str, identifier: int) -> Snapshot | None:
+def committed_snapshot(
+    path: Path, table: DynamicTable, user: str, identifier: int, *, after: int = 0
+) -> Snapshot | None:
     """Return the snapshot of a finished write, or None if there was nothing to write.
 
-    Searches the snapshots by ``user`` and ``identifier`` if the receipt cannot be read.
+    Searches the snapshots after ``after`` by ``user`` and ``identifier`` if the receipt cannot be read.
     """
     try:
         receipt = path.read_text(encoding="ascii")
     except OSError:
-        return table.inspect.find_commit(user, identifier)
+        found = table.inspect.find_commit(user, identifier)
+        return None if found is None or found.id <= after else found
     return None if receipt == _NOTHING else table.inspect.snapshot(int(receipt))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.serializers import CPickleSerializer
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.commit_message import CommitMessage
@@ -12,6 +15,7 @@ from storage_lib.progress.operation import operation, report_to
 from storage_lib.progress.progress import ProgressOption
 from storage_lib.spark.maintenance.counted_buckets import CountedBuckets
 from storage_lib.spark.runtime.spark_session import MAINTENANCE_POOL, scheduler_pool
+from storage_lib.spark.tasks.session_kind import default_parallelism, is_connect
 from storage_lib.spark.tasks.table_cache import TableKey, key_of
 from storage_lib.spark.translation.spark_errors import storage_errors_of_spark
 from storage_lib.table.maintenance.post_commit_compaction import LOST_RACE_ERRORS
@@ -59,7 +63,7 @@ def compact(
     # Deal the tasks out from the largest to the smallest, so that the shares have about the same size.
     tasks = sorted(plan, key=lambda task: -sum(file.file_size for file in task.unit.files))
     shares = [tasks[start::share_count] for start in range(share_count)]
-    spark_shows_bar = spark.sparkContext.getConf().get("spark.ui.showConsoleProgress") == "true"
+    spark_shows_bar = spark.conf.get("spark.ui.showConsoleProgress", "false") == "true"
     with (
         report_to(progress),
         operation(
@@ -86,6 +90,8 @@ def _run_job(
     spark: SparkSession, key: TableKey, shares: Sequence[Sequence[CompactionTask]], counted: CountedBuckets
 ) -> list[CommitMessage | InvalidInputError]:
     """Run one Spark task for each share; return the results of all buckets."""
+    if is_connect(spark):
+        return _run_query(spark, key, shares, counted)
     count = spark.sparkContext.accumulator(0, counted)
     try:
         with storage_errors_of_spark(), scheduler_pool(spark, MAINTENANCE_POOL):
@@ -95,8 +101,29 @@ def _run_job(
         counted.stop()
 
 
+def _run_query(
+    spark: SparkSession, key: TableKey, shares: Sequence[Sequence[CompactionTask]], counted: CountedBuckets
+) -> list[CommitMessage | InvalidInputError]:
+    """Run the shares as the tasks of a query, the only kind of job over Spark Connect. Progress comes at the end."""
+    pickle: Any = CPickleSerializer()
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for share in batch.column("share").to_pylist():
+                results = pickle.dumps(_run(key, pickle.loads(share)))
+                yield pa.RecordBatch.from_pydict({"results": [results]})
+
+    rows = [(number, pickle.dumps(share)) for number, share in enumerate(shares)]
+    with storage_errors_of_spark():
+        tasks = spark.createDataFrame(rows, "task INT, share BINARY").repartitionById(len(shares), "task")
+        pickled = tasks.mapInArrow(run, "results BINARY").collect()
+    results = [result for row in pickled for result in pickle.loads(bytes(row["results"]))]
+    counted.addInPlace(0, sum(len(share) for share in shares))
+    return results
+
+
 def _run(
-    key: TableKey, share: Sequence[CompactionTask], count: Accumulator[int]
+    key: TableKey, share: Sequence[CompactionTask], count: Accumulator[int] | None = None
 ) -> list[CommitMessage | InvalidInputError]:
     """Compact one share of the buckets, in a Spark task. Values that can't be merged fail only their own bucket."""
     results: list[CommitMessage | InvalidInputError] = []
@@ -108,17 +135,20 @@ def _run(
         else:
             if message is not None:
                 results.append(message)
-    count.add(len(share))
+    if count is not None:
+        count.add(len(share))
     return results
 
 
 def compact_if_due(spark: SparkSession, table: DynamicTable) -> Snapshot | None:
     """Compact the runs that the table's strategy picks, on half of the cores; None also if another commit was faster.
 
-    The other half is left to writers, because Spark cannot preempt a task that has started.
+    The other half is left to writers, because Spark cannot preempt a task that has started. Over Spark Connect, where
+    the number of cores is unknown, each bucket is a task.
     """
+    cores = default_parallelism(spark)
     try:
-        return compact(spark, table, full=False, tasks_max=max(1, spark.sparkContext.defaultParallelism // 2))
+        return compact(spark, table, full=False, tasks_max=None if cores is None else max(1, cores // 2))
     except LOST_RACE_ERRORS:
         return None
 

@@ -21,6 +21,7 @@ from storage_lib.spark.runtime.loopback import loopback_settings
 from storage_lib.spark.runtime.scratch_directory import LOCAL_DIR, private_scratch_directory
 from storage_lib.spark.runtime.spark_java import REMEDY, java_problem
 from storage_lib.spark.source.table_source import register
+from storage_lib.spark.tasks.session_kind import is_connect
 
 STREAM_POOL = "dynamic-table-stream"
 MAINTENANCE_POOL = "dynamic-table-maintenance"
@@ -54,6 +55,9 @@ def session(
     started in advance (``warm_daemon``), Spark listens on loopback only (``loopback``), and ``spark.local.dir`` is a
     private directory unless one is configured (``scratch_directory``). ``conf`` overrides these settings.
 
+    With ``SPARK_REMOTE`` set and no ``master``, the session is a client of that Spark Connect server, and only the
+    settings of SQL apply.
+
     Raises ``InvalidInputError`` if Spark finds no suitable Java.
     """
     try:
@@ -70,10 +74,17 @@ def _session(app_name: str, master: str | None, conf: Mapping[str, str]) -> Spar
     # Workers use the driver's interpreter, not the first python3 on PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name)
+    if master is None and os.environ.get("SPARK_REMOTE"):
+        of_sql = {key: value for key, value in _SETTINGS.items() if key.startswith("spark.sql.")}
+        return _started(builder, {**of_sql, **conf})
     if master is not None:
         builder = builder.master(master)
     ours = _SETTINGS | _LOCAL_SETTINGS if (master or "").startswith("local") else _SETTINGS
-    for key, value in {**ours, **_of_a_local_master(master, {**ours, **conf}), **conf}.items():
+    return _started(builder, {**ours, **_of_a_local_master(master, {**ours, **conf}), **conf})
+
+
+def _started(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession:
+    for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     register(spark)
@@ -88,7 +99,14 @@ def _of_a_local_master(master: str | None, settings: Mapping[str, str]) -> dict[
 
 @contextmanager
 def scheduler_pool(spark: SparkSession, pool: str) -> Iterator[None]:
-    """Assign the jobs and queries that this thread starts in the body to the scheduler pool ``pool``."""
+    """Assign the jobs and queries that this thread starts in the body to the scheduler pool ``pool``.
+
+    Has no effect over Spark Connect.
+    """
+    if is_connect(spark):
+        # The pool is a property of a thread in the server.
+        yield
+        return
     context = spark.sparkContext
     before = context.getLocalProperty(_POOL_PROPERTY)
     context.setLocalProperty(_POOL_PROPERTY, pool)

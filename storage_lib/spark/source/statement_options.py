@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -160,7 +161,7 @@ def options_of(table: DynamicTable) -> dict[str, str]:
     address = table.address
     unknown = _unknown(address.options)
     catalog = {key: value for key, value in address.options.items() if key not in _OF_STATEMENT and key not in unknown}
-    return {**catalog, WAREHOUSE: address.warehouse, TABLE: address.name, UUID: table.uuid}
+    return {**catalog, WAREHOUSE: _absolute(address.warehouse), TABLE: address.name, UUID: table.uuid}
 
 
 def _unknown(catalog: Mapping[str, str]) -> list[str]:
@@ -225,6 +226,12 @@ def _local(path: str) -> str:
     for scheme in _FILE_SCHEMES:
         path = path.removeprefix(scheme)
     return path
+
+
+def _absolute(warehouse: str) -> str:
+    """Return a relative path as an absolute one: Spark's processes have other working directories."""
+    is_plain = "://" not in warehouse and not warehouse.startswith(_FILE_SCHEMES)
+    return os.path.abspath(warehouse) if is_plain else warehouse  # noqa: PTH100  nothing is looked up on the disk
 
 
 def _startup(said: Mapping[str, str]) -> str | None:

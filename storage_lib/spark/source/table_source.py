@@ -6,6 +6,7 @@ import threading
 from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -14,12 +15,11 @@ from pyspark.sql.datasource import (
     DataSourceStreamWriter,
     DataSourceWriter,
 )
-from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError
 from storage_lib.io.environment import system_environment
-from storage_lib.spark.batch.batch_reader import TableBatchReader
+from storage_lib.spark.batch.batch_reader import batch_reader_class
 from storage_lib.spark.batch.batch_writer import TableBatchWriter
 from storage_lib.spark.batch.changes_reader import TableChangesReader
 from storage_lib.spark.batch.system_table_reader import SystemTableReader, system_struct
@@ -40,6 +40,7 @@ from storage_lib.spark.stream.stream_reader import TableStreamReader
 from storage_lib.spark.stream.stream_writer import BatchPlan, TableStreamWriter
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.tasks.driver_lease import keep_alive
+from storage_lib.spark.tasks.session_kind import is_connect
 from storage_lib.spark.tasks.table_cache import key_of, table_at
 from storage_lib.spark.tasks.worker_garbage import spare_what_is_imported
 from storage_lib.spark.translation.spark_schema import check_read_schema, check_write_schema, struct_of
@@ -55,19 +56,42 @@ if TYPE_CHECKING:
 
 _REGISTERED = "dynamic_table.registered"
 _REGISTERING = threading.Lock()
+_registered_over_connect: WeakSet[Any] = WeakSet()
 
 
 def register(spark: SparkSession) -> None:
-    """Register the formats ``dynamic_table`` and ``debezium_json`` in this session. Idempotent and thread-safe."""
+    """Register the formats ``dynamic_table`` and ``debezium_json`` in this session. Idempotent and thread-safe.
+
+    Spark finds ``dynamic_table`` by itself where this library is installed. Registered, ``spark.readStream`` also knows
+    that a read is a stream; otherwise set the option ``scan.streaming`` to ``true``. Over Spark Connect, this library
+    has to be installed on the server.
+    """
     with _REGISTERING:
+        if is_connect(spark):
+            _register_over_connect(spark)
+            return
         if spark.conf.get(_REGISTERED, None) is not None:
             return
         # Spark checks a name for duplicates in the active session, not in the one that it is registered in.
         with active_session(spark):
             spark.dataSource.register(DynamicTableSource)
             spark.dataSource.register(ChangelogSource)
-        _distinguish_streams()
+        from pyspark.sql.streaming.readwriter import DataStreamReader
+
+        _distinguish_streams(DataStreamReader)
         spark.conf.set(_REGISTERED, "true")
+
+
+def _register_over_connect(spark: SparkSession) -> None:
+    """Register the formats in the session of a server. The file of a declarative pipeline may not change settings."""
+    if spark in _registered_over_connect:
+        return
+    spark.dataSource.register(DynamicTableSource)
+    spark.dataSource.register(ChangelogSource)
+    from pyspark.sql.connect.streaming.readwriter import DataStreamReader
+
+    _distinguish_streams(DataStreamReader)
+    _registered_over_connect.add(spark)
 
 
 class DynamicTableSource(DataSource):
@@ -107,7 +131,7 @@ class DynamicTableSource(DataSource):
             check_read_schema(table.name, table.schema, schema, table.options.row_kind_field)
             return TableChangesReader(key_of(table), schema, said.changes)
         check_read_schema(table.name, table.schema, schema, None)
-        return TableBatchReader(
+        return batch_reader_class()(
             key_of(table),
             schema,
             snapshot_id=said.snapshot_id,
@@ -165,7 +189,7 @@ class DynamicTableSource(DataSource):
                 "the query's id in there is what makes its commits exactly once"
             )
             raise InvalidInputError(message)
-        user = said.commit_user or query_id_of(said.checkpoint_location or "")
+        user = said.commit_user or query_id_of(said.checkpoint_location or "", said.address.options)
         plan = None
         if not self._planned_elsewhere:
             table = table_at(said.address, said.table_uuid)
@@ -195,20 +219,21 @@ def _table_and_system_table(address: TableAddress, uuid: str | None) -> tuple[Dy
     return table_at(replace(address, name=str(replace(name, system_table=None))), uuid), name.system_table
 
 
-def _distinguish_streams() -> None:
+def _distinguish_streams(stream_reader: Any) -> None:
     """Make ``spark.readStream.format("dynamic_table")`` set the option that marks a stream read.
 
     Spark requests the schema of a Python source without saying whether the read is a stream, but a stream read has one
-    more column. Only the stream reader's ``format`` knows both the source's name and that it is a stream.
+    more column. Only the stream reader's ``format`` knows both the source's name and that it is a stream. The class
+    ``stream_reader`` differs between classic sessions and Spark Connect.
     """
-    original = DataStreamReader.format
+    original = stream_reader.format
     if getattr(original, "knows_dynamic_tables", False):
         return
 
     @wraps(original)
-    def format_of_stream(self: DataStreamReader, source: str) -> DataStreamReader:
+    def format_of_stream(self: Any, source: str) -> Any:
         reader = original(self, source)
         return reader.option(STREAMING, "true") if source.lower() == SOURCE_NAME else reader
 
     format_of_stream.knows_dynamic_tables = True  # type: ignore[attr-defined]
-    DataStreamReader.format = format_of_stream  # type: ignore[method-assign]
+    stream_reader.format = format_of_stream

@@ -7,10 +7,11 @@ Spark writes ``metadata`` = ``{"id": "<uuid>"}`` into a new checkpoint and reads
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from storage_lib.errors import InvalidInputError, NotFoundError
-from storage_lib.io.local.local_file_io import LocalFileIO
+from storage_lib.io.file_io_factory import file_io_of, warehouse_root
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,23 +21,20 @@ if TYPE_CHECKING:
 TABLE_FILE = "dynamic-table"
 """File with the uuid of the table that the stream writes into; Spark ignores files that it does not know."""
 
-_FILE_SCHEMES = ("file://", "file:")
 
+def query_id_of(checkpoint_location: str, options: Mapping[str, str]) -> str:
+    """Return the query's id from a checkpoint on a local disk, or in a store that the catalog's ``options`` reach.
 
-def query_id_of(checkpoint_location: str) -> str:
-    """Return the query's id from a checkpoint on a local disk.
-
-    Raises ``InvalidInputError`` if the checkpoint has no metadata file on the local disk.
+    Raises ``InvalidInputError`` if the checkpoint has no readable metadata file.
     """
-    path = checkpoint_location
-    for scheme in _FILE_SCHEMES:
-        path = path.removeprefix(scheme)
     try:
-        return _id_in(LocalFileIO().read_bytes(f"{path.rstrip('/')}/metadata").decode())
-    except NotFoundError as error:
+        files, directory = file_io_of(checkpoint_location, options), warehouse_root(checkpoint_location)
+        return _id_in(files.read_bytes(f"{directory}/metadata").decode())
+    except (InvalidInputError, NotFoundError) as error:
         message = (
-            f"checkpoint {checkpoint_location} has no readable metadata file, so the query's id is unknown. "
-            "Start the stream with storage_lib.spark.write_stream(...), or set .option('commit-user', <a stable name>)"
+            f"checkpoint {checkpoint_location} has no readable metadata file, so the query's id is unknown. Name an "
+            "absolute path or a URL that the table's options can reach, start the stream with "
+            "storage_lib.spark.write_stream(...), or set .option('commit-user', <a stable name>)"
         )
         raise InvalidInputError(message) from error
 

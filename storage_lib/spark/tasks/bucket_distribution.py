@@ -15,6 +15,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from storage_lib.schema.options.table_options import TableOptions
 from storage_lib.schema.placing.bucketing import bucket_of
+from storage_lib.spark.tasks.session_kind import default_parallelism, is_local
 from storage_lib.spark.translation.native_bucket import native_bucket
 from storage_lib.spark.translation.predicate_column import quoted
 from storage_lib.table.write.dynamic_buckets import assigners_of_rows, limits_of
@@ -35,26 +36,30 @@ def by_bucket(df: DataFrame, schema: TableSchema) -> DataFrame:
         return by_assigner(df, schema)
     if len(schema.bucket_numbers) == 1:
         return df.repartition(1)
-    context = df.sparkSession.sparkContext
-    is_local = (context.master or "").startswith("local")
-    task_count = min(schema.bucket_count, context.defaultParallelism) if is_local else schema.bucket_count
+    spark = df.sparkSession
+    cores = default_parallelism(spark) if is_local(spark) else None
+    task_count = schema.bucket_count if cores is None else min(schema.bucket_count, cores)
     return df.repartitionById(task_count, bucket_column(df, schema))
 
 
 def by_partition_and_bucket(df: DataFrame, schema: TableSchema) -> DataFrame:
     """Put each (partition, bucket) in one task, spread over the session's parallelism.
 
+    Where that is unknown, Spark chooses the number of tasks, by ``spark.sql.shuffle.partitions`` and the size of the
+    data.
     Rows of an unpartitioned, bucket-unaware table are not repartitioned.
     """
     if schema.has_dynamic_buckets:
         return by_assigner(df, schema)
     if schema.is_bucket_unaware and not schema.partition_keys:
         return df
-    task_count = max(schema.bucket_count, df.sparkSession.sparkContext.defaultParallelism)
+    cores = default_parallelism(df.sparkSession)
     keys = [quoted(name) for name in schema.partition_keys]
     if schema.bucket_count > 1:
         keys.append(bucket_column(df, schema))
-    return df.repartition(task_count, *keys) if keys else df.repartition(1)
+    if not keys:
+        return df.repartition(1)
+    return df.repartition(*keys) if cores is None else df.repartition(max(schema.bucket_count, cores), *keys)
 
 
 def by_assigner(df: DataFrame, schema: TableSchema) -> DataFrame:

@@ -26,6 +26,7 @@ from storage_lib.spark.source.table_source import register
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.tasks.bucket_distribution import by_bucket, by_partition_and_bucket
 from storage_lib.spark.tasks.driver_lease import keep_alive
+from storage_lib.spark.tasks.session_kind import is_connect
 from storage_lib.spark.translation.predicate_column import column_of, quoted
 from storage_lib.spark.translation.spark_errors import storage_errors_of_spark
 from storage_lib.spark.translation.spark_schema import check_write_schema, struct_of
@@ -163,22 +164,26 @@ def write(
         said.ORDER: None if write_context is None else write_context.to_json(),
     }
     options = said.options_of(table) | {key: str(value) for key, value in given.items() if value is not None}
-    register(df.sparkSession)
+    spark = df.sparkSession
+    register(spark)
     tracked = table.log is not None and (table.options.change_tracking if change_tracking is None else change_tracking)
     distributed = by_bucket(df, table.schema) if tracked else by_partition_and_bucket(df, table.schema)
+    # A Connect server may run on another machine: search the new snapshots instead.
+    before = (table.inspect.latest_snapshot_id() or 0) if is_connect(spark) else 0
     with commit_receipt() as receipt:
-        options[said.RECEIPT] = str(receipt)
+        if not is_connect(spark):
+            options[said.RECEIPT] = str(receipt)
         with (
-            active_session(df.sparkSession),
+            active_session(spark),
             _given_back(table, write_context),
             storage_errors_of_spark(),
             _computed(distributed, wanted=mode == "append" and write_context is None),
         ):
             distributed.write.format(said.SOURCE_NAME).options(**options).mode(mode).save()
-        snapshot = committed_snapshot(receipt, table, user, identifier)
+        snapshot = committed_snapshot(receipt, table, user, identifier, after=before)
     compacts = mode == "append" or table.options.compacts_at_commit
     if compacts and (not table.options.write_only if compaction is None else compaction):
-        compact_after_write(df.sparkSession, table)
+        compact_after_write(spark, table)
     return snapshot
 
 

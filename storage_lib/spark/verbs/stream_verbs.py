@@ -19,6 +19,7 @@ from storage_lib.spark.stream.stream_tiering import StreamTiering
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.tasks.bucket_distribution import by_bucket, by_partition_and_bucket
 from storage_lib.spark.tasks.driver_lease import give_up
+from storage_lib.spark.tasks.session_kind import refuse_connect
 from storage_lib.spark.translation.spark_errors import storage_error_in
 from storage_lib.spark.translation.spark_schema import check_write_schema
 from storage_lib.spark.verbs.dataframe_verbs import write
@@ -68,6 +69,12 @@ def write_stream(
     Raises ``InvalidInputError``, before anything starts, for a data frame or a checkpoint that does not fit the table.
     """
     _check(df, table, checkpoint_location, output_mode)
+    refuse_connect(
+        df.sparkSession,
+        "write_stream(...)",
+        why="it reads Spark's plan of the query, to refuse one whose changes would make the table wrong",
+        remedy='Use a classic session, or df.writeStream.format("dynamic_table"), which checks less',
+    )
     plan = StreamPlan()
     if output_mode != "complete":
         df, plan = prepared(df, table, position_column=position_column, change_tracking=change_tracking)

@@ -13,7 +13,7 @@ pytest.importorskip("pyspark")
 from pyspark.sql import datasource as spark
 
 from storage_lib.spark.batch import batch_reader
-from storage_lib.spark.batch.batch_reader import SplitPartition, TableBatchReader
+from storage_lib.spark.batch.batch_reader import FilteringBatchReader, SplitPartition, TableBatchReader
 from storage_lib.spark.tasks.table_cache import key_of
 from storage_lib.spark.translation.spark_schema import struct_of
 
@@ -30,8 +30,8 @@ def table(make_table: Callable[..., DynamicTable]) -> DynamicTable:
     return table
 
 
-def reader_of(table: DynamicTable) -> TableBatchReader:
-    return TableBatchReader(key_of(table), struct_of(table.schema))
+def reader_of(table: DynamicTable) -> FilteringBatchReader:
+    return FilteringBatchReader(key_of(table), struct_of(table.schema))
 
 
 def ids_of(reader: TableBatchReader) -> list[list[int]]:

@@ -190,7 +190,7 @@ def test_a_stream_without_an_identity_is_refused(make_table: Callable[..., Dynam
     with pytest.raises(InvalidInputError, match="checkpointLocation"):
         stream_writers(table)
     with pytest.raises(InvalidInputError, match=r"write_stream\(\.\.\.\)"):
-        query_id_of(str(tmp_path / "nothing"))
+        query_id_of(str(tmp_path / "nothing"), {})
     assert table.context.leases.holder() is None
 
 
