@@ -71,6 +71,7 @@ PUBLIC_OF_SPARK = {
     "SinkState",
     "TableStream",
     "compact",
+    "create_auto_cdc_flow",
     "read",
     "read_changelog",
     "read_stream",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from storage_lib.spark.sink.sink_heartbeat import SinkHeartbeat, SinkState
     from storage_lib.spark.sink.sink_spec import SinkSource, SinkSpec
     from storage_lib.spark.source.table_source import register
+    from storage_lib.spark.verbs.auto_cdc import create_auto_cdc_flow
     from storage_lib.spark.verbs.changelog_verbs import read_changelog
     from storage_lib.spark.verbs.dataframe_verbs import read, read_stream, write
     from storage_lib.spark.verbs.stream_verbs import TableStream, write_stream
@@ -28,6 +29,7 @@ _HOMES = {
     "SinkState": "sink.sink_heartbeat",
     "TableStream": "verbs.stream_verbs",
     "compact": "maintenance.distributed_compaction",
+    "create_auto_cdc_flow": "verbs.auto_cdc",
     "read": "verbs.dataframe_verbs",
     "read_changelog": "verbs.changelog_verbs",
     "read_stream": "verbs.dataframe_verbs",
@@ -45,6 +47,7 @@ __all__ = [
     "SinkState",
     "TableStream",
     "compact",
+    "create_auto_cdc_flow",
     "read",
     "read_changelog",
     "read_stream",

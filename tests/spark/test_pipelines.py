@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,10 +17,10 @@ from tests.support.spark_processes import REPOSITORY, clean_environment
 pytest.importorskip("grpc_status")
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
-TABLES, PIPELINE = (
+(TABLES,), (SPEC, SHOP), (CUSTOMERS_TABLE, CUSTOMERS) = (
     [block.text for block in section.blocks]
     for section in sections(REPOSITORY / "docs" / "pipelines.md")
-    if section.title in ("Tables", "Pipeline")
+    if section.title in ("Tables", "Pipeline", "Change data capture")
 )
 LOCAL = """configuration:
   spark.sql.shuffle.partitions: "2"
@@ -42,30 +43,53 @@ def run_pipeline(project: Path) -> None:
     assert ran.returncode == 0, "\n".join(said)[-8000:]
 
 
-def test_a_pipeline_reads_a_table_and_follows_its_changes_into_another(tmp_path: Path) -> None:
-    (spec, program), (tables,) = PIPELINE, TABLES
+def rows_of(directory: Path) -> list[dict[str, object]]:
+    return sorted(pq.read_table(directory).to_pylist(), key=lambda row: str(row["category"]))
+
+
+def put_events(directory: Path, *events: tuple[int, str | None, str, int]) -> None:
+    """Add a file of events ``(id, name, op, version)``."""
+    directory.mkdir(exist_ok=True)
+    lines = (json.dumps(dict(zip(("id", "name", "op", "version"), event, strict=True))) for event in events)
+    Path(directory, f"{len(list(directory.iterdir()))}.json").write_text("\n".join(lines))
+
+
+def test_a_pipeline_reads_a_table_follows_its_changes_and_applies_late_events_in_their_order(tmp_path: Path) -> None:
+    def here(text: str) -> str:
+        return text.replace("/data/", f"{tmp_path}/")
+
     (tmp_path / "transformations").mkdir()
-    (tmp_path / "spark-pipeline.yml").write_text(spec.replace("/data/", f"{tmp_path}/") + LOCAL)
-    (tmp_path / "transformations" / "shop.py").write_text(program.replace("/data/", f"{tmp_path}/"))
-    exec(compile(tables.replace("/data/", f"{tmp_path}/"), "pipelines.md", "exec"), {})  # noqa: S102  the page's own
+    (tmp_path / "spark-pipeline.yml").write_text(here(SPEC) + LOCAL)
+    (tmp_path / "transformations" / "shop.py").write_text(here(SHOP))
+    (tmp_path / "transformations" / "customers.py").write_text(here(CUSTOMERS))
+    for program in (TABLES, CUSTOMERS_TABLE):
+        exec(compile(here(program), "pipelines.md", "exec"), {})  # noqa: S102  the page's own
     catalog = open_catalog(str(tmp_path / "warehouse"))
     orders, cents = catalog.load_table("shop.orders"), catalog.load_table("shop.order_cents")
+    customers, events = catalog.load_table("shop.customers"), tmp_path / "customer-events"
+    put_events(events, (1, "Ann", "INSERT", 1), (1, None, "DELETE", 4), (2, "Bob", "INSERT", 2), (3, "Cy", "INSERT", 1))
 
     run_pipeline(tmp_path)
 
     assert cents.to_arrow().sort_by("id").to_pylist() == [{"id": 1, "cents": 400}, {"id": 2, "cents": 900}]
     (revenue,) = tmp_path.rglob("spark-warehouse/revenue")
     assert rows_of(revenue) == [{"category": "cup", "total": 9}, {"category": "tea", "total": 4}]
+    assert customers.to_arrow().sort_by("id").to_pylist() == [
+        {"id": 2, "name": "Bob", "version": 2},
+        {"id": 3, "name": "Cy", "version": 1},
+    ]
 
     # Spark's catalog in memory has forgotten the view, but would not overwrite its files.
     shutil.rmtree(revenue)
     orders.delete("id = 1")
     orders.append([{"id": 3, "category": "tea", "amount": 1}])
+    customers.compact()
+    put_events(events, (1, "Anne", "UPDATE", 3), (2, "Rob", "UPDATE", 1), (3, "Cyd", "UPDATE", 2))
     run_pipeline(tmp_path)
 
     assert cents.to_arrow().sort_by("id").to_pylist() == [{"id": 2, "cents": 900}, {"id": 3, "cents": 100}]
     assert len(cents.inspect.commits()) == 2
-
-
-def rows_of(directory: Path) -> list[dict[str, object]]:
-    return sorted(pq.read_table(directory).to_pylist(), key=lambda row: str(row["category"]))
+    assert customers.to_arrow().sort_by("id").to_pylist() == [
+        {"id": 2, "name": "Bob", "version": 2},
+        {"id": 3, "name": "Cyd", "version": 2},
+    ]

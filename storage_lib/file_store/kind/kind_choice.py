@@ -72,6 +72,7 @@ def _merging(
         looks_up=options.looks_up and bool(layout.schema.primary_keys),
         producer=options.changelog_producer if layout.schema.primary_keys else ChangelogProducer.NONE,
         skips_equal_changes=options.changelog_row_deduplicate,
+        keeps_deletes=options.compaction_keep_deletes,
         keeps_first=options.merge_engine is MergeEngine.FIRST_ROW,
     )
 

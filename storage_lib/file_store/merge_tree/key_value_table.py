@@ -44,6 +44,7 @@ class KeyValueTable:
     producer: ChangelogProducer = ChangelogProducer.NONE
     skips_equal_changes: bool = False
     keeps_first: bool = False
+    keeps_deletes: bool = False
 
     @property
     def comparable_key(self) -> Callable[[bytes], ComparableKey]:
@@ -154,6 +155,7 @@ class KeyValueTable:
             producer=self.producer,
             skips_equal=self.skips_equal_changes,
             keeps_first=self.keeps_first,
+            keeps_deletes=self.keeps_deletes,
         )
         return MarkingCompactor(compactor=compactor) if self.has_deletion_vectors else compactor
 

@@ -367,6 +367,13 @@ class TableOptions:
         parse_word(SortOrder),
         "ascending: the version with the greater sequence field is newer; descending: the one with the smaller.",
     )
+    compaction_keep_deletes: bool = _option(
+        "compaction.keep-deletes",
+        default=False,
+        parse=parse_boolean,
+        text="Keep the deletions of keys in compacted files, so that a row with a smaller sequence.field that is "
+        "written later stays deleted. A rewrite of the buckets and compactions by other engines drop them.",
+    )
     ignore_delete: bool = _option(
         "ignore-delete", default=False, parse=parse_boolean, text="Ignore input rows of kind -U and -D."
     )

@@ -36,7 +36,8 @@ class Compactor:
 
     ``looks_up``: rows above level 0 are complete, so rows that leave level 0 are merged with the rows of their keys in
     the unit's ``others``. ``producer`` selects the changelog files to write; ``skips_equal`` omits changes of no value
-    from them. ``keeps_first`` is for first-row.
+    from them. ``keeps_first`` is for first-row. ``keeps_deletes``: delete rows are kept even if nothing is older, for
+    older rows that may be written later.
     """
 
     key_value: KeyValueSchema
@@ -48,6 +49,7 @@ class Compactor:
     producer: ChangelogProducer = ChangelogProducer.NONE
     skips_equal: bool = False
     keeps_first: bool = False
+    keeps_deletes: bool = False
 
     def compact(self, unit: CompactionUnit) -> Increment:
         """Merge the unit's files into one sorted run of its output level.
@@ -120,7 +122,7 @@ class Compactor:
         interval = interval_of(files, self.key_value.comparable_key)
         return _Piece(
             files=tuple(files),
-            drops_deletes=not older.touch(interval),
+            drops_deletes=not self.keeps_deletes and not older.touch(interval),
             looked_up=self._looked_up(files, unit),
             merges_looked_up=not self.merge_function.keeps_newest,
             writes_changelog=self._writes_changelog(files, unit),
@@ -194,7 +196,7 @@ class Compactor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Piece:
-    """Files that overlap, or one file. ``drops_deletes``: nothing below is older, so delete rows are dropped.
+    """Files that overlap, or one file. ``drops_deletes``: delete rows are dropped, because nothing is older.
 
     ``looked_up`` are files outside of the unit that may have older versions; ``merges_looked_up``: not only the newest
     version of a key counts.

@@ -46,6 +46,7 @@ class _Engine:
         for column, key in self.fields.keys_by_column.items():
             self._column(key, column)
         order = self._order()
+        self._check_kept_deletes()
         match self.options.merge_engine:
             case MergeEngine.DEDUPLICATE:
                 return Deduplicate(order=order) if order.fields else DEDUPLICATE
@@ -70,6 +71,21 @@ class _Engine:
             fields=self.options.sequence_field,
             descending=self.options.sequence_field_sort_order is SortOrder.DESCENDING,
         )
+
+    def _check_kept_deletes(self) -> None:
+        option = "compaction.keep-deletes"
+        if not self.options.compaction_keep_deletes:
+            return
+        if self.options.merge_engine is not MergeEngine.DEDUPLICATE or not self.options.sequence_field:
+            raise self._refused(
+                option, "is for merge-engine=deduplicate with sequence.field: only there a late row may be older"
+            )
+        if self.options.compacts_at_commit:
+            raise self._refused(
+                option,
+                "does not go with deletion vectors, force-lookup, and changelog-producer=lookup or full-compaction, "
+                "which read compacted files as current rows; leave one of them out",
+            )
 
     def _aggregation(self, order: SequenceOrder) -> Aggregation:
         if self.fields.sequence_groups:
