@@ -62,7 +62,7 @@ def is_reached(spark: SparkSession, path: str, options: Mapping[str, str]) -> bo
         if problem is not None:
             _logger.warning(
                 "Spark's own readers don't reach %s (%s), so its tables are read by Python tasks, which is slower. "
-                "docs/spark.md says which packages and settings Spark needs",
+                "Add the packages and settings that Spark needs for this store",
                 store,
                 problem,
             )
