@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 VENV := .local/venv
-CODE := $(wildcard hatch_build.py storage_lib pyspark_dynamic_table plugins dags docker/local benchmarks tests)
+CODE := $(wildcard hatch_build.py storage_lib plugins dags docker/local benchmarks tests)
 # `make test FAST=1` skips tests that start a broker, a JVM or a server; ARGS go to pytest or the demo unchanged.
 BENCHMARKS = $(or $(ONLY),$(sort $(basename $(notdir $(wildcard benchmarks/*.py)))))
 MINUTES ?= 60
