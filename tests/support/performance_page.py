@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.spark_engine.report import table_of
+
 CHECKOUT = Path(__file__).parents[2]
 RESULTS = CHECKOUT / "benchmarks" / "results"
 PAGE = CHECKOUT / "docs" / "performance.md"
@@ -27,10 +29,12 @@ _GIB = 1 << 30
 
 
 def performance_page(results: Path = RESULTS) -> str:
-    """Return the page's text."""
+    """Return the page's text; a benchmark that was never measured has no section."""
     measured = json.loads((results / "measured.json").read_text())
     parts = [HEAD]
     for name, title, text, rows_of in _SECTIONS:
+        if name not in measured:
+            continue
         records = json.loads((results / f"{name}.json").read_text())
         place = measured[name]
         parts.append(f"## {title}\n\n{text}\n\nMeasured on {place['date']}; {place['machine']}.\n")
@@ -87,6 +91,16 @@ def _memory(records: list[dict[str, Any]]) -> list[Sequence[str]]:
     return rows
 
 
+def _through_spark(records: list[dict[str, Any]]) -> list[Sequence[str]]:
+    """Return the table of each number of rows, one below the other."""
+    rows: list[Sequence[str]] = []
+    for count in sorted({each["rows"] for each in records}):
+        head, *body = table_of([each for each in records if each["rows"] == count])
+        rows += [("rows", *head)] if not rows else []
+        rows += [(f"{count:,}", *line) for line in body]
+    return rows
+
+
 def _number(value: float) -> str:
     """Format with three significant digits, or with grouped thousands from 100."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
@@ -115,6 +129,20 @@ library does not offer the operation, or was not measured. All answers are compa
   partition. *W6*: four processes with ten commits each, at the same time.
 
 *ours* syncs every file to disk before it commits; *ours without fsync* does not."""
+_THROUGH_SPARK = """\
+The same work through Spark by several table formats, each in the newest Spark that it supports, on two cores: the
+median seconds of all runs, which are interleaved between the formats. All answers are compared with the expected ones.
+
+* *load*: rows of six columns, as the first work of a session (cold) and again into a second table (warm).
+* *upsert*: 200,000 rows by key, in one commit: an INSERT into this library's and Paimon's tables, MERGE INTO in Iceberg
+  and Delta.
+* *scan*: one aggregate of each column. *filter*: aggregates of the 0.1 % of the rows that pass. *look-up*: one row by
+  its key. All of them after ten upserts, before and after a full compaction.
+* *ours* queries with `storage_lib.sql.Session`; *ours, read()* with Spark's own SQL over a view of
+  `storage_lib.spark.read(spark, table)`.
+* *plain parquet*: the same final rows sorted by key in four files, without a table format: the limit.
+* *through Python workers*: bytes that Spark exchanged with Python processes. *Peak memory*: resident memory of the
+  driver, its JVM and all Python processes, where shared pages count for each process."""
 _AMPLIFICATION = """\
 The compaction strategies under updates in many small commits, by ids that are equally likely (uniform) or of which a
 few are very likely (skewed); lower is better. *Write amplification* is the bytes of all files written per byte that the
@@ -125,6 +153,7 @@ _SECTIONS: tuple[tuple[str, str, str, Callable[[list[dict[str, Any]]], list[Sequ
     ("latency", "Age of a row at its reader", _LATENCY, _named),
     ("log", "Throughput of the log", _LOG, _named),
     ("file_store", "File store", _FILE_STORE, _file_store),
+    ("spark", "Through Spark", _THROUGH_SPARK, _through_spark),
     ("amplification", "Amplification", _AMPLIFICATION, _amplification),
     ("memory", "Memory", _MEMORY, _memory),
 )
