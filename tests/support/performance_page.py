@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.spark_engine.report import table_of
+from benchmarks.tpch_work.tpch_report import table_of as tpch_table_of
 
 CHECKOUT = Path(__file__).parents[2]
 RESULTS = CHECKOUT / "benchmarks" / "results"
@@ -101,6 +102,10 @@ def _through_spark(records: list[dict[str, Any]]) -> list[Sequence[str]]:
     return rows
 
 
+def _tpch(records: list[dict[str, Any]]) -> list[Sequence[str]]:
+    return list(tpch_table_of(records))
+
+
 def _number(value: float) -> str:
     """Format with three significant digits, or with grouped thousands from 100."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
@@ -143,6 +148,11 @@ median seconds of all runs, which are interleaved between the formats. All answe
 * *plain parquet*: the same final rows sorted by key in four files, without a table format: the limit.
 * *through Python workers*: bytes that Spark exchanged with Python processes. *Peak memory*: resident memory of the
   driver, its JVM and all Python processes, where shared pages count for each process."""
+_TPCH = """\
+The 22 queries of TPC-H by `storage_lib.sql.Session`, over tables with primary keys after a load and three upserts that
+are not compacted, so that three tenths of the rows have to be merged; and over the same final rows in plain Parquet
+files, in the same JVM. Median seconds of the runs after a first one; the answers are equal. *ratio*: ours divided by
+plain Parquet. These are not results that the TPC has audited."""
 _AMPLIFICATION = """\
 The compaction strategies under updates in many small commits, by ids that are equally likely (uniform) or of which a
 few are very likely (skewed); lower is better. *Write amplification* is the bytes of all files written per byte that the
@@ -154,6 +164,7 @@ _SECTIONS: tuple[tuple[str, str, str, Callable[[list[dict[str, Any]]], list[Sequ
     ("log", "Throughput of the log", _LOG, _named),
     ("file_store", "File store", _FILE_STORE, _file_store),
     ("spark", "Through Spark", _THROUGH_SPARK, _through_spark),
+    ("tpch", "TPC-H", _TPCH, _tpch),
     ("amplification", "Amplification", _AMPLIFICATION, _amplification),
     ("memory", "Memory", _MEMORY, _memory),
 )
