@@ -3,6 +3,8 @@
     python -m benchmarks.spark [--rows 3000000] [--rounds 3] [--systems ours,delta] [--cores 2] [--memory 3g]
 
 Each system has a session of its own, in the newest Spark that it supports; ours and plain Parquet share one release.
+The sessions live together, and each work runs in all of them, one after another; with ``--apart`` each system does all
+of its works alone, for example for 30 million rows.
 Works: session start; load of ``--rows`` rows, by a cold and by a warm session; ten upserts of 200,000 rows; six
 aggregates over all columns, a filter that keeps 0.1 % of the rows, the sum of one column, ``count(*)`` and the look-up
 of a key, before and after a compaction. Every answer is compared with the expected one; a wrong one ends the run.
@@ -40,6 +42,7 @@ def main() -> None:
     parser.add_argument("--upserts", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3, help="sessions of each system, one after another")
     parser.add_argument("--repeats", type=int, default=3, help="repetitions of each query in a session")
+    parser.add_argument("--apart", action="store_true", help="one session at a time, where memory is short")
     parser.add_argument("--systems", default=",".join(NAMES))
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--memory", default="3g", help="heap of each driver; the sessions of a round live together")
@@ -81,15 +84,16 @@ def measured(arguments: argparse.Namespace, systems: list[str]) -> list[dict[str
     measurements = Measurements(rows=data.rows, machine=machine)
     for number in range(arguments.rounds):
         say(f"round {number + 1} of {arguments.rounds}, load of the machine {os.getloadavg()[0]:.1f}")
-        EngineRound(
-            systems=systems,
-            data=data,
-            expected=expected,
-            measurements=measurements,
-            scratch=arguments.directory,
-            settings=Settings(cores=arguments.cores, memory=arguments.memory),
-            repeats=arguments.repeats,
-        ).run()
+        for together in [[system] for system in systems] if arguments.apart else [systems]:
+            EngineRound(
+                systems=together,
+                data=data,
+                expected=expected,
+                measurements=measurements,
+                scratch=arguments.directory,
+                settings=Settings(cores=arguments.cores, memory=arguments.memory),
+                repeats=arguments.repeats,
+            ).run()
     return measurements.records()
 
 

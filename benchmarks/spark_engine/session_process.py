@@ -18,7 +18,7 @@ from benchmarks.spark_engine.environments import ENVIRONMENTS
 from benchmarks.spark_engine.memory_peak import sampled_memory
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
-_LOG_LINES = 30
+_LOG_LINES = 60
 
 
 class WorkerFailedError(Exception):
