@@ -54,6 +54,8 @@ class Delta(_Merged):
         return {
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            # By default 50 tasks read each new version of a table, which pays off with many thousand files.
+            "spark.databricks.delta.snapshotPartitions": "2",
         }
 
     def _name(self, table: str) -> str:
