@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
-
-from pyspark import StorageLevel
 
 from storage_lib.errors import InvalidInputError, StorageError
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
@@ -25,6 +23,7 @@ from storage_lib.spark.source import statement_options as said
 from storage_lib.spark.source.table_source import register
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.tasks.bucket_distribution import by_bucket, by_partition_and_bucket
+from storage_lib.spark.tasks.computed_input import computed
 from storage_lib.spark.tasks.driver_lease import keep_alive
 from storage_lib.spark.tasks.session_kind import is_connect
 from storage_lib.spark.translation.predicate_column import column_of, quoted
@@ -170,6 +169,8 @@ def write(
     distributed = by_bucket(df, table.schema) if tracked else by_partition_and_bucket(df, table.schema)
     # A Connect server may run on another machine: search the new snapshots instead.
     before = (table.inspect.latest_snapshot_id() or 0) if is_connect(spark) else 0
+    # An overwrite, or rows that depend on the table, are computed under the lease.
+    computes_first = mode == "append" and write_context is None
     with commit_receipt() as receipt:
         if not is_connect(spark):
             options[said.RECEIPT] = str(receipt)
@@ -177,9 +178,11 @@ def write(
             active_session(spark),
             _given_back(table, write_context),
             storage_errors_of_spark(),
-            _computed(distributed, wanted=mode == "append" and write_context is None),
+            computed(distributed, is_shuffled=distributed is not df)
+            if computes_first
+            else nullcontext(distributed) as rows,
         ):
-            distributed.write.format(said.SOURCE_NAME).options(**options).mode(mode).save()
+            rows.write.format(said.SOURCE_NAME).options(**options).mode(mode).save()
         snapshot = committed_snapshot(receipt, table, user, identifier, after=before)
     compacts = mode == "append" or table.options.compacts_at_commit
     if compacts and (not table.options.write_only if compaction is None else compaction):
@@ -220,17 +223,3 @@ def _given_back(table: DynamicTable, write_context: WriteContext | None) -> Iter
         with suppress(StorageError):
             table.new_write().abort(write_context, [])
         raise
-
-
-@contextmanager
-def _computed(df: DataFrame, *, wanted: bool) -> Iterator[None]:
-    """Compute ``df`` before the body if ``wanted``, so that the lease is not held while the input is computed."""
-    if not wanted:
-        yield
-        return
-    df.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        df.count()
-        yield
-    finally:
-        df.unpersist()
