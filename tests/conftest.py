@@ -34,6 +34,7 @@ from tests.support.flink import FLINKS, Flink
 from tests.support.memory_disk import memory_disk
 from tests.support.paimon_core import HOME as PAIMON_CORE
 from tests.support.paimon_core import PaimonCore
+from tests.support.real_time_driver import SPARK_KAFKA
 from tests.support.sql_cases import REWRITE
 from tests.support.work_order import ScopeSeconds, rank_of, scope_of
 
@@ -99,6 +100,7 @@ def pytest_report_header() -> list[str]:
                 ("S3", S3_PROGRAM),
                 ("HDFS", HDFS_JARS),
                 ("registry", REGISTRY_APP),
+                ("Spark's Kafka connector", SPARK_KAFKA),
                 ("Paimon's Java core", PAIMON_CORE),
                 *((f"Flink {release}", home) for release, home in FLINKS.items()),
                 ("PostgreSQL", find_postgres()),

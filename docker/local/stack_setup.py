@@ -21,6 +21,7 @@ and, with them, other readers and writers of our files, and archives of classes 
     .local/flink_2_0     Flink 2.0, both on Hadoop's client as well
     .local/spark         Spark's classes as a JVM maps them into its memory, so that sessions start in half the time
     .local/kafka_classes Kafka's classes, likewise
+    .local/spark_kafka   Spark's Kafka connector, for streams in real-time mode
 
 A part is complete once its stamp is written, a fingerprint of its inputs. A part whose stamp matches is left alone; a
 part without a stamp is incomplete and is recreated; a part with another stamp is updated. Concurrent setups wait for
@@ -56,6 +57,7 @@ LOCAL = CHECKOUT / ".local"
 VENV, PAIMON, KAFKA, SPARK = LOCAL / "venv", LOCAL / "paimon", LOCAL / "kafka", ARCHIVE.parent
 S3, HDFS, PAIMON_CORE, REGISTRY = LOCAL / "s3", LOCAL / "hdfs", LOCAL / "paimon_core", LOCAL / "registry"
 FLINK_1_20, FLINK_2_0 = LOCAL / "flink_1_20", LOCAL / "flink_2_0"
+SPARK_KAFKA = LOCAL / "spark_kafka"
 DOCS = LOCAL / "docs"
 LOCK, PAIMON_LOCK = CHECKOUT / "requirements.lock", CHECKOUT / "requirements-paimon.lock"
 DOCS_LOCK = CHECKOUT / "requirements-docs.lock"
@@ -122,6 +124,7 @@ def set_up_servers(java: Path) -> None:
     if find_programs() is None:
         msg = f"PostgreSQL is needed for the tests of catalogs in a database; there is none.\n{HOW_TO_GET_POSTGRES}"
         raise SetupError(msg)
+    make_jars(SPARK_KAFKA, "Spark's Kafka connector (10 MB)", java)
     make_jars(HDFS, "Hadoop's jars (106 MB)", java)
     make_jars(PAIMON_CORE, "Paimon's Java core (49 MB)", java)
     make_jars(FLINK_1_20, "Flink 1.20 with Paimon's connector (158 MB)", java)
@@ -312,7 +315,7 @@ def write_locks(arguments: list[str], java: Path) -> None:
         say(f"resolving {lock.name}")
         run(uv, "pip", "compile", "--quiet", "--no-emit-index-url", *shape, *arguments, *source, "--output-file", lock)
     if VENV.exists():
-        for place in (KAFKA, HDFS, PAIMON_CORE, FLINK_1_20, FLINK_2_0, REGISTRY):
+        for place in (KAFKA, SPARK_KAFKA, HDFS, PAIMON_CORE, FLINK_1_20, FLINK_2_0, REGISTRY):
             sums = HERE / f"{place.name}_jars.sha256"
             say(f"resolving {sums.name}")
             aside = resolve_jars(java, place, HERE / f"{place.name}_ivy.xml")

@@ -20,14 +20,15 @@ if TYPE_CHECKING:
     from storage_lib.spark.verbs.auto_cdc import create_auto_cdc_flow
     from storage_lib.spark.verbs.changelog_verbs import read_changelog
     from storage_lib.spark.verbs.dataframe_verbs import read, read_stream, write
-    from storage_lib.spark.verbs.stream_verbs import TableStream, write_stream
+    from storage_lib.spark.verbs.stream_verbs import write_stream
+    from storage_lib.spark.verbs.table_stream import TableStream
 
 _HOMES = {
     "SinkHeartbeat": "sink.sink_heartbeat",
     "SinkSource": "sink.sink_spec",
     "SinkSpec": "sink.sink_spec",
     "SinkState": "sink.sink_heartbeat",
-    "TableStream": "verbs.stream_verbs",
+    "TableStream": "verbs.table_stream",
     "compact": "maintenance.distributed_compaction",
     "create_auto_cdc_flow": "verbs.auto_cdc",
     "read": "verbs.dataframe_verbs",

@@ -32,7 +32,8 @@ from storage_lib.spark.sink.sink_spec import SinkSpec
 from storage_lib.spark.translation.spark_schema import struct_of
 from storage_lib.spark.verbs.changelog_verbs import read_changelog
 from storage_lib.spark.verbs.dataframe_verbs import read_stream
-from storage_lib.spark.verbs.stream_verbs import TableStream, reports_sources, write_stream
+from storage_lib.spark.verbs.stream_verbs import reports_sources, write_stream
+from storage_lib.spark.verbs.table_stream import TableStream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

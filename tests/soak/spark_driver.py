@@ -22,7 +22,7 @@ from tests.support.orders_table import NAME
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from storage_lib.spark.verbs.stream_verbs import TableStream
+    from storage_lib.spark.verbs.table_stream import TableStream
 
 _CONF = {
     "spark.sql.shuffle.partitions": "2",

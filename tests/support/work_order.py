@@ -14,6 +14,7 @@ __all__ = ["SESSIONS", "ScopeSeconds", "rank_of", "scope_of"]
 # Files that start their own Spark drivers and use no session of this process: each is a separate scope.
 OWN_DRIVERS = (
     "tests/spark/test_driver_is_killed.py",
+    "tests/spark/test_real_time.py",
     "tests/spark/test_chain_of_tables.py",
     "tests/spark/test_cluster.py",
     "tests/spark/test_streaming_sink.py",

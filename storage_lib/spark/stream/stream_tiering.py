@@ -20,12 +20,16 @@ class StreamTiering(StreamBackground):
     """Background thread that tiers the log into files every ``interval_seconds``, and once more when the stream ends.
 
     The error of a failed round stays in ``error`` until a round succeeds. The next round reads the same records again.
+    ``compacts``: each round also compacts, in this process; else another thread does.
     """
 
-    def __init__(self, table: DynamicTable, commit_user: str, *, interval_seconds: float) -> None:
+    def __init__(
+        self, table: DynamicTable, commit_user: str, *, interval_seconds: float, compacts: bool = False
+    ) -> None:
         super().__init__(thread_name="stream-tiering", interval_seconds=interval_seconds)
         self._table = table
         self._commit_user = f"{commit_user}-tier-log"
+        self._compacts = compacts
 
     def stop(self, timeout_seconds: float = 60.0) -> None:
         """Ask the thread to tier once more and end, and wait for it."""
@@ -43,8 +47,7 @@ class StreamTiering(StreamBackground):
 
     def _tier(self) -> None:
         try:
-            # Another thread compacts.
-            if self._table.maintenance.tier_log(compact=False, commit_user=self._commit_user) is not None:
+            if self._table.maintenance.tier_log(compact=self._compacts, commit_user=self._commit_user) is not None:
                 self.snapshot_count += 1
         except Exception as error:  # noqa: BLE001  the stream continues; the error is kept for the caller
             self.error = error

@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 
 from storage_lib import errors
 from storage_lib.errors import StorageError
+from storage_lib.spark.translation.refused_rows import refusal_in
 
 _NOT_STARTED = "Python worker failed to connect back"
 """Spark's message if a Python process takes longer than 10 seconds to start; this limit can't be configured."""
@@ -19,10 +20,13 @@ _RAISED = re.compile(r"storage_lib\.errors\.(\w+): (.*)")
 
 
 def storage_error_in(text: str) -> StorageError | None:
-    """Return the last error of this library in a traceback inside ``text``; None if there is none.
+    """Return the last error of this library in a traceback inside ``text``, or a row's refusal; None without one.
 
     ``UnavailableError`` if Spark could not start a Python process in time, because a retry may succeed.
     """
+    refusal = refusal_in(text)
+    if refusal is not None:
+        return refusal
     for found in reversed(list(_RAISED.finditer(text))):
         known = getattr(errors, found[1], None)
         if isinstance(known, type) and issubclass(known, StorageError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.spark.maintenance.stream_compaction import StreamCompaction
@@ -18,16 +18,15 @@ from storage_lib.spark.stream.checkpoint_identity import settled_query_id
 from storage_lib.spark.stream.stream_tiering import StreamTiering
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.tasks.bucket_distribution import by_bucket, by_partition_and_bucket
-from storage_lib.spark.tasks.driver_lease import give_up
 from storage_lib.spark.tasks.session_kind import refuse_connect
-from storage_lib.spark.translation.spark_errors import storage_error_in
 from storage_lib.spark.translation.spark_schema import check_write_schema
 from storage_lib.spark.verbs.dataframe_verbs import write
+from storage_lib.spark.verbs.real_time_verb import start_real_time
 from storage_lib.spark.verbs.stream_settings import quick_batches
+from storage_lib.spark.verbs.table_stream import TableStream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from storage_lib.table.dynamic_table import DynamicTable
@@ -47,6 +46,7 @@ def write_stream(
     compaction_interval_seconds: float = 10.0,
     tier_interval_seconds: float | None = None,
     position_column: str | None = None,
+    real_time: bool = False,
 ) -> TableStream:
     """Start writing a streaming data frame into the table; each micro-batch is one commit.
 
@@ -66,6 +66,10 @@ def write_stream(
     integer column that increases with the changes of a key; without either, the write is refused. It is also refused if
     it needs the pre-image of each change and ``read_stream`` does not add it (``normalize``).
 
+    ``real_time``: Spark's real-time mode with its own Kafka sink, for tables with ``log.consistency=eventual``. Each
+    row is in the log milliseconds after Spark has read it from Kafka. ``trigger_seconds`` is then the time between two
+    checkpoints (0: 60 s); after a crash, at most that long of the stream is written to the log again.
+
     Raises ``InvalidInputError``, before anything starts, for a data frame or a checkpoint that does not fit the table.
     """
     _check(df, table, checkpoint_location, output_mode)
@@ -75,6 +79,20 @@ def write_stream(
         why="it reads Spark's plan of the query, to refuse one whose changes would make the table wrong",
         remedy='Use a classic session, or df.writeStream.format("dynamic_table"), which checks less',
     )
+    if real_time:
+        return start_real_time(
+            df,
+            table,
+            checkpoint_location=checkpoint_location,
+            output_mode=output_mode,
+            trigger_seconds=trigger_seconds,
+            available_now=available_now,
+            change_tracking=change_tracking,
+            query_name=query_name,
+            compaction=compaction,
+            tier_interval_seconds=tier_interval_seconds,
+            position_column=position_column,
+        )
     plan = StreamPlan()
     if output_mode != "complete":
         df, plan = prepared(df, table, position_column=position_column, change_tracking=change_tracking)
@@ -125,60 +143,6 @@ def reports_sources(table: DynamicTable, *, output_mode: str, change_tracking: b
     """Return whether the commits of a stream record the offsets of its sources."""
     tracked = _is_tracked(table, change_tracking=change_tracking)
     return output_mode == "append" and not (tracked and table.new_write().is_log_first)
-
-
-class TableStream:
-    """A running stream into a table, with all attributes of pyspark's ``StreamingQuery``."""
-
-    def __init__(
-        self,
-        query: StreamingQuery,
-        table: DynamicTable,
-        commit_user: str,
-        compaction: StreamCompaction | None,
-        tiering: StreamTiering | None = None,
-    ) -> None:
-        self.query = query
-        self.commit_user = commit_user
-        self.compaction = compaction
-        self.tiering = tiering
-        self._table = table
-        for work in (compaction, tiering):
-            if work is not None:
-                work.start(until=lambda: not query.isActive)
-
-    def __getattr__(self, name: str) -> Any:
-        """Delegate to the query: ``id``, ``isActive``, ``lastProgress``, ``processAllAvailable()``, …"""
-        return getattr(self.query, name)
-
-    def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802  Spark's name
-        """Wait until the stream ends; raise its error, as an error of this library if it was one."""
-        try:
-            ended = self.query.awaitTermination() if timeout is None else self.query.awaitTermination(timeout)
-        except Exception as error:
-            ours = storage_error_in(str(error))
-            if ours is None:
-                raise
-            raise ours from error
-        if not self.query.isActive:
-            self._stop_background()
-        return ended
-
-    def stop(self) -> None:
-        """Stop the stream, its compaction and tiering, and release the lease of an interrupted micro-batch."""
-        self.query.stop()
-        self._stop_background()
-        give_up(self._table, self.commit_user, [])
-
-    def _stop_background(self) -> None:
-        for work in (self.tiering, self.compaction):
-            if work is not None:
-                work.stop()
-
-    def error(self) -> Exception | None:
-        """Return the error that ended the stream, as an error of this library if it was one; None without an error."""
-        failure = self.query.exception()
-        return None if failure is None else storage_error_in(str(failure)) or failure
 
 
 def _is_tracked(table: DynamicTable, *, change_tracking: bool | None) -> bool:

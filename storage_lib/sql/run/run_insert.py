@@ -220,6 +220,7 @@ def _insert_stream(
             available_now=boolean_hint(table, hint, _AVAILABLE_NOW) or False,
             change_tracking=change_tracking_of(state, table, hint),
             query_name=name,
+            real_time=state.settings.is_real_time,
         )
     if state.settings.waits_for_streams:
         wait_for(stream)

@@ -13,7 +13,7 @@ from storage_lib.sql.state.spark_words import errors_in_words
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from storage_lib.spark.verbs.stream_verbs import TableStream
+    from storage_lib.spark.verbs.table_stream import TableStream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 RUNTIME_MODE = "execution.runtime-mode"
 CHECKPOINTS = "execution.checkpointing.dir"
 CHECKPOINT_INTERVAL = "execution.checkpointing.interval"
+REAL_TIME = "execution.real-time"
 PIPELINE_NAME = "pipeline.name"
 DML_SYNC = "table.dml-sync"
 SPARK_PREFIX = "spark."
@@ -41,6 +42,10 @@ OWN_SETTINGS: Mapping[str, tuple[str, str]] = {
     ),
     CHECKPOINTS: ("", "the directory below which each streaming INSERT has its checkpoint"),
     CHECKPOINT_INTERVAL: ("0 ms", "the time between two micro-batches of a streaming INSERT; 0: one after the other"),
+    REAL_TIME: (
+        "false",
+        "true: a streaming INSERT runs in Spark's real-time mode; the interval is then that between checkpoints",
+    ),
     PIPELINE_NAME: ("", "the name of the next streaming INSERT, and of its checkpoint; default: the table's"),
     DML_SYNC: ("false", "true: a streaming INSERT returns when its stream has ended; false: as soon as it runs"),
 }
@@ -67,6 +72,11 @@ class SessionSettings:
     def waits_for_streams(self) -> bool:
         """Whether a streaming INSERT returns only when its stream has ended."""
         return parse_boolean(self.value(DML_SYNC))
+
+    @property
+    def is_real_time(self) -> bool:
+        """Whether a streaming INSERT runs in Spark's real-time mode."""
+        return parse_boolean(self.value(REAL_TIME))
 
     @property
     def trigger_seconds(self) -> float:
@@ -128,7 +138,11 @@ def _checked_option(key: str, value: str) -> str:
     return value
 
 
-_PARSERS: Mapping[str, Callable[[str], object]] = {CHECKPOINT_INTERVAL: parse_millis, DML_SYNC: parse_boolean}
+_PARSERS: Mapping[str, Callable[[str], object]] = {
+    CHECKPOINT_INTERVAL: parse_millis,
+    DML_SYNC: parse_boolean,
+    REAL_TIME: parse_boolean,
+}
 
 
 def _checked_setting(key: str, value: str) -> str:

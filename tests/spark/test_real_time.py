@@ -1,0 +1,289 @@
+"""Streams in Spark's real-time mode write the log of an eventual table, and tiering writes the files."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from tests.support.real_time_driver import SPARK_KAFKA
+from tests.support.spark_processes import clean_environment
+
+if TYPE_CHECKING:
+    from storage_lib.table.dynamic_table import DynamicTable
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.integration,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(not SPARK_KAFKA.exists(), reason="Spark's Kafka connector is missing; run `make servers`"),
+]
+
+DRIVER = Path(__file__).parents[1] / "support" / "real_time_driver.py"
+SOURCE_PARTITIONS = 2
+SECONDS = 300
+KILLS = 3
+COLUMNS = "id BIGINT, v STRING, n INT"
+
+
+class Job:
+    """One stream: the topic that it reads, and its table and checkpoint, which outlive its processes."""
+
+    def __init__(self, table: DynamicTable, servers: str, conf: dict[str, str], directory: Path, **job: Any) -> None:
+        self.table = table
+        self.servers = servers
+        self.topic = f"{directory.name}-source"
+        self._log_file = directory / "driver.log"
+        self._job = {
+            "warehouse": str(directory / "warehouse"),
+            "catalog_options": {"log.kafka.bootstrap.servers": servers},
+            "table": table.name,
+            "checkpoint": str(directory / "checkpoint"),
+            "servers": servers,
+            "topic": self.topic,
+            "columns": COLUMNS,
+            "seconds": 5,
+            "conf": {**conf, "spark.sql.session.timeZone": "America/New_York"},
+            **job,
+        }
+        new_topic = NewTopic(self.topic, SOURCE_PARTITIONS, 1)
+        admin = AdminClient({"bootstrap.servers": servers})
+        admin.create_topics([new_topic])[self.topic].result(60)
+        self._producer = Producer({"bootstrap.servers": servers})
+
+    def send(self, *rows: dict[str, Any]) -> None:
+        """Put rows into the source, all rows of an id into one partition."""
+        for row in rows:
+            self._producer.produce(self.topic, json.dumps(row), partition=row["id"] % SOURCE_PARTITIONS)
+        assert self._producer.flush(60) == 0
+
+    def start(self) -> subprocess.Popen[str]:
+        with self._log_file.open("a") as log:
+            return subprocess.Popen(
+                [sys.executable, str(DRIVER), json.dumps(self._job)],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                env=clean_environment(),
+                text=True,
+                start_new_session=True,
+            )
+
+    @contextmanager
+    def running(self) -> Iterator[subprocess.Popen[str]]:
+        """Run the driver; at the end, stop its stream and wait for it."""
+        driver = self.start()
+        try:
+            yield driver
+            assert driver.stdin is not None
+            driver.stdin.close()
+            assert driver.wait(120) == 0, self.output()
+        finally:
+            kill(driver)
+
+    def output(self) -> str:
+        return self._log_file.read_text()[-3000:]
+
+
+class LogFollower:
+    """Reads the table's topic from its beginning, across the processes of a stream."""
+
+    def __init__(self, table: DynamicTable, servers: str) -> None:
+        self._consumer = Consumer(
+            {"bootstrap.servers": servers, "group.id": "follower", "isolation.level": "read_committed"}
+        )
+        topic = table.schema.options["log.kafka.topic"]
+        self._consumer.assign([TopicPartition(topic, bucket, 0) for bucket in table.schema.bucket_numbers])
+        self.seen: list[tuple[int, dict[str, Any]]] = []
+
+    def until(self, condition: Callable[[], bool], driver: subprocess.Popen[str], job: Job) -> None:
+        """Read until ``condition`` holds; fail if the driver ends before."""
+        polls = 0
+        while not condition():
+            message = self._consumer.poll(1)
+            polls += message is None
+            assert driver.poll() is None, f"the driver has ended: {job.output()}"
+            assert polls < SECONDS, f"the rows did not come: {job.output()}"
+            value = None if message is None or message.error() else message.value()
+            if message is not None and value is not None:
+                self.seen.append((message.partition() or 0, json.loads(value)))
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def kill(driver: subprocess.Popen[str]) -> None:
+    if driver.stdin is not None:
+        driver.stdin.close()
+    if driver.poll() is None:
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait(60)
+
+
+@pytest.fixture
+def make_job(
+    make_table: Callable[..., DynamicTable], bootstrap_servers: str, spark_conf: dict[str, str], tmp_path: Path
+) -> Callable[..., Job]:
+    def make(table_of: dict[str, Any], **job: Any) -> Job:
+        table = make_table(log=True, log__consistency="eventual", lease__timeout="5 s", **table_of)
+        return Job(table, bootstrap_servers, spark_conf, tmp_path, **job)
+
+    return make
+
+
+def followed(job: Job) -> LogFollower:
+    return LogFollower(job.table, job.servers)
+
+
+def test_rows_are_in_the_log_at_once_and_in_the_files_when_the_stream_stops(make_job: Callable[..., Job]) -> None:
+    columns = {
+        "id": "BIGINT",
+        "price": "DECIMAL(20, 2)",
+        "born": "TIMESTAMP(3)",
+        "seen": "TIMESTAMP_LTZ(6)",
+        "day": "DATE",
+        "raw": "BYTES",
+        "tags": "ARRAY<STRING>",
+        "n": "INT",
+    }
+    select = [
+        "id",
+        "price",
+        "CAST(born AS TIMESTAMP_NTZ) AS born",
+        "CAST(seen AS TIMESTAMP) AS seen",
+        "CAST(born AS DATE) AS day",
+        "unbase64(raw) AS raw",
+        "tags",
+        "CAST(id AS SMALLINT) AS n",
+        "kind AS _row_kind",
+    ]
+    ddl = "id BIGINT, price DECIMAL(20, 2), born STRING, seen STRING, raw STRING, tags ARRAY<STRING>, kind STRING"
+    job = make_job({"columns": columns, "bucket": 3}, columns=ddl, select=select)
+    full = {"price": -12.5, "born": "2024-03-10 02:30:00.5", "seen": "2024-11-03T06:30:00.000001Z", "raw": "AP8="}
+    job.send(*({"id": key, "kind": "+I", "tags": ["ä", None], **full} for key in range(20)))
+
+    follower = followed(job)
+    with job.running() as driver:
+        follower.until(lambda: len(follower.seen) == 20, driver, job)
+        job.send(*({"id": key, "kind": "+U"} for key in range(0, 20, 2)))
+        job.send(*({"id": key, "kind": "-D"} for key in range(0, 20, 4)))
+        follower.until(lambda: len(follower.seen) == 35, driver, job)
+    follower.close()
+
+    rows = job.table.to_arrow().sort_by("id").to_pylist()
+    assert [row["id"] for row in rows] == [key for key in range(20) if key % 4]
+    assert rows[0] == {
+        "id": 1,
+        "price": Decimal("-12.50"),
+        "born": datetime(2024, 3, 10, 2, 30, 0, 500_000, tzinfo=UTC).replace(tzinfo=None),
+        "seen": datetime(2024, 11, 3, 6, 30, 0, 1, tzinfo=UTC),
+        "day": date(2024, 3, 10),
+        "raw": b"\x00\xff",
+        "tags": ["ä", None],
+        "n": 1,
+    }
+    assert rows[1] == {**dict.fromkeys(columns), "id": 2, "n": 2}
+    # A reader of one bucket finds every key there that this library puts there.
+    assert {row["id"] for row in job.table.lookup([{"id": key} for key in range(20)]).to_pylist()} == {
+        key for key in range(20) if key % 4
+    }
+
+
+def test_sql_writes_in_real_time_when_the_session_says_so(make_job: Callable[..., Job], tmp_path: Path) -> None:
+    script = f"SET 'execution.checkpointing.dir' = '{tmp_path}/checkpoints';"
+    script += """
+        SET 'execution.runtime-mode' = 'streaming';
+        SET 'execution.real-time' = 'true';
+        SET 'execution.checkpointing.interval' = '5 s';
+        INSERT INTO t SELECT id, upper(v), n + 1 FROM arriving WHERE id <> 2;
+    """
+    job = make_job({"bucket": 2}, sql=script)
+    job.send(*({"id": key, "v": f"v{key}", "n": key} for key in range(5)))
+
+    follower = followed(job)
+    with job.running() as driver:
+        follower.until(lambda: len(follower.seen) == 4, driver, job)
+    follower.close()
+
+    rows = job.table.to_arrow().sort_by("id").to_pylist()
+    assert rows == [{"id": key, "v": f"V{key}", "n": key + 1} for key in (0, 1, 3, 4)]
+
+
+def test_a_row_that_does_not_fit_ends_the_stream_with_its_reason(make_job: Callable[..., Job]) -> None:
+    job = make_job({"columns": {"id": "BIGINT", "v": "VARCHAR(3)", "n": "INT"}, "bucket": 1})
+    job.send({"id": 1, "v": "abc"}, {"id": 3, "v": "long"})
+
+    driver = job.start()
+    try:
+        follower = followed(job)
+        follower.until(lambda: len(follower.seen) == 1, driver, job)
+        follower.close()
+        assert driver.communicate(timeout=120) is not None
+    finally:
+        kill(driver)
+
+    assert driver.returncode == 1
+    assert "InvalidInputError: table db.t: column 'v' is VARCHAR(3), and a row has a longer value" in job.output()
+
+
+def test_kills_lose_nothing_and_the_files_hold_the_last_row_of_each_key(make_job: Callable[..., Job]) -> None:
+    survives_kills(make_job({"bucket": 4, "log__tier_interval": "1 s"}), kills=KILLS, seed=11)
+
+
+def survives_kills(job: Job, *, kills: int, seed: int) -> None:
+    """Kill the stream again and again, at any point, while rows arrive."""
+    chance = random.Random(seed)  # noqa: S311  repeatable
+    sent: list[tuple[int, int]] = []
+    follower = followed(job)
+
+    def send(count: int) -> None:
+        rows = [(chance.randrange(50), len(sent) + place) for place in range(count)]
+        sent.extend(rows)
+        job.send(*({"id": key, "v": f"change {number}", "n": number} for key, number in rows))
+
+    def arrived() -> set[int]:
+        return {change["after"]["n"] for _, change in follower.seen}
+
+    for _ in range(kills):
+        driver = job.start()
+        try:
+            for _ in range(chance.randrange(1, 8)):
+                send(chance.randrange(1, 60))
+                wanted = chance.randrange(len(sent) // 2, len(sent) + 1)
+                follower.until(lambda wanted=wanted: len(arrived()) >= wanted, driver, job)  # type: ignore[misc]
+        finally:
+            kill(driver)
+    send(40)
+    with job.running() as driver:
+        follower.until(lambda: len(arrived()) == len(sent), driver, job)
+    follower.close()
+
+    assert arrived() == set(range(len(sent))), "every change is in the log"
+    truth = dict(sent)
+    assert {row["id"]: row["n"] for row in job.table.to_arrow().to_pylist()} == truth
+    buckets: dict[int, set[int]] = {}
+    for bucket, change in follower.seen:
+        buckets.setdefault(change["after"]["id"], set()).add(bucket)
+    assert all(len(each) == 1 for each in buckets.values()), "a key stays in its bucket"
+    for key in truth:
+        firsts = list(
+            dict.fromkeys(change["after"]["n"] for _, change in follower.seen if change["after"]["id"] == key)
+        )
+        assert firsts == sorted(firsts), "the first copies of a key's changes are in order"

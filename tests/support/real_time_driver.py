@@ -1,0 +1,69 @@
+"""Separate driver of the real-time tests: streams JSON from a Kafka topic into a table until its input is closed.
+
+``python real_time_driver.py`` takes the job as JSON on the command line. It needs a session with Spark's Kafka
+connector, which the session of the other tests does not have.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SPARK_KAFKA = Path(__file__).parents[2] / ".local" / "spark_kafka" / "lib"
+
+
+def main() -> None:
+    """Run the stream; print its error, if it ends by itself."""
+    job = json.loads(sys.argv[1])
+    from storage_lib import open_catalog
+    from storage_lib.spark import session
+
+    catalog = open_catalog(job["warehouse"], job["catalog_options"])
+    jars = ",".join(sorted(map(str, SPARK_KAFKA.glob("*.jar"))))
+    spark = session("real time", master="local[4]", conf={**job["conf"], "spark.jars": jars})
+    spark.sparkContext.setLogLevel("OFF")
+    rows = source(spark, job)
+    stream: Any = _by_sql(spark, catalog, rows, job) if "sql" in job else _by_python(catalog, rows, job)
+    sys.stdin.read()
+    error = stream.error()
+    stream.stop()
+    if error is not None:
+        sys.exit(f"{type(error).__name__}: {error}")
+
+
+def source(spark: SparkSession, job: dict[str, Any]) -> DataFrame:
+    """Return the rows of the job's topic, whose values are JSON of the job's columns."""
+    from pyspark.sql import functions as sql
+
+    records = spark.readStream.format("kafka").option("kafka.bootstrap.servers", job["servers"])
+    records = records.option("subscribe", job["topic"]).option("startingOffsets", "earliest")
+    value = sql.from_json(sql.col("value").cast("string"), job["columns"], {"mode": "FAILFAST"})
+    return records.load().select(value.alias("row")).select("row.*").selectExpr(*job.get("select", ["*"]))
+
+
+def _by_python(catalog: Any, rows: DataFrame, job: dict[str, Any]) -> Any:
+    from storage_lib.spark import write_stream
+
+    return write_stream(
+        rows,
+        catalog.load_table(job["table"]),
+        checkpoint_location=job["checkpoint"],
+        trigger_seconds=job["seconds"],
+        real_time=True,
+    )
+
+
+def _by_sql(spark: SparkSession, catalog: Any, rows: DataFrame, job: dict[str, Any]) -> Any:
+    from storage_lib.sql import Session
+
+    rows.createOrReplaceTempView("arriving")
+    return list(Session(spark, catalog, database="db").execute_script(job["sql"]))[-1].stream
+
+
+if __name__ == "__main__":
+    main()
