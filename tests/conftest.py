@@ -128,11 +128,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByScope:
     return ByScope(config, log)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark tests that need a separate process, so that `make test FAST=1` can leave them out.
 
-    Slow tests run first, so that pytest's processes end at about the same time.
+    Drills are left out unless their mark is requested. Slow tests run first, so that pytest's processes end at about
+    the same time.
     """
+    if "drill" not in config.getoption("markexpr"):
+        drills = [item for item in items if item.get_closest_marker("drill")]
+        config.hook.pytest_deselected(items=drills)
+        items[:] = [item for item in items if item not in drills]
     for item in items:
         for fixture in MARKS_OF_FIXTURES.keys() & set(getattr(item, "fixturenames", ())):
             for mark in MARKS_OF_FIXTURES[fixture]:

@@ -18,6 +18,7 @@ from benchmarks.streams.age_observer import AgeObserver, Ages
 from benchmarks.streams.generator import BIRTH, COLUMNS, GeneratorSource
 from storage_lib import open_catalog
 from storage_lib.spark import session, write_stream
+from storage_lib.spark.query.real_time_query import CONNECTOR
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,8 +35,7 @@ _CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": str(BUCKETS),
     "spark.ui.showConsoleProgress": "false",
-    # The Kafka sink of Spark 4.0 runs unchanged on Spark 4.3.
-    "spark.jars.packages": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
+    "spark.jars.packages": CONNECTOR,
 }
 
 
@@ -51,7 +51,7 @@ class Measured:
 
 
 @contextmanager
-def spark_with_its_kafka_sink(scratch: Path) -> Iterator[SparkSession]:
+def spark_with_its_kafka_sink(scratch: Path, *, cores: int = 2) -> Iterator[SparkSession]:
     """Create a session with Spark's own Kafka connector, fetched by Spark's Ivy, in addition to ours."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     checkout = str(Path(__file__).resolve().parents[2])
@@ -59,7 +59,7 @@ def spark_with_its_kafka_sink(scratch: Path) -> Iterator[SparkSession]:
     conf = {**_CONF, "spark.sql.warehouse.dir": str(scratch / "spark")}
     if "IVY_SETTINGS" in os.environ:
         conf["spark.jars.ivySettings"] = os.environ["IVY_SETTINGS"]
-    spark = session("latency", master="local[2]", conf=conf)
+    spark = session("latency", master=f"local[{cores}]", conf=conf)
     spark.sparkContext.setLogLevel("ERROR")
     spark.dataSource.register(GeneratorSource)
     try:

@@ -32,15 +32,6 @@ PLANTED = {
 EVENTS = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("text", pa.string())])
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the drills unless their mark is requested."""
-    if "drill" in config.getoption("markexpr"):
-        return
-    drills = [item for item in items if item.get_closest_marker("drill")]
-    config.hook.pytest_deselected(items=drills)
-    items[:] = [item for item in items if item not in drills]
-
-
 @pytest.fixture(scope="session")
 def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAirflow]:
     """Start one Airflow for all tests, with the project's DAGs and those of the tests."""

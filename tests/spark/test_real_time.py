@@ -19,6 +19,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+import pyarrow as pa
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
@@ -206,6 +207,30 @@ def test_rows_are_in_the_log_at_once_and_in_the_files_when_the_stream_stops(make
     }
 
 
+def test_changed_results_of_an_aggregation_with_a_joined_table_replace_each_other(
+    make_job: Callable[..., Job], make_table: Callable[..., DynamicTable]
+) -> None:
+    names = make_table("names", columns={"key": "BIGINT", "name": "STRING"}, primary_key=("key",))
+    names.append(pa.table({"key": [0, 1], "name": ["even", "odd"]}))
+    job = make_job({"bucket": 2}, dimension=names.name)
+    job.send(*({"id": key, "v": "x", "n": key} for key in range(20)))
+
+    follower = followed(job)
+    with job.running() as driver:
+        follower.until(lambda: {10} == last_counts(follower), driver, job)
+        job.send(*({"id": key, "v": "x", "n": key} for key in range(20, 30)))
+        follower.until(lambda: {15} == last_counts(follower), driver, job)
+    follower.close()
+
+    rows = job.table.to_arrow().sort_by("id").to_pylist()
+    assert rows == [{"id": 0, "v": "even", "n": 15}, {"id": 1, "v": "odd", "n": 15}]
+
+
+def last_counts(follower: LogFollower) -> set[int]:
+    last = {change["after"]["id"]: change["after"]["n"] for _, change in follower.seen}
+    return set(last.values()) if len(last) == 2 else set()
+
+
 def test_sql_writes_in_real_time_when_the_session_says_so(make_job: Callable[..., Job], tmp_path: Path) -> None:
     script = f"SET 'execution.checkpointing.dir' = '{tmp_path}/checkpoints';"
     script += """
@@ -245,6 +270,13 @@ def test_a_row_that_does_not_fit_ends_the_stream_with_its_reason(make_job: Calla
 
 def test_kills_lose_nothing_and_the_files_hold_the_last_row_of_each_key(make_job: Callable[..., Job]) -> None:
     survives_kills(make_job({"bucket": 4, "log__tier_interval": "1 s"}), kills=KILLS, seed=11)
+
+
+@pytest.mark.drill
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", range(4))
+def test_many_kills_lose_nothing(make_job: Callable[..., Job], seed: int) -> None:
+    survives_kills(make_job({"bucket": 4, "log__tier_interval": "1 s"}), kills=15, seed=seed)
 
 
 def survives_kills(job: Job, *, kills: int, seed: int) -> None:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from storage_lib.table.dynamic_table import DynamicTable
+
 SPARK_KAFKA = Path(__file__).parents[2] / ".local" / "spark_kafka" / "lib"
 
 
@@ -28,6 +30,8 @@ def main() -> None:
     spark = session("real time", master="local[4]", conf={**job["conf"], "spark.jars": jars})
     spark.sparkContext.setLogLevel("OFF")
     rows = source(spark, job)
+    if "dimension" in job:
+        rows = _counted(spark, catalog.load_table(job["dimension"]), rows)
     stream: Any = _by_sql(spark, catalog, rows, job) if "sql" in job else _by_python(catalog, rows, job)
     sys.stdin.read()
     error = stream.error()
@@ -46,6 +50,17 @@ def source(spark: SparkSession, job: dict[str, Any]) -> DataFrame:
     return records.load().select(value.alias("row")).select("row.*").selectExpr(*job.get("select", ["*"]))
 
 
+def _counted(spark: SparkSession, names: DynamicTable, rows: DataFrame) -> DataFrame:
+    """Return the number of even and of odd ids, with the name of each from another table of this library."""
+    from pyspark.sql import functions as sql
+
+    from storage_lib.spark import read
+
+    halves = rows.select(sql.pmod("id", sql.lit(2)).alias("key"))
+    named = halves.join(sql.broadcast(read(spark, names)), "key", "left")
+    return named.groupBy("key", "name").count().selectExpr("key AS id", "name AS v", "CAST(count AS INT) AS n")
+
+
 def _by_python(catalog: Any, rows: DataFrame, job: dict[str, Any]) -> Any:
     from storage_lib.spark import write_stream
 
@@ -53,6 +68,7 @@ def _by_python(catalog: Any, rows: DataFrame, job: dict[str, Any]) -> Any:
         rows,
         catalog.load_table(job["table"]),
         checkpoint_location=job["checkpoint"],
+        output_mode="update" if "dimension" in job else "append",
         trigger_seconds=job["seconds"],
         real_time=True,
     )

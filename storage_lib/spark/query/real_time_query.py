@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 """Newest release of Spark's Kafka connector; it runs on Spark 4.3."""
 _CONNECTOR_CLASS = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
-_KAFKA, _MEMORY = "kafka", "LowLatencyMemoryStream"
+_KAFKA = "kafka"
 _OURS = (said.SOURCE_NAME, changelog_source.SOURCE_NAME)
 _RUNS = frozenset(
     {
@@ -98,10 +98,11 @@ def _checked_source(node: Any, name: str, table: str) -> str:
     if source in _OURS:
         reason = "the query reads a stream of this library, which reads it in a Python process"
         raise _refused(table, reason, "Read the topic with Spark's own source: spark.readStream.format('kafka')")
-    if source != _KAFKA and _MEMORY not in source:
+    if source != _KAFKA:
         reason = f"the query reads a stream of {source}, and Spark's real-time mode reads Kafka only"
         raise _refused(table, reason, "Put the rows into a topic first")
-    return str(node.toString()) if source == _KAFKA else f"{source} {node.hashCode()}"
+    # The same reader used twice keeps its provider, but gets other columns.
+    return f"{node.source().toString()} {node.extraOptions().toString()}"
 
 
 def _refuse_join(node: Any, table: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -150,6 +150,22 @@ def test_a_column_is_encoded_as_by_this_library(spark: SparkSession, spelled: st
     assert keys.to_pylist() == ours.keys.to_pylist()
     if not any(word in spelled for word in FLOATS):
         assert records.to_pylist() == ours.values.to_pylist()
+
+
+@pytest.mark.parametrize("precision", [0, 3, 6])
+def test_a_time_is_encoded_as_by_this_library(spark: SparkSession, precision: int) -> None:
+    schema = schema_of(f"id BIGINT NOT NULL, v TIME({precision})", "id")
+    times = [time(0), time(23, 59, 59, 999_000), time(1, 2, 3, 4_000), None]
+    rows = pa.RecordBatch.from_arrays(
+        [pa.array(range(4), pa.int64()), pa.array(times, pa.time32("ms"))], schema=schema.arrow_schema
+    )
+    texts = [(row, None if each is None else str(each)) for row, each in enumerate(times)]
+    df = spark.createDataFrame(texts, "id long, t string").selectExpr("id", "CAST(t AS TIME(6)) AS v")
+
+    _, records = native_records(df, schema)
+
+    (ours,) = DebeziumJson(schema, with_update_before=False).encode(rows, pa.array([0] * 4, pa.int8()))
+    assert records.to_pylist() == ours.values.to_pylist()
 
 
 @pytest.mark.parametrize(

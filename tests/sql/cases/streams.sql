@@ -44,6 +44,8 @@ CREATE TABLE b (id BIGINT, w STRING, PRIMARY KEY (id) NOT ENFORCED);
 --> table default.b created
 INSERT INTO a VALUES (1, 'x');
 --> default.a: snapshot 1
+SET 'execution.real-time' = 'maybe';
+--> InvalidInputError: setting execution.real-time = 'maybe'; it has to be true or false
 SET 'table.dml-sync' = 'maybe';
 --> InvalidInputError: setting table.dml-sync = 'maybe'; it has to be true or false
 SET 'table.dml-sync' = 'true';

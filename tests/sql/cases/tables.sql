@@ -222,6 +222,7 @@ SET;
 --> key | value
 --> execution.checkpointing.dir |
 --> execution.checkpointing.interval | 0 ms
+--> execution.real-time | false
 --> execution.runtime-mode | batch
 --> pipeline.name |
 --> table-storage.bucket | 3
@@ -253,9 +254,9 @@ SET 'table-storage.log.kafka.sasl.password' = 'hush';
 SET 'table-storage.bucket' = 'many';
 --> InvalidInputError: option bucket is 'many'; it has to be a whole number
 SET 'nonsense' = '1';
---> InvalidInputError: unknown setting 'nonsense'; there are execution.runtime-mode, execution.checkpointing.dir, execution.checkpointing.interval, pipeline.name, table.dml-sync, table-storage.<option of a table> and spark.<Spark's>
+--> InvalidInputError: unknown setting 'nonsense'; there are execution.runtime-mode, execution.checkpointing.dir, execution.checkpointing.interval, execution.real-time, pipeline.name, table.dml-sync, table-storage.<option of a table> and spark.<Spark's>
 RESET 'nonsense';
---> InvalidInputError: unknown setting 'nonsense'; there are execution.runtime-mode, execution.checkpointing.dir, execution.checkpointing.interval, pipeline.name, table.dml-sync, table-storage.<option of a table> and spark.<Spark's>
+--> InvalidInputError: unknown setting 'nonsense'; there are execution.runtime-mode, execution.checkpointing.dir, execution.checkpointing.interval, execution.real-time, pipeline.name, table.dml-sync, table-storage.<option of a table> and spark.<Spark's>
 SET 'spark.sql.shuffle.partitions';
 --> key | value
 --> spark.sql.shuffle.partitions | 2
