@@ -1,6 +1,6 @@
 """Latency from a row's creation to a reader of the log, through a topic and Spark, with and without real-time mode.
 
-    python -m benchmarks.real_time [--seconds 120] [--rows-per-second 5000] [--cores 3]
+    python -m benchmarks.real_time [--seconds 120] [--rows-per-second 5000] [--cores 3] [--parts real-time batches]
 
 A process writes JSON rows into a topic with two partitions; Spark reads the topic with its own Kafka source and writes
 into our table, or with its bare Kafka sink into a topic; a librdkafka consumer reads the result. Broker, writer, Spark
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +46,7 @@ SOURCE_PARTITIONS = 2
 CHECKPOINT_SECONDS = 60
 START_SECONDS_MAX = 180
 PERCENTS = (50, 99)
+PARTS = ("real-time", "batches")
 PEER = "Spark's Kafka sink in real-time mode"
 
 
@@ -139,6 +140,7 @@ def main() -> None:
     parser.add_argument("--warm-up-seconds", type=float, default=90)
     parser.add_argument("--rows-per-second", type=int, default=5_000)
     parser.add_argument("--cores", type=int, default=3, help="of Spark; real-time tasks hold one per source partition")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     arguments = parser.parse_args()
     scratch = Path(tempfile.mkdtemp(prefix="real-time-"))
     records: list[dict[str, object]] = []
@@ -155,21 +157,25 @@ def main() -> None:
                 warm_up_seconds=arguments.warm_up_seconds,
                 seconds=arguments.seconds,
             )
-            for record in _measured(bench):
+            for record in _measured(bench, arguments.parts):
                 print(json.dumps(record), flush=True)
                 records.append(record)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    (RESULTS / "real_time.json").write_text(json.dumps(records, indent=1) + "\n")
+    if set(arguments.parts) == set(PARTS):
+        (RESULTS / "real_time.json").write_text(json.dumps(records, indent=1) + "\n")
 
 
-def _measured(bench: Bench) -> Iterator[dict[str, object]]:
-    peer = bench.into_topic("bare_real_time", real_time=True)
-    yield from _records(bench, PEER, peer)
-    yield from _records(bench, "write_stream(..., real_time=True)", bench.into_table("ours", real_time=True), peer)
-    batches = bench.into_topic("bare_batches", real_time=False)
-    yield from _records(bench, "Spark's Kafka sink in micro-batches", batches, peer)
-    yield from _records(bench, "write_stream(...)", bench.into_table("ours_in_batches", real_time=False), peer)
+def _measured(bench: Bench, parts: Sequence[str]) -> Iterator[dict[str, object]]:
+    peer = None
+    if "real-time" in parts:
+        peer = bench.into_topic("bare_real_time", real_time=True)
+        yield from _records(bench, PEER, peer)
+        yield from _records(bench, "write_stream(..., real_time=True)", bench.into_table("ours", real_time=True), peer)
+    if "batches" in parts:
+        batches = bench.into_topic("bare_batches", real_time=False)
+        yield from _records(bench, "Spark's Kafka sink in micro-batches", batches, peer)
+        yield from _records(bench, "write_stream(...)", bench.into_table("ours_in_batches", real_time=False), peer)
 
 
 def _records(bench: Bench, name: str, ages: Ages, peer: Ages | None = None) -> Iterator[dict[str, object]]:

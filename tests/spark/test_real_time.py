@@ -60,6 +60,7 @@ class Job:
             "servers": servers,
             "topic": self.topic,
             "columns": COLUMNS,
+            "master": "local[4]",
             "seconds": 5,
             "conf": {**conf, "spark.sql.session.timeZone": "America/New_York"},
             **job,
@@ -266,6 +267,19 @@ def test_a_row_that_does_not_fit_ends_the_stream_with_its_reason(make_job: Calla
 
     assert driver.returncode == 1
     assert "InvalidInputError: table db.t: column 'v' is VARCHAR(3), and a row has a longer value" in job.output()
+
+
+def test_a_stream_that_would_leave_partitions_unread_does_not_start(make_job: Callable[..., Job]) -> None:
+    job = make_job({"bucket": 1}, master="local[1]")
+
+    driver = job.start()
+    try:
+        driver.communicate(timeout=120)
+    finally:
+        kill(driver)
+
+    assert driver.returncode == 1
+    assert "each partition of its source, 2, but the session has 1" in job.output()
 
 
 def test_kills_lose_nothing_and_the_files_hold_the_last_row_of_each_key(make_job: Callable[..., Job]) -> None:

@@ -27,7 +27,7 @@ def main() -> None:
 
     catalog = open_catalog(job["warehouse"], job["catalog_options"])
     jars = ",".join(sorted(map(str, SPARK_KAFKA.glob("*.jar"))))
-    spark = session("real time", master="local[4]", conf={**job["conf"], "spark.jars": jars})
+    spark = session("real time", master=job["master"], conf={**job["conf"], "spark.jars": jars})
     spark.sparkContext.setLogLevel("OFF")
     rows = source(spark, job)
     if "dimension" in job:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.spark.query.kafka_partitions import CoresInUse, partitions_of, refuse_too_few_cores
 from storage_lib.spark.query.real_time_query import refuse_interval, refuse_query, refuse_without_connector
 from storage_lib.spark.query.write_plan import plan_of_write
 from storage_lib.spark.runtime.spark_session import STREAM_POOL, scheduler_pool
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 _CHECKPOINT_SECONDS = 60.0
 """Default time between two checkpoints. Each one stops the stream for about 0.1 s, and rows that arrive then wait."""
+
+_CORES = CoresInUse()
 
 
 def start_real_time(
@@ -61,6 +64,9 @@ def start_real_time(
     check_write_schema(table.name, table.schema, df.schema, table.options.row_kind_field)
     records, options = records_of(df, table), topic_options(table)
     refuse_missing_topic(table)
+    cores = partitions_of(df)
+    clock = table.environment.clock
+    refuse_too_few_cores(spark, table.name, clock, partitions=cores, in_use=_CORES.count())
     user = settled_query_id(spark, checkpoint_location, table)
     writer = records.writeStream.format("kafka").options(**options).outputMode("update")
     # pyspark's annotations lack this trigger.
@@ -70,6 +76,7 @@ def start_real_time(
         writer = writer.queryName(query_name)
     with active_session(spark), scheduler_pool(spark, STREAM_POOL), quick_batches(records, checkpoint_location):
         query = writer.start()
+    _CORES.add(query, cores)
     # Spark's tasks hold their cores for the whole time between two checkpoints, so compaction can't be a Spark job.
     tiering = StreamTiering(
         table,

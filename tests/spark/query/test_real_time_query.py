@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -13,7 +13,9 @@ from pyspark.sql import functions as sql
 
 from storage_lib import InvalidInputError
 from storage_lib.spark import read_stream, write_stream
+from storage_lib.spark.query.kafka_partitions import CoresInUse, refuse_too_few_cores
 from storage_lib.spark.query.real_time_query import CONNECTOR, refuse_interval, refuse_query
+from tests.support.fake_environment import FakeClock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,6 +82,27 @@ def test_an_interval_below_sparks_own_limit_is_refused(spark: SparkSession) -> N
 
     with pytest.raises(InvalidInputError, match=r"trigger_seconds=1 is too short.*takes 5 s or more"):
         refuse_interval(spark, "db.t", 1)
+
+
+class Query:
+    """A streaming query that has ended or not."""
+
+    def __init__(self, *, is_active: bool) -> None:
+        self.isActive = is_active
+
+
+def test_a_source_with_more_partitions_than_cores_is_refused(spark: SparkSession) -> None:
+    in_use, ended, clock = CoresInUse(), Query(is_active=True), FakeClock()
+    refuse_too_few_cores(spark, "db.t", clock, partitions=2, in_use=in_use.count())
+    with pytest.raises(InvalidInputError, match=r"partition of its source, 3, but the session has 2; .*local\[4\]"):
+        refuse_too_few_cores(spark, "db.t", clock, partitions=3, in_use=in_use.count())
+
+    in_use.add(cast("Any", ended), 1)
+    with pytest.raises(InvalidInputError, match="2, but the session has 2, of which other real-time streams hold 1"):
+        refuse_too_few_cores(spark, "db.t", clock, partitions=2, in_use=in_use.count())
+
+    ended.isActive = False
+    refuse_too_few_cores(spark, "db.t", clock, partitions=2, in_use=in_use.count())
 
 
 def started(df: DataFrame, table: DynamicTable, directory: Path, **arguments: Any) -> None:
