@@ -23,7 +23,9 @@ DEFAULT_PARTITION_NAME = "__DEFAULT_PARTITION__"
 _ESCAPED = frozenset("\"#%'*/:=?\\{}[]^\x7f") | frozenset(map(chr, range(0x20)))
 DIRECTORY_NAME_BYTES_MAX = 255
 """Limit of local disks, HDFS and S3 servers that store files."""
-_ESCAPED_BYTES = 3
+ESCAPED_BYTES = 3
+ESCAPED_PATTERN = "[" + "".join(rf"\x{ord(each):02x}" for each in sorted(_ESCAPED)) + "]"
+"""Regular expression, for Python and Java, of the characters that take ``ESCAPED_BYTES`` in a directory name."""
 _EPOCH = date(1970, 1, 1)
 _NANO_DIGITS = 9
 
@@ -85,15 +87,20 @@ def too_long_value(field: DataField, values: pa.Array) -> str | None:
     """Return a value whose directory name would exceed file systems' limit; None if there is no such value."""
     if field.type.root not in (TypeRoot.CHAR, TypeRoot.VARCHAR):
         return None
-    name_bytes = len(f"{_escaped(field.name)}=".encode())
+    bytes_max = value_bytes_max(field)
     lengths = pc.binary_length(values)
-    suspects = pc.greater(lengths, (DIRECTORY_NAME_BYTES_MAX - name_bytes) // _ESCAPED_BYTES)
+    suspects = pc.greater(lengths, bytes_max // ESCAPED_BYTES)
     if not pc.any(suspects).as_py():
         return None
     for value in values.filter(suspects, null_selection_behavior="drop").unique().to_pylist():
-        if name_bytes + len(_escaped(value).encode()) > DIRECTORY_NAME_BYTES_MAX:
+        if len(_escaped(value).encode()) > bytes_max:
             return str(value)
     return None
+
+
+def value_bytes_max(field: DataField) -> int:
+    """Return how long an escaped value of a partition column may be, in bytes."""
+    return DIRECTORY_NAME_BYTES_MAX - len(f"{_escaped(field.name)}=".encode())
 
 
 def _typed(value: object, field: DataField) -> object:

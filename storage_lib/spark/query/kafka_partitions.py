@@ -10,7 +10,9 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from storage_lib.errors import InvalidInputError
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+
+from storage_lib.errors import InvalidInputError, UnavailableError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,13 +63,23 @@ def refuse_too_few_cores(spark: SparkSession, table: str, clock: Clock, *, parti
         clock.sleep(_LOOK_SECONDS)
 
 
-def partitions_of(df: DataFrame) -> int:
-    """Return the number of partitions of the topics that a query reads with Spark's Kafka source."""
+def partitions_of(df: DataFrame, table: str) -> int:
+    """Return the number of partitions of the topics that a query for ``table`` reads with Spark's Kafka source.
+
+    Raises ``UnavailableError`` if the source's brokers don't answer.
+    """
     plan: Any = df._jdf.queryExecution().analyzed()  # noqa: SLF001  pyspark offers no other way
     jvm: Any = df.sparkSession.sparkContext._jvm  # noqa: SLF001
     leaves = plan.collectLeaves()
     streams = [leaf for leaf in map(leaves.apply, range(leaves.size())) if leaf.isStreaming()]
-    return sum(_partitions(jvm, leaf.extraOptions().asCaseSensitiveMap()) for leaf in streams)
+    try:
+        return sum(_partitions(jvm, leaf.extraOptions().asCaseSensitiveMap()) for leaf in streams)
+    except Py4JJavaError as error:
+        message = (
+            f"table {table}: the partitions of the stream's source can't be looked up: "
+            f"{error.java_exception.getMessage()}. Check its options kafka.*, and that its brokers run"
+        )
+        raise UnavailableError(message) from error
 
 
 def _partitions(jvm: Any, options: Any) -> int:
@@ -78,6 +90,7 @@ def _partitions(jvm: Any, options: Any) -> int:
     for key in options:
         if str(key).lower().startswith(_PREFIX):
             properties.put(str(key)[len(_PREFIX) :], options[key])
+    properties.put("allow.auto.create.topics", "false")
     properties.put("key.deserializer", _BYTES)
     properties.put("value.deserializer", _BYTES)
     consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(properties)

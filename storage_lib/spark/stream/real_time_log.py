@@ -10,12 +10,14 @@ from pyspark.sql.types import ByteType, DecimalType, DoubleType, FloatType, Inte
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.options.default_values import default_scalar, default_text
 from storage_lib.schema.options.table_options import LogConsistency, LogFormat
+from storage_lib.schema.placing.partition import ESCAPED_BYTES, ESCAPED_PATTERN, value_bytes_max
 from storage_lib.schema.types.data_types import TypeRoot
 from storage_lib.schema.types.row_kind import RowKind
 from storage_lib.spark.stream.kafka_sink_options import sink_options
 from storage_lib.spark.translation.native_bucket import native_bucket
 from storage_lib.spark.translation.native_json import NativeJson
 from storage_lib.spark.translation.predicate_column import quoted
+from storage_lib.spark.translation.refused_rows import refused_if
 from storage_lib.spark.translation.spark_schema import spark_type_of
 
 if TYPE_CHECKING:
@@ -105,7 +107,19 @@ def _column(df: DataFrame, table: DynamicTable, field: DataField) -> Column:
         )
         raise InvalidInputError(message)
     column = quoted(field.name) if given == wanted else quoted(field.name).cast(wanted)
+    if field.name in table.schema.partition_keys and field.type.root in (TypeRoot.CHAR, TypeRoot.VARCHAR):
+        column = _short_enough(column, table, field)
     return column if default is None else sql.coalesce(column, default.cast(wanted))
+
+
+def _short_enough(column: Column, table: DynamicTable, field: DataField) -> Column:
+    """Refuse a value whose directory could not be created: tiering would fail at its record, again and again."""
+    escaped = sql.regexp_replace(column, ESCAPED_PATTERN, "%" * ESCAPED_BYTES)
+    message = (
+        f"table {table.name}: partition column {field.name!r} has a value in a row that is too long for a directory's "
+        "name. Shorten the value, or partition by another column"
+    )
+    return refused_if(sql.octet_length(escaped) > sql.lit(value_bytes_max(field)), column, message)
 
 
 def _default(table: DynamicTable, field: DataField) -> Column | None:

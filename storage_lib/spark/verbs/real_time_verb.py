@@ -64,7 +64,7 @@ def start_real_time(
     check_write_schema(table.name, table.schema, df.schema, table.options.row_kind_field)
     records, options = records_of(df, table), topic_options(table)
     refuse_missing_topic(table)
-    cores = partitions_of(df)
+    cores = partitions_of(df, table.name)
     clock = table.environment.clock
     refuse_too_few_cores(spark, table.name, clock, partitions=cores, in_use=_CORES.count())
     user = settled_query_id(spark, checkpoint_location, table)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark")
@@ -15,6 +16,7 @@ from storage_lib import InvalidInputError
 from storage_lib.log_store.kafka.kafka_log_settings import KafkaLogSettings
 from storage_lib.schema.options.table_options import LogConsistency, LogFormat
 from storage_lib.schema.placing.bucketing import bucket_of
+from storage_lib.schema.placing.partition import too_long_value
 from storage_lib.spark.stream.kafka_sink_options import sink_options
 from storage_lib.spark.stream.real_time_log import records_of, refuse_table
 from tests.support.orders_table import orders
@@ -60,6 +62,24 @@ def test_columns_that_lack_are_null_or_have_their_default_and_numbers_are_widene
         "after": {"id": 7, "a": None, "b": 1_710_037_800_000, "c": "AJY=", "d": 1.5},
         "op": "c",
     }
+
+
+@pytest.mark.parametrize(
+    ("value", "fits"), [("ä" * 126, True), ("ä" * 127, False), ("/\x1f]^" * 21, True), ("\\" * 85, False)]
+)
+def test_a_partition_has_to_fit_into_a_directorys_name(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], value: str, *, fits: bool
+) -> None:
+    columns = {"id": "BIGINT", "p": "STRING"}
+    table = make_table(columns=columns, primary_key=("id", "p"), partition_by=("p",), bucket=1)
+    records = records_of(spark.createDataFrame([(1, value)], "id long, p string"), table)
+    assert (too_long_value(table.schema.field("p"), pa.array([value])) is None) == fits
+
+    if fits:
+        assert values_of(records)[0]["after"]["p"] == value
+    else:
+        with pytest.raises(Exception, match="too long for a directory's name"):
+            records.collect()
 
 
 def test_deletions_are_left_out_if_the_table_ignores_them(
