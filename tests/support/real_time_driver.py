@@ -1,5 +1,7 @@
 """Separate driver of the real-time tests: streams JSON from a Kafka topic into a table until its input is closed.
 
+With ``fails`` it waits for the error that ends the stream instead.
+
 ``python real_time_driver.py`` takes the job as JSON on the command line. It needs a session with Spark's Kafka
 connector, which the session of the other tests does not have.
 """
@@ -33,6 +35,11 @@ def main() -> None:
     if "dimension" in job:
         rows = _counted(spark, catalog.load_table(job["dimension"]), rows)
     stream: Any = _by_sql(spark, catalog, rows, job) if "sql" in job else _by_python(catalog, rows, job)
+    if job.get("fails"):
+        try:
+            stream.awaitTermination()
+        except Exception as failure:  # noqa: BLE001  the test judges it
+            sys.exit(f"{type(failure).__name__}: {failure}")
     sys.stdin.read()
     error = stream.error()
     stream.stop()
