@@ -26,6 +26,9 @@ _OPTIONS = {
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
     "parquet.page.verify-checksum.enabled": "true",
+    # A session may leave out what it can't read of other sources; here that would be a wrong answer.
+    "ignoreMissingFiles": "false",
+    "ignoreCorruptFiles": "false",
 }
 
 

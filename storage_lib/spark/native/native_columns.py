@@ -6,7 +6,7 @@ data source reads it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -84,12 +84,14 @@ def native_columns(columns: Sequence[StoredColumn], extension: str) -> tuple[Nat
     """Return how Spark reads these columns from files with this extension; None if its reader may differ from ours."""
     if extension not in _SCALARS:
         return None
-    if len({each.name.lower() for each in columns if each.name is not None}) < sum(
-        each.name is not None for each in columns
-    ):
-        return None  # Spark finds columns of files without regard to case
     found = [_native_column(each, extension) for each in columns]
     return tuple(each for each in found if each is not None) if all(found) else None
+
+
+def are_told_apart(columns: Iterable[StoredColumn]) -> bool:
+    """Return whether all columns of a file have different names for Spark, which ignores case."""
+    names = [each.name.lower() for each in columns if each.name is not None]
+    return len(set(names)) == len(names)
 
 
 def null_column(column: StoredColumn) -> NativeColumn:

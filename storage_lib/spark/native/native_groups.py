@@ -16,7 +16,7 @@ from storage_lib.spark.batch.native_files import FileGroup, group_of
 from storage_lib.spark.native.deleted_rows import DELETED_ROWS_MAX, can_leave_out, without_deleted
 from storage_lib.spark.native.file_relation import HANDED_OVER_MAX, PartitionValues, StoredFile, relation_of
 from storage_lib.spark.native.hadoop_files import hadoop_options, hadoop_path, is_reached, store_of
-from storage_lib.spark.native.native_columns import NativeColumn, native_columns, null_column
+from storage_lib.spark.native.native_columns import NativeColumn, are_told_apart, native_columns, null_column
 from storage_lib.spark.translation.predicate_column import quoted
 
 if TYPE_CHECKING:
@@ -62,7 +62,9 @@ def native_groups(
     for key, members in sorted(by_group.items()):
         stored = {each.wanted.name: each for each in read.stored_columns(key.schema_id).columns}
         columns = native_columns([stored[name] for name in names if name in needed], key.extension)
-        if columns is not None and _is_readable(spark, key, members, names, catalog):
+        if columns is None or not are_told_apart(stored.values()):
+            continue
+        if _is_readable(spark, key, members, names, catalog):
             by_name = {each.name: each for each in columns}
             in_order = (by_name.get(name) or null_column(stored[name]) for name in names)
             found.append(NativeGroup(key, tuple(in_order), tuple(members)))

@@ -15,6 +15,7 @@ from storage_lib.spark.native.merge_tasks import are_few, frame_of_tasks
 from storage_lib.spark.native.native_groups import NativeGroup, frame_of, native_groups
 from storage_lib.spark.source import statement_options as said
 from storage_lib.spark.tasks.active_session import active_session
+from storage_lib.spark.tasks.session_kind import is_connect
 from storage_lib.spark.tasks.table_cache import key_of
 from storage_lib.spark.translation.predicate_column import quoted
 from storage_lib.spark.translation.spark_schema import struct_of
@@ -126,8 +127,7 @@ def frame_of_table(spark: SparkSession, table: DynamicTable, read: SnapshotRead)
 
 def is_enabled(spark: SparkSession) -> bool:
     """Return whether this session reads natively: its JVM is in reach, and ``ENABLED`` is not ``false``."""
-    has_jvm = hasattr(spark, "_jsparkSession")
-    return has_jvm and (spark.conf.get(ENABLED, "true") or "true").lower() != "false"
+    return not is_connect(spark) and (spark.conf.get(ENABLED, "true") or "true").lower() != "false"
 
 
 def _no_rows(spark: SparkSession, table: DynamicTable, read: SnapshotRead) -> TableFrame:
