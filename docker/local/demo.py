@@ -195,12 +195,13 @@ class Demo:
         self.report.answers["our Arrow read in DuckDB"] = answer_of_duckdb(table)
         self.report.answers["pypaimon-rust on the files"] = answer_of_paimon(table)
         with _errors_into(HOME / "spark.log"):
-            self.report.answers["Spark SQL"] = answer_of_spark(table)
+            self.report.answers["Spark SQL"], how = answer_of_spark(table)
         self.report.differing_rows = differences(table, truth)
         self.report.line("rows", f"{truth.height:,}")
         self.report.line("snapshots", str(table.inspect.latest_snapshot_id()))
         if table.log is not None:
             self.report.line("log offsets", table.log.latest_offsets().to_json())
+        self.report.line("Spark's read", how)
         self.report.line("time", f"{time.monotonic() - self.started:.0f} s")
         print(self.report.text(), flush=True)
         return 0 if self.report.agrees else 1

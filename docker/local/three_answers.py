@@ -28,16 +28,21 @@ def answer_of_duckdb(table: DynamicTable) -> Answer:
     return _asked_of_duckdb(table.read(columns=["origin", "arr_delay"]))
 
 
-def answer_of_spark(table: DynamicTable) -> Answer:
-    """Return Spark SQL's answer from the data source."""
-    from storage_lib.spark import read, session  # noqa: PLC0415  only this answer needs Spark
+def answer_of_spark(table: DynamicTable) -> tuple[Answer, str]:
+    """Return Spark SQL's answer, and how many files Spark's own readers and Python tasks read for it."""
+    from storage_lib import open_catalog  # noqa: PLC0415  only this answer needs Spark
+    from storage_lib.spark import session  # noqa: PLC0415
+    from storage_lib.sql import Session  # noqa: PLC0415
 
+    database, _, _ = table.name.partition(".")
     spark = session("three answers", master="local[2]", conf={"spark.ui.showConsoleProgress": "false"})
     try:
-        read(spark, table, columns=["origin", "arr_delay"]).createOrReplaceTempView("flights")
-        return _answer([tuple(row) for row in spark.sql(_SQL).collect()])
+        with Session(spark, open_catalog(table.address.warehouse, table.address.options), database=database) as sql:
+            plan = str(sql.execute(f"EXPLAIN {_SQL}").to_arrow().column("plan")[0])
+            answer = sql.execute(_SQL).to_arrow()
     finally:
         spark.stop()
+    return _answer([tuple(row.values()) for row in answer.to_pylist()]), plan.splitlines()[-1].partition(": ")[2]
 
 
 def answer_of_paimon(table: DynamicTable) -> Answer:
