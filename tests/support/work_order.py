@@ -15,6 +15,10 @@ __all__ = ["SESSIONS", "ScopeSeconds", "rank_of", "scope_of"]
 OWN_DRIVERS = (
     "tests/spark/test_driver_is_killed.py",
     "tests/spark/test_real_time.py",
+    "tests/spark/test_pipelines.py",
+    "tests/spark/test_spark_connect.py",
+    "tests/benchmarks/test_spark_benchmark.py",
+    "tests/benchmarks/test_tpch_benchmark.py",
     "tests/spark/test_chain_of_tables.py",
     "tests/spark/test_cluster.py",
     "tests/spark/test_streaming_sink.py",
