@@ -55,7 +55,7 @@ def test_a_joined_stream_is_put_back_into_order_by_its_positions(
     source, labels, sink = make_table("source"), make_table("labels", primary_key=("v",)), make_table("sink")
     changed(source)
     labels.append(whole_rows(labels, {"id": [1, 2], "v": ["a", "b"]}))
-    right = read(sorting_joins, labels, columns=["v"])
+    right = read(sorting_joins, labels, columns=["v"], live=True)
 
     with pytest.raises(
         InvalidInputError, match=r"join with db.labels may change .* read_stream\(..., has_position=True"
@@ -77,12 +77,14 @@ def test_a_frame_that_lacks_what_it_takes_is_refused_with_the_remedy(
     changed(source)
     df = read_stream(spark, source)
     complete = read_stream(spark, source, normalize="lookup")
-    unpinned = complete.join(read(spark, source, columns=["n"]).distinct(), "n")
+    unpinned = complete.join(read(spark, source, columns=["n"], live=True).distinct(), "n")
+    frozen = complete.join(read(spark, source, columns=["n"]).distinct(), "n", "left")
     cases = [
         (df.where("n > 1"), sink, r"read_stream\(..., normalize='lookup'"),
         (df, counted, r"read_stream\(..., normalize='lookup'"),
         (df.drop("_row_kind"), sink, "have lost the column _row_kind"),
         (unpinned, sink, r"read\(..., snapshot_id=...\)"),
+        (frozen, sink, r"db.source was read at the snapshot that was the newest then.* read\(..., live=True\)"),
     ]
 
     for frame, table, remedy in cases:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as sql
 
 from storage_lib.spark.batch.batch_reader import packed_splits, plans_without
 from storage_lib.spark.batch.native_files import NativeFiles
+from storage_lib.spark.native.frame_mark import FrameSnapshot
 from storage_lib.spark.native.merge_tasks import are_few, frame_of_tasks
 from storage_lib.spark.native.native_groups import NativeGroup, frame_of, native_groups
 from storage_lib.spark.source import statement_options as said
@@ -38,7 +39,8 @@ class SnapshotRead:
 
     ``predicate`` prunes files; rows still have to be filtered. ``needed`` are the columns whose values are used, so
     that others may be null; None: not known, and Spark may still pass conditions to the rows that are merged.
-    ``snapshot_id`` 0 is the table before its first snapshot.
+    ``is_newest``: the caller
+    has looked up the newest snapshot. ``snapshot_id`` 0 is the table before its first snapshot.
     """
 
     columns: Sequence[str]
@@ -47,6 +49,7 @@ class SnapshotRead:
     snapshot_id: int | None = None
     tag: str | None = None
     timestamp_millis: int | None = None
+    is_newest: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +86,18 @@ def frame_of_table(spark: SparkSession, table: DynamicTable, read: SnapshotRead)
     Raises ``InvalidInputError`` for an unknown column and for a filter that does not fit, ``NotFoundError`` or
     ``SnapshotExpiredError`` for the snapshot.
     """
+    found = _frame_of_table(spark, table, read)
+    is_named = not read.is_newest and (read.snapshot_id, read.tag, read.timestamp_millis) != (None, None, None)
+    mark = FrameSnapshot(table.name, found.summary.snapshot_id or 0, is_named)
+    return TableFrame(found.df.alias(mark.alias()), found.summary)
+
+
+def live_frame(spark: SparkSession, table: DynamicTable, columns: Sequence[str]) -> DataFrame:
+    """Return the rows of the snapshot that is the newest whenever they are computed, all read by the data source."""
+    return _by_data_source(spark, table, SnapshotRead(columns=columns), {})
+
+
+def _frame_of_table(spark: SparkSession, table: DynamicTable, read: SnapshotRead) -> TableFrame:
     struct_of(table.schema, read.columns)  # refuses unknown columns
     if read.snapshot_id == 0:
         return _no_rows(spark, table, read)

@@ -67,6 +67,11 @@ class QueryFacts:
         return self.streams[0] if len(self.streams) == 1 else None
 
     @property
+    def frozen(self) -> tuple[str, ...]:
+        """Names of the tables in ``fixed`` whose snapshot was the newest when their data frame was made."""
+        return tuple(dict.fromkeys(each.name for each in self.fixed if each.is_frozen))
+
+    @property
     def unpinned(self) -> tuple[str, ...]:
         """Names of the tables in ``fixed`` whose rows may change while the query runs."""
         return tuple(dict.fromkeys(each.name for each in self.fixed if not each.is_pinned))

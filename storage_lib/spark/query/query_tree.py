@@ -37,10 +37,14 @@ class StreamTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedTable:
-    """A table that a query reads as a whole. ``is_pinned``: it has the same rows in every micro-batch."""
+    """A table that a query reads as a whole. ``is_pinned``: it has the same rows in every micro-batch.
+
+    ``is_frozen``: its snapshot was the newest when the data frame was made, and is another one after a restart.
+    """
 
     name: str
     is_pinned: bool = False
+    is_frozen: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

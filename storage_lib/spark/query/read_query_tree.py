@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from storage_lib.schema.options.table_options import LogConsistency, ScanNormalize
+from storage_lib.spark.native.frame_mark import snapshot_in
 from storage_lib.spark.query.query_tree import (
     Expand,
     Filter,
@@ -126,6 +127,12 @@ class _Reader:
         )
 
     def _same(self, plan: Any) -> Node:
+        frame = (
+            snapshot_in(str(plan.identifier().name())) if plan.getClass().getSimpleName() == "SubqueryAlias" else None
+        )
+        if frame is not None:
+            table = FixedTable(name=frame.table, is_pinned=frame.is_named, is_frozen=not frame.is_named)
+            return Fixed(table=table, columns=frozenset(number for _, number in _columns(plan)))
         child = plan.children().apply(0)
         inner = self.node(child)
         own, below = _columns(plan), _columns(child)

@@ -75,6 +75,7 @@ def prepared(
     if position_column is not None:
         df = _renamed(df, table, position_column)
     plan, facts = plan_of_write(df, table, change_tracking=change_tracking)
+    refuse_frozen(table, facts)
     if plan.normalize in (LOOKUP, STATE):
         directory = ", state_directory=..." if plan.normalize == STATE else ""
         message = (
@@ -100,6 +101,17 @@ def prepared(
         raise _without_position(table, plan, facts)
     keeps = plan.carries_position or position_column is not None or not has_position
     return df if keeps else df.drop(ROW_POSITION), plan
+
+
+def refuse_frozen(table: DynamicTable, facts: QueryFacts) -> None:
+    """Raise ``InvalidInputError`` for a stream that is joined with the rows that were a table's newest ones."""
+    if facts.frozen:
+        message = (
+            f"table {table.name}: {', '.join(facts.frozen)} was read at the snapshot that was the newest then, so the "
+            "stream would not see later rows, and would see others when it is started again. Use read(..., live=True) "
+            "for the newest rows in each micro-batch, or read(..., snapshot_id=...) or a tag for the same rows always"
+        )
+        raise InvalidInputError(message)
 
 
 def _renamed(df: DataFrame, table: DynamicTable, position_column: str) -> DataFrame:

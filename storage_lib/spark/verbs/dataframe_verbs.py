@@ -18,7 +18,7 @@ from storage_lib.schema.encoding.moment import Moment, optional_millis
 from storage_lib.schema.filter.filter_text import as_predicate
 from storage_lib.spark.batch.commit_receipt import commit_receipt, committed_snapshot
 from storage_lib.spark.maintenance.distributed_compaction import compact_after_write
-from storage_lib.spark.native.native_read import SnapshotRead, frame_of_table
+from storage_lib.spark.native.native_read import SnapshotRead, frame_of_table, live_frame
 from storage_lib.spark.source import statement_options as said
 from storage_lib.spark.source.table_source import register
 from storage_lib.spark.tasks.active_session import active_session
@@ -48,29 +48,38 @@ def read(
     snapshot_id: int | None = None,
     tag: str | None = None,
     timestamp: Moment | None = None,
+    live: bool = False,
 ) -> DataFrame:
     """Read a snapshot of the table (default: the newest when this is called) as a data frame.
 
     Name a snapshot by its id, a tag, or a time, as for ``DynamicTable.read``. Only ``columns`` are read. Files whose
     rows need no merge are read by Spark's own readers, all others by Python tasks. Name columns and a filter here
     rather than on the data frame: Spark cannot pass the columns of a query to a Python data source, and files are left
-    out by ``filter`` before Spark plans anything. Raises ``InvalidInputError`` for an unknown column.
+    out by ``filter`` before Spark plans anything.
+
+    With ``live``, each computation of the frame reads the snapshot that is the newest by then, by Python tasks: for a
+    table that is joined with a stream, whose micro-batches are to see its newest rows.
+
+    Raises ``InvalidInputError`` for an unknown column, and for ``live`` with a snapshot.
     """
     register(spark)
     wanted = list(columns) if columns is not None else [field.name for field in table.schema.fields]
     predicate = as_predicate(filter)
     needed = wanted + sorted((frozenset() if predicate is None else predicate.columns) - set(wanted))
-    df = frame_of_table(
-        spark,
-        table,
-        SnapshotRead(
+    if live:
+        if (snapshot_id, tag, timestamp) != (None, None, None):
+            message = f"table {table.name}: live=True reads the newest snapshots; leave the snapshot, tag or time out"
+            raise InvalidInputError(message)
+        df = live_frame(spark, table, needed)
+    else:
+        snapshot = SnapshotRead(
             columns=needed,
             predicate=predicate,
             snapshot_id=snapshot_id,
             tag=tag,
             timestamp_millis=optional_millis(timestamp, "timestamp"),
-        ),
-    ).df
+        )
+        df = frame_of_table(spark, table, snapshot).df
     if predicate is not None:
         df = df.where(column_of(predicate, table.schema))
     return df.select(*[quoted(name) for name in wanted]) if needed != wanted else df

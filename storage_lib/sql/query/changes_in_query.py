@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from storage_lib.errors import InvalidInputError
 from storage_lib.spark.query.query_facts import QueryFacts
 from storage_lib.spark.query.stream_plan import LOOKUP, STATE, StreamPlan
-from storage_lib.spark.query.write_plan import plan_of_write
+from storage_lib.spark.query.write_plan import plan_of_write, refuse_frozen
 from storage_lib.spark.stream.pinned_snapshots import pinned_snapshots
 from storage_lib.spark.translation.spark_schema import ROW_POSITION
 from storage_lib.sql.query.query_runner import Rewritten, names_of_changes, rewritten, sql_of
@@ -72,6 +72,7 @@ def stream_query(state: SessionState, query: Query, source: SourceText, target: 
         plan, facts = plan_of_write(
             rows, target.table, carries_kind=bool(found.changes), change_tracking=target.change_tracking
         )
+    refuse_frozen(target.table, facts)
     reads = _reads_of(state, plan, facts, target)
     wanted = [] if has_kind or not found.changes else [(_kind_column(found), kind)]
     if not wanted and reads == StreamReads():

@@ -228,6 +228,7 @@ def _snapshot(
         snapshot_id=given.snapshot_id if options else pinned,
         tag=given.tag,
         timestamp_millis=given.timestamp_millis,
+        is_newest=not options,
     )
     found = frame_of_table(state.spark, table, read)
     batch.summaries.append(found.summary)
