@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructField
 
+from storage_lib.file_store.data_file.key_value import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_COUNT, VALUE_KIND
 from storage_lib.file_store.data_file.stored_columns import StoredColumn
 from storage_lib.schema.evolution.type_widening import holds_every_value
 from storage_lib.schema.types.data_types import DataType, TypeRoot
@@ -23,6 +24,9 @@ from storage_lib.spark.translation.spark_schema import spark_type_of
 if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql.types import DataType as SparkType
+
+EXACT_TIMES = "spark.sql.datetime.java8API.enabled"
+"""Setting of Spark by which it converts dates and times exactly; ``session`` sets it."""
 
 _MILLIS_DIGITS = 3
 _MICROS_DIGITS = 6
@@ -80,18 +84,25 @@ class NativeColumn:
         return column.alias(self.name)
 
 
-def native_columns(columns: Sequence[StoredColumn], extension: str) -> tuple[NativeColumn, ...] | None:
-    """Return how Spark reads these columns from files with this extension; None if its reader may differ from ours."""
+def native_columns(
+    columns: Sequence[StoredColumn], extension: str, *, has_exact_times: bool
+) -> tuple[NativeColumn, ...] | None:
+    """Return how Spark reads these columns from files with this extension; None if its reader may differ from ours.
+
+    ``has_exact_times``: Spark converts the dates and times of filters by ``java.time`` (``EXACT_TIMES``).
+    """
     if extension not in _SCALARS:
         return None
-    found = [_native_column(each, extension) for each in columns]
+    misleading = _FLOATS if has_exact_times else (*_FLOATS, TypeRoot.DATE, TypeRoot.TIMESTAMP_LTZ)
+    found = [_native_column(each, extension, misleading) for each in columns]
     return tuple(each for each in found if each is not None) if all(found) else None
 
 
 def are_told_apart(columns: Iterable[StoredColumn]) -> bool:
     """Return whether all columns of a file have different names for Spark, which ignores case."""
     names = [each.name.lower() for each in columns if each.name is not None]
-    return len(set(names)) == len(names)
+    of_system = {each.lower() for each in (SEQUENCE_NUMBER, VALUE_KIND, VALUE_COUNT, *(KEY_PREFIX + n for n in names))}
+    return len(set(names)) == len(names) and not of_system & set(names)
 
 
 def null_column(column: StoredColumn) -> NativeColumn:
@@ -99,20 +110,20 @@ def null_column(column: StoredColumn) -> NativeColumn:
     return NativeColumn(name=column.wanted.name, type=spark_type_of(column.wanted_type), stored=None)
 
 
-def _native_column(column: StoredColumn, extension: str) -> NativeColumn | None:
+def _native_column(column: StoredColumn, extension: str, misleading: Sequence[TypeRoot]) -> NativeColumn | None:
     stored, wanted = column.stored_type, column.wanted_type
     name = column.wanted.name
     if column.name is None:
         return null_column(column)
     if not _is_read_alike(stored, extension) or not _is_cast_alike(stored, wanted):
         return None
-    if _has_field_of(stored, _FLOATS):
+    if _has_misleading_field(stored, misleading):
         return None
     return NativeColumn(
         name=name,
         type=spark_type_of(wanted),
         stored=StructField(column.name, spark_type_of(stored), stored.nullable),
-        hides_from_pushdown=_misleads(stored),
+        hides_from_pushdown=_misleads(stored, misleading),
     )
 
 
@@ -143,25 +154,29 @@ def _is_cast_alike(stored: DataType, wanted: DataType) -> bool:
     return not is_nested and holds_every_value(wanted, stored)
 
 
-def _misleads(of: DataType) -> bool:
+def _misleads(of: DataType, roots: Sequence[TypeRoot]) -> bool:
     """Whether Spark would skip rows by statistics that do not have its order.
 
     Bounds of floats ignore NaN, which Spark orders above all numbers. For milliseconds, Spark rounds the other side of
-    a comparison down.
+    a comparison down. Without ``EXACT_TIMES``, it converts days before 1583 by another calendar than it compares by.
     """
     is_millis = of.root is TypeRoot.TIMESTAMP_LTZ and (of.precision or 0) <= _MILLIS_DIGITS
-    return of.root in _FLOATS or is_millis
+    return of.root in roots or is_millis
 
 
 def _hidden(column: Column, stored: StructField) -> Column:
     """Return the same value by an expression that Spark can't translate to a filter of files."""
-    if stored.dataType.typeName() in ("float", "double"):
-        return sql.nanvl(column, column)
-    return sql.timestamp_micros(sql.unix_micros(column))
+    match stored.dataType.typeName():
+        case "float" | "double":
+            return sql.nanvl(column, column)
+        case "date":
+            return sql.date_from_unix_date(sql.unix_date(column))
+        case _:
+            return sql.timestamp_micros(sql.unix_micros(column))
 
 
-def _has_field_of(of: DataType, roots: Sequence[TypeRoot]) -> bool:
-    """Whether a ROW has a field of one of these types: Spark pushes filters on fields of rows, but not into lists."""
+def _has_misleading_field(of: DataType, roots: Sequence[TypeRoot]) -> bool:
+    """Whether a field of a ROW misleads: Spark pushes filters on fields of rows, but not into lists."""
     if not isinstance(of, RowType):
         return False
-    return any(each.type.root in roots or _misleads(each.type) or _has_field_of(each.type, roots) for each in of.fields)
+    return any(_misleads(each.type, roots) or _has_misleading_field(each.type, roots) for each in of.fields)

@@ -16,7 +16,13 @@ from storage_lib.spark.batch.native_files import FileGroup, group_of
 from storage_lib.spark.native.deleted_rows import DELETED_ROWS_MAX, can_leave_out, without_deleted
 from storage_lib.spark.native.file_relation import HANDED_OVER_MAX, PartitionValues, StoredFile, relation_of
 from storage_lib.spark.native.hadoop_files import hadoop_options, hadoop_path, is_reached, store_of
-from storage_lib.spark.native.native_columns import NativeColumn, are_told_apart, native_columns, null_column
+from storage_lib.spark.native.native_columns import (
+    EXACT_TIMES,
+    NativeColumn,
+    are_told_apart,
+    native_columns,
+    null_column,
+)
 from storage_lib.spark.translation.predicate_column import quoted
 
 if TYPE_CHECKING:
@@ -58,13 +64,16 @@ def native_groups(
     by_group: dict[FileGroup, list[UnmergedFile]] = {}
     for file in files:
         by_group.setdefault(group_of(file), []).append(file)
+    has_exact_times = (spark.conf.get(EXACT_TIMES, "false") or "false").lower() == "true"
     found: list[NativeGroup] = []
     for key, members in sorted(by_group.items()):
         stored = {each.wanted.name: each for each in read.stored_columns(key.schema_id).columns}
-        columns = native_columns([stored[name] for name in names if name in needed], key.extension)
+        wanted = [stored[name] for name in names if name in needed]
+        columns = native_columns(wanted, key.extension, has_exact_times=has_exact_times)
         if columns is None or not are_told_apart(stored.values()):
             continue
-        if _is_readable(spark, key, members, names, catalog):
+        in_files = [each.name for each in stored.values() if each.name is not None]
+        if _is_readable(spark, key, members, [*names, *in_files], catalog):
             by_name = {each.name: each for each in columns}
             in_order = (by_name.get(name) or null_column(stored[name]) for name in names)
             found.append(NativeGroup(key, tuple(in_order), tuple(members)))
@@ -130,8 +139,6 @@ def _is_readable(
 ) -> bool:
     metas = [file.entry.file for file in files]
     if any(meta.write_cols is not None for meta in metas):
-        return False
-    if key.has_retracts and VALUE_KIND in names:
         return False
     if key.has_deleted_rows:
         counts = [meta.deletion_file.row_count for meta in metas if meta.deletion_file is not None]

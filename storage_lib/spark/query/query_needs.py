@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql.types import StructField, StructType
+
 from storage_lib.schema.filter.predicate import Predicate
 from storage_lib.spark.native.file_relation import relation_of
 from storage_lib.spark.translation.java_filters import both, either, pruning_predicate
@@ -34,8 +36,13 @@ class TableNeeds:
 
 
 def empty_relation(spark: SparkSession, schema: TableSchema, number: int) -> DataFrame:
-    """Return a relation without rows that has a table's columns, to be found in a plan by its number."""
-    return relation_of(spark, [], struct_of(schema), "parquet", {_NUMBER: str(number)})
+    """Return a relation without rows that has a table's columns, to be found in a plan by its number.
+
+    All columns are nullable: ``count(id)`` of a NOT NULL column would be simplified to ``count(1)``, which uses no
+    column, but the real read has nulls in columns that are not used.
+    """
+    fields = [StructField(each.name, each.dataType) for each in struct_of(schema).fields]
+    return relation_of(spark, [], StructType(fields), "parquet", {_NUMBER: str(number)})
 
 
 def needs_of(df: DataFrame, schemas: Mapping[int, TableSchema]) -> dict[int, TableNeeds]:

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.options.secret_text import secret_text_pattern
 from storage_lib.schema.options.table_options import secret_pattern
+from storage_lib.spark.native.native_columns import EXACT_TIMES
 from storage_lib.spark.runtime.loopback import loopback_settings
 from storage_lib.spark.runtime.scratch_directory import LOCAL_DIR, private_scratch_directory
 from storage_lib.spark.runtime.spark_java import REMEDY, java_problem
@@ -32,6 +33,8 @@ _SETTINGS = {
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.timeType.enabled": "true",
+    # Conditions on dates and times can skip row groups only if Spark converts them exactly.
+    EXACT_TIMES: "true",
     "spark.scheduler.mode": "FAIR",
     "spark.scheduler.allocation.file": Path(__file__).with_name("scheduler_pools.xml").as_uri(),
     "spark.ui.enabled": "false",

@@ -30,6 +30,10 @@ _WITH_VALUE: dict[str, Callable[[tuple[str, ...], Any], spark.Filter]] = {
 }
 
 
+_GREGORIAN_SINCE_MILLIS = -12_212_467_200_000
+"""1583-01-02, in milliseconds since 1970: after the change of calendars in any time zone."""
+
+
 class _NotPython(Exception):  # noqa: N818  internal: no error of the user's
     """A value of the JVM has no exact Python equivalent here."""
 
@@ -101,6 +105,9 @@ def _value(given: Any) -> object:
     if given is None or isinstance(given, bool | int | str | Decimal | bytes):
         return given
     name = str(given.getClass().getName()) if hasattr(given, "getClass") else ""
+    if name == "java.sql.Date" and int(given.getTime()) < _GREGORIAN_SINCE_MILLIS:
+        # This class counts older days by the Julian calendar, and prints no era.
+        raise _NotPython
     if name in ("java.sql.Date", "java.time.LocalDate"):
         return _parsed(date.fromisoformat, str(given.toString()))
     if name == "java.time.LocalDateTime":
