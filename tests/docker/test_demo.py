@@ -113,7 +113,7 @@ def test_a_difference_is_the_demos_exit_code(
     environment: pytest.MonkeyPatch, table: DynamicTable, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Spark's answer is skipped: it takes a JVM."""
-    environment.setattr(demo, "answer_of_spark", answer_of_duckdb)
+    environment.setattr(demo, "answer_of_spark", lambda table: (answer_of_duckdb(table), "1 files"))
     environment.setattr(demo, "HOME", Path(table.location))
     settings = Settings(days=10, airflow_port=1, kafka_port=2, exits=True)
     truth = pl.DataFrame(ROWS)

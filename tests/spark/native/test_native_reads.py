@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,10 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql.functions import broadcast
 
-from storage_lib import open_catalog
+from storage_lib import RenameColumn, open_catalog
 from storage_lib.errors import InvalidInputError, SnapshotExpiredError
 from storage_lib.spark import read
+from storage_lib.spark.native.native_columns import EXACT_TIMES
 from storage_lib.spark.native.native_read import ReadSummary, SnapshotRead, frame_of_table
 from storage_lib.spark.translation.spark_errors import storage_errors_of_spark
 from storage_lib.sql import Session
@@ -147,3 +149,71 @@ def test_views_of_fixed_snapshots_stay_as_they_are_and_views_of_the_newest_follo
         with pytest.raises(InvalidInputError, match="unknown snapshots 'old'"):
             sql.register_views(snapshots="old")
     spark.catalog.dropTempView("fixed_and_newest")
+
+
+def test_deleted_rows_stay_deleted_whatever_columns_a_file_has(
+    spark: SparkSession, make_table: Callable[..., DynamicTable]
+) -> None:
+    columns = {"id": "BIGINT NOT NULL", "_metadata": "ROW<file_name STRING, row_index BIGINT>"}
+    table = make_table(columns=columns, bucket=1, deletion_vectors__enabled="true")
+    table.append([{"id": 1, "_metadata": None}, {"id": 2, "_metadata": None}])
+    table.compact()
+    table.delete("id = 1")
+    table.compact(full=False)
+
+    table = table.alter(RenameColumn("_metadata", "renamed"))
+
+    assert ids_of(read(spark, table)) == [2]
+
+
+@pytest.mark.parametrize("name", ["_key_id", "_VALUE_kind", "_sequence_number"])
+def test_a_column_named_as_one_of_the_files_own_is_read_by_tasks(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], name: str
+) -> None:
+    table = make_table(columns={"id": "BIGINT NOT NULL", name: "INT"})
+    table.append([{"id": 1, name: 100}])
+
+    assert summary_of(spark, table).native_files == 0
+    assert read(spark, table).collect()[0][name] == 100
+
+
+@pytest.mark.parametrize("exact", ["true", "false"])
+def test_conditions_on_ancient_days_find_their_rows(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], exact: str
+) -> None:
+    columns = {"id": "BIGINT", "day": "DATE", "at": "TIMESTAMP_LTZ(6)"}
+    table = make_table(columns=columns, primary_key=(), write_mode="append-only")
+    table.append([{"id": 1, "day": date(1, 1, 1), "at": datetime(1582, 10, 12, tzinfo=UTC)}])
+    table.append([{"id": 2, "day": date(1582, 10, 12), "at": datetime(1582, 10, 15, tzinfo=UTC)}])
+    conditions = {
+        "day > DATE '-0044-03-15'": [1, 2],
+        "day = DATE '1582-10-12'": [2],
+        "day > DATE '1582-10-06'": [2],
+        "at = TIMESTAMP '1582-10-12 00:00:00 UTC'": [1],
+        "at > TIMESTAMP '1582-10-10 00:00:00 UTC'": [1, 2],
+    }
+    catalog = open_catalog(table.address.warehouse)
+
+    before = spark.conf.get(EXACT_TIMES, None)
+    spark.conf.set(EXACT_TIMES, exact)
+    try:
+        with Session(spark, catalog, database="db") as sql:
+            for condition, expected in conditions.items():
+                assert ids_of(read(spark, table).where(condition)) == expected, condition
+                query = f"SELECT id FROM t WHERE {condition}"  # noqa: S608  our own text
+                answer = sql.execute(query).to_arrow().column("id").to_pylist()
+                assert sorted(answer) == expected, condition
+    finally:
+        spark.conf.unset(EXACT_TIMES) if before is None else spark.conf.set(EXACT_TIMES, before)
+
+
+def test_the_columns_that_are_not_null_count(spark: SparkSession, tmp_path: Path) -> None:
+    catalog = open_catalog(str(tmp_path / "warehouse"))
+    with Session(spark, catalog) as sql:
+        sql.execute("CREATE TABLE t (id BIGINT, v INT, PRIMARY KEY (id) NOT ENFORCED)")
+        sql.execute("INSERT INTO t VALUES (1, 1)")
+
+        assert sql.execute("SELECT count(id) AS n FROM t").to_arrow().to_pylist() == [{"n": 1}]
+        assert sql.execute("SELECT v FROM t WHERE id IS NOT NULL").to_arrow().to_pylist() == [{"v": 1}]
+        sql.execute("DELETE FROM t WHERE (SELECT count(id) FROM t) = 0")
+        assert catalog.load_table("default.t").count() == 1
