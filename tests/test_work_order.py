@@ -17,7 +17,7 @@ def test_every_place_that_the_order_names_is_there() -> None:
 
 
 def test_a_file_with_drivers_of_its_own_asks_for_no_session() -> None:
-    assert [path for path in OWN_DRIVERS if "SparkSession" in (REPOSITORY / path).read_text()] == []
+    assert [path for path in OWN_DRIVERS if "spark: SparkSession" in (REPOSITORY / path).read_text()] == []
     assert scope_of(f"{OWN_DRIVERS[0]}::test_a") == OWN_DRIVERS[0]
 
 

@@ -16,7 +16,7 @@ from storage_lib.spark.query.query_needs import needs_of
 from storage_lib.sql.query.relations import BatchReads, Relation, StreamReads, relation_of
 from storage_lib.sql.state.session_state import SessionState, ViewText
 from storage_lib.sql.state.settings import RuntimeMode
-from storage_lib.sql.state.spark_words import errors_in_words
+from storage_lib.sql.state.spark_words import errors_in_words, without_pages_of_json
 from storage_lib.sql.text.mapped_text import MappedText
 from storage_lib.sql.text.query_tables import Query, TableReference, quoted
 from storage_lib.sql.text.source_text import SourceText
@@ -69,18 +69,19 @@ def rewritten(
     In a batch, the views are of snapshots fixed now, unless ``is_live``: then each computation reads the newest ones.
     """
     is_streaming = state.settings.runtime_mode is RuntimeMode.STREAMING if streaming is None else streaming
+    batch = BatchReads(is_live=is_live)
+    if not (is_streaming or is_live or all_columns) and is_enabled(state.spark):
+        batch = _reads_with_needs(state, query, projected)
     result = Rewritten(
         query=query,
         is_streaming=is_streaming,
         projected=projected,
         all_columns=all_columns,
         reads=reads or StreamReads(),
-        batch=BatchReads(is_live=is_live),
+        batch=batch,
     )
     try:
         with errors_in_words():
-            if not (is_streaming or is_live or all_columns) and is_enabled(state.spark):
-                _find_needs(state, result)
             _rewrite(state, query, result, query.start, is_streaming=is_streaming, projected=projected)
         yield result
     finally:
@@ -88,22 +89,19 @@ def rewritten(
             state.spark.catalog.dropTempView(view)
 
 
-def _find_needs(state: SessionState, found: Rewritten) -> None:
-    """Find what the query needs of its tables; leave it open for a query that Spark refuses, which is refused later."""
+def _reads_with_needs(state: SessionState, query: Query, projected: str | None) -> BatchReads:
+    """Return reads of what the query needs of its tables, or of everything if Spark refuses it, as it will again."""
     shape = Rewritten(
-        query=found.query,
-        is_streaming=False,
-        projected=found.projected,
-        all_columns=True,
-        batch=BatchReads(is_shape=True),
+        query=query, is_streaming=False, projected=projected, all_columns=True, batch=BatchReads(is_shape=True)
     )
     try:
-        _rewrite(state, found.query, shape, found.query.start, is_streaming=False, projected=found.projected)
-        found.batch.tables = shape.batch.tables
-        if shape.batch.schemas:
-            found.batch.needs = needs_of(state.analysed(shape.text.text), shape.batch.schemas)
+        with errors_in_words():
+            _rewrite(state, query, shape, query.start, is_streaming=False, projected=projected)
+        with without_pages_of_json():
+            needs = needs_of(state.analysed(shape.text.text), shape.batch.schemas) if shape.batch.schemas else None
+        return BatchReads(needs=needs, tables=shape.batch.tables)
     except (PySparkException, Py4JJavaError):
-        return
+        return BatchReads(tables=shape.batch.tables)
     finally:
         for view in shape.views:
             state.spark.catalog.dropTempView(view)

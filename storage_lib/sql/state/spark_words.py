@@ -28,7 +28,7 @@ def errors_in_words(source: SourceText | None = None, rewritten: MappedText | No
 
     ``source`` is the user's text, ``rewritten`` the text that Spark received; None: errors have no position.
     """
-    with _without_pages_of_json():
+    with without_pages_of_json():
         try:
             yield
         except (PySparkException, Py4JJavaError) as error:
@@ -45,7 +45,7 @@ def errors_in_words(source: SourceText | None = None, rewritten: MappedText | No
 
 
 @contextmanager
-def _without_pages_of_json() -> Iterator[None]:
+def without_pages_of_json() -> Iterator[None]:
     """Disable the loggers by which PySpark also writes each error about a query to standard error, as JSON."""
     with ExitStack() as stack:
         for name in _LOGGERS:
