@@ -24,7 +24,7 @@ BUCKETS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOrder:
-    """What a format's session is started with: a directory for its tables, settings, and the paths of its jars."""
+    """Start of a format's session: a directory for its tables, settings, and the paths of its jars."""
 
     directory: Path
     master: str

@@ -26,7 +26,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def can_leave_out(file_names: Sequence[str], columns: Iterable[str]) -> bool:
-    """Return whether files can be told apart by name, and no column has a name that the join needs."""
+    """Return whether the file names are plain and distinct, and no column has a name that the join needs."""
     plain = all(_PLAIN_NAME.fullmatch(name) for name in file_names)
     return plain and len(set(file_names)) == len(file_names) and not {c.lower() for c in columns} & set(_RESERVED)
 

@@ -22,7 +22,7 @@ HANDED_OVER_MAX = 2_000
 _BLOCK_BYTES = 128 * 1024 * 1024
 _SEPARATOR = "\0"
 _OPTIONS = {
-    # Dates are proleptic Gregorian in every file, whoever wrote it (docs/format.md).
+    # Dates are proleptic Gregorian in the files of every writer (docs/format.md).
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
     "parquet.page.verify-checksum.enabled": "true",

@@ -74,7 +74,7 @@ def frame_of_tasks(
 
 
 def _numbers(spark: SparkSession, count: int, size_bytes: int) -> DataFrame:
-    """Return the numbers below ``count``, each in a partition of its own, of a size that Spark is told."""
+    """Return the numbers below ``count``, each in a partition of its own, with this size in Spark's statistics."""
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001  pyspark has no public way to the JVM
     java_session = spark._jsparkSession  # noqa: SLF001
     query = spark.range(0, count, 1, count)._jdf.queryExecution()  # noqa: SLF001

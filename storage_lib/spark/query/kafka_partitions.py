@@ -1,7 +1,7 @@
 """The Kafka partitions that a query reads, and the cores that a real-time stream needs for them.
 
 Spark reads each partition in a task that holds a core until the next checkpoint. A task without a core gets its turn
-when that time is over, reads nothing, and the stream goes on without its partition, and without an error.
+when that time is over, reads nothing, and the stream continues without its partition, and without an error.
 """
 
 from __future__ import annotations

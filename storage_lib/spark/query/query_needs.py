@@ -1,4 +1,4 @@
-"""What a batch query needs of each table: the columns, and a condition that its rows have to meet.
+"""Needs of a batch query for each table: the columns, and a condition that its rows have to meet.
 
 The query is analysed and optimised over empty relations of the tables' columns, so Spark itself moves conditions to
 the tables and finds the columns that are used. Only then is a read planned.
