@@ -21,7 +21,7 @@ from storage_lib.schema.evolution.evolved_stats import evolved_stats
 from storage_lib.schema.evolution.schema_versions import SchemaVersions
 from storage_lib.schema.filter.column_stats import ColumnStats, decode_stats
 from storage_lib.schema.filter.comparisons import Equal, In
-from storage_lib.schema.filter.predicate import And, Predicate
+from storage_lib.schema.filter.predicate import And, Predicate, both
 from storage_lib.schema.placing.bucketing import bucket_of
 from storage_lib.schema.table_schema import DataField
 
@@ -52,7 +52,7 @@ class FilePruning:
         self._partitions = partitions
         self._on_values = predicate
         self._on_keys = _restricted(predicate, self._schema.key_fields)
-        self._on_partitions = _both(partition_filter, _restricted(predicate, self._schema.partition_fields))
+        self._on_partitions = both(partition_filter, _restricted(predicate, self._schema.partition_fields))
         self._buckets_of_count: dict[int, frozenset[int] | None] = {}
 
     def manifest_may_match(self, manifest: ManifestFileMeta) -> bool:
@@ -180,12 +180,6 @@ def _restricted(predicate: Predicate | None, fields: Sequence[DataField]) -> Pre
     if predicate is None or not fields:
         return None
     return predicate.restrict_to(frozenset(field.name for field in fields))
-
-
-def _both(left: Predicate | None, right: Predicate | None) -> Predicate | None:
-    if left is None or right is None:
-        return left if right is None else right
-    return And(left, right)
 
 
 def _fixed_values(predicate: Predicate) -> Mapping[str, tuple[object, ...]]:

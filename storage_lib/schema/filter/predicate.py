@@ -154,3 +154,10 @@ class Not(Predicate):
 
     def may_fail(self, stats: Stats) -> bool:
         return self.child.may_match(stats)
+
+
+def both(left: Predicate | None, right: Predicate | None) -> Predicate | None:
+    """Return the conjunction; None is a condition that every row may meet."""
+    if left is None or right is None:
+        return left if right is None else right
+    return And(left, right)

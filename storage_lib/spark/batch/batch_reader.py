@@ -75,7 +75,7 @@ class TableBatchReader(DataSourceReader):
             timestamp=self._timestamp_millis,
         )
         native = self._native_files
-        plans = (read.plan(),) if native is None else plans_without(read, native, table.name, read.plan_divided())
+        plans = (read.plan(),) if native is None else plans_without(native, table.name, read.plan_divided())
         return [
             SplitPartition(each) for each in packed_splits(read, plans, table.options.source_split_target_size_bytes)
         ]
@@ -111,8 +111,8 @@ def packed_splits(read: ReadBuilder, plans: Iterable[Plan], target_size_bytes: i
     return _packed(split for plan in plans for split in read.splits(plan, target))
 
 
-def plans_without(read: ReadBuilder, native: NativeFiles, table: str, divided: DividedPlan) -> tuple[Plan, Plan]:
-    """Return the divided plan of ``read`` without the files that Spark reads itself.
+def plans_without(native: NativeFiles, table: str, divided: DividedPlan) -> tuple[Plan, Plan]:
+    """Return a divided plan without the files that Spark reads itself.
 
     Raises ``InvalidInputError`` if those files are of another snapshot.
     """
@@ -124,9 +124,7 @@ def plans_without(read: ReadBuilder, native: NativeFiles, table: str, divided: D
             "read the table again"
         )
         raise InvalidInputError(message)
-    files = {each.entry.file.identity: group_of(each) for each in read.unmerged_files(divided.unmerged)}
-    left = divided.unmerged.where(lambda entry: files[entry.file.identity] not in native.groups)
-    return divided.merged, left
+    return divided.merged, divided.unmerged.where(lambda entry: group_of(entry.file) not in native.groups)
 
 
 def _packed(splits: Iterable[Split]) -> Iterator[tuple[Split, ...]]:

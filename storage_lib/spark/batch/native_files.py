@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.table.read.unmerged_file import UnmergedFile
+from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -42,6 +42,11 @@ class NativeFiles:
             raise InvalidInputError(message) from error
 
 
-def group_of(file: UnmergedFile) -> FileGroup:
-    """Return the group of an unmerged file."""
-    return FileGroup(file.schema_id, file.extension, file.has_deleted_rows, file.has_retracts)
+def group_of(file: DataFileMeta) -> FileGroup:
+    """Return the group of an unmerged file. Rows of kind -U and -D are retracts, not rows of the table."""
+    return FileGroup(
+        schema_id=file.schema_id,
+        extension=file.file_name.rpartition(".")[2],
+        has_deleted_rows=file.deletion_file is not None,
+        has_retracts=file.delete_row_count != 0,
+    )

@@ -115,7 +115,8 @@ def _native_column(column: StoredColumn, extension: str, misleading: Sequence[Ty
     name = column.wanted.name
     if column.name is None:
         return null_column(column)
-    if not _is_read_alike(stored, extension) or not _is_cast_alike(stored, wanted):
+    # Nested types hold only themselves, so their parts are never converted.
+    if not _is_read_alike(stored, extension) or not holds_every_value(wanted, stored):
         return None
     if _has_misleading_field(stored, misleading):
         return None
@@ -144,14 +145,6 @@ def _is_read_alike(of: DataType, extension: str) -> bool:
             return of.root in _SCALARS[extension] and (
                 of.root not in _TIMESTAMPS or (of.precision or 0) <= _MICROS_DIGITS
             )
-
-
-def _is_cast_alike(stored: DataType, wanted: DataType) -> bool:
-    """Whether Spark converts every value as we do: parts of nested types are not converted at all."""
-    if stored.with_nullable(True) == wanted.with_nullable(True):
-        return True
-    is_nested = isinstance(wanted, ArrayType | MapType | MultisetType | RowType)
-    return not is_nested and holds_every_value(wanted, stored)
 
 
 def _misleads(of: DataType, roots: Sequence[TypeRoot]) -> bool:

@@ -63,7 +63,7 @@ def native_groups(
     """
     by_group: dict[FileGroup, list[UnmergedFile]] = {}
     for file in files:
-        by_group.setdefault(group_of(file), []).append(file)
+        by_group.setdefault(group_of(file.entry.file), []).append(file)
     has_exact_times = (spark.conf.get(EXACT_TIMES, "false") or "false").lower() == "true"
     found: list[NativeGroup] = []
     for key, members in sorted(by_group.items()):

@@ -39,8 +39,8 @@ class SnapshotRead:
 
     ``predicate`` prunes files; rows still have to be filtered. ``needed`` are the columns whose values are used, so
     that others may be null; None: not known, and Spark may still pass conditions to the rows that are merged.
-    ``is_newest``: the caller
-    has looked up the newest snapshot. ``snapshot_id`` 0 is the table before its first snapshot.
+    ``is_newest``: the caller has looked up the newest snapshot. ``snapshot_id`` 0 is the table before its first
+    snapshot.
     """
 
     columns: Sequence[str]
@@ -161,7 +161,7 @@ def _by_tasks(
     """Return the rows that Spark does not read itself, with nulls in columns that nobody needs; None for many files."""
     if not is_enabled(spark):
         return None
-    plans = plans_without(builder, native, table.name, divided)
+    plans = plans_without(native, table.name, divided)
     splits = list(packed_splits(builder, plans, table.options.source_split_target_size_bytes))
     if not are_few(splits):
         return None

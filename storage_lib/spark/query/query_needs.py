@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import StructField, StructType
 
-from storage_lib.schema.filter.predicate import Predicate
+from storage_lib.schema.filter.predicate import Predicate, both
 from storage_lib.spark.native.file_relation import relation_of
-from storage_lib.spark.translation.java_filters import both, either, pruning_predicate
+from storage_lib.spark.translation.java_filters import either, pruning_predicate
 from storage_lib.spark.translation.spark_schema import struct_of
 
 if TYPE_CHECKING:

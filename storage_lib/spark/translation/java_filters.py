@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import datasource as spark
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.schema.filter.predicate import And, Or, Predicate
+from storage_lib.schema.filter.predicate import Or, Predicate, both
 from storage_lib.spark.translation.spark_filters import predicate_of
 
 if TYPE_CHECKING:
@@ -53,13 +53,6 @@ def pruning_predicate(jvm: Any, condition: Any, schema: TableSchema) -> Predicat
         right = pruning_predicate(jvm, condition.right(), schema)
         return both(left, right)
     return _valid(_converted(found.get(), schema), schema)
-
-
-def both(left: Predicate | None, right: Predicate | None) -> Predicate | None:
-    """Return the conjunction; None stands for a condition that is not known."""
-    if left is None or right is None:
-        return left if right is None else right
-    return And(left, right)
 
 
 def either(left: Predicate | None, right: Predicate | None) -> Predicate | None:

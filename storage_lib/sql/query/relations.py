@@ -121,7 +121,6 @@ def relation_of(
     _refuse_of_streams(name, options, is_stream=is_stream)
     if is_stream:
         options |= _stream_options(state, table, options, reads)
-    if is_stream:
         df = _stream(state, table, query, options, reads)
     elif streaming or batch.is_live:
         df = _newest(state, table, query, options, reads)

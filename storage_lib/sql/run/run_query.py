@@ -34,8 +34,6 @@ def _spark_plan(state: SessionState, statement: Explain, source: SourceText) -> 
     with rewritten(state, statement.query) as found:
         row = sql_of(state, found, source, prefix=f"EXPLAIN {statement.mode} ").first()
     plan = "" if row is None else str(row[0])
-    return (
-        "\n".join([plan.rstrip("\n"), "", "== Files ==", *map(str, found.batch.summaries)])
-        if found.batch.summaries
-        else plan
-    )
+    if not found.batch.summaries:
+        return plan
+    return "\n".join([plan.rstrip("\n"), "", "== Files ==", *map(str, found.batch.summaries)])
