@@ -35,6 +35,7 @@ from tests.support.memory_disk import memory_disk
 from tests.support.paimon_core import HOME as PAIMON_CORE
 from tests.support.paimon_core import PaimonCore
 from tests.support.real_time_driver import SPARK_KAFKA
+from tests.support.s3_driver import SPARK_S3
 from tests.support.sql_cases import REWRITE
 from tests.support.work_order import ScopeSeconds, rank_of, scope_of
 
@@ -101,6 +102,7 @@ def pytest_report_header() -> list[str]:
                 ("HDFS", HDFS_JARS),
                 ("registry", REGISTRY_APP),
                 ("Spark's Kafka connector", SPARK_KAFKA),
+                ("Spark's client of S3", SPARK_S3),
                 ("Paimon's Java core", PAIMON_CORE),
                 *((f"Flink {release}", home) for release, home in FLINKS.items()),
                 ("PostgreSQL", find_postgres()),

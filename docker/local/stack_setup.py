@@ -22,6 +22,7 @@ and, with them, other readers and writers of our files, and archives of classes 
     .local/spark         Spark's classes as a JVM maps them into its memory, so that sessions start in half the time
     .local/kafka_classes Kafka's classes, likewise
     .local/spark_kafka   Spark's Kafka connector, for streams in real-time mode
+    .local/spark_s3      Hadoop's client of S3, by which Spark's own readers reach tables there
 
 A part is complete once its stamp is written, a fingerprint of its inputs. A part whose stamp matches is left alone; a
 part without a stamp is incomplete and is recreated; a part with another stamp is updated. Concurrent setups wait for
@@ -57,7 +58,7 @@ LOCAL = CHECKOUT / ".local"
 VENV, PAIMON, KAFKA, SPARK = LOCAL / "venv", LOCAL / "paimon", LOCAL / "kafka", ARCHIVE.parent
 S3, HDFS, PAIMON_CORE, REGISTRY = LOCAL / "s3", LOCAL / "hdfs", LOCAL / "paimon_core", LOCAL / "registry"
 FLINK_1_20, FLINK_2_0 = LOCAL / "flink_1_20", LOCAL / "flink_2_0"
-SPARK_KAFKA = LOCAL / "spark_kafka"
+SPARK_KAFKA, SPARK_S3 = LOCAL / "spark_kafka", LOCAL / "spark_s3"
 DOCS = LOCAL / "docs"
 LOCK, PAIMON_LOCK = CHECKOUT / "requirements.lock", CHECKOUT / "requirements-paimon.lock"
 DOCS_LOCK = CHECKOUT / "requirements-docs.lock"
@@ -125,6 +126,7 @@ def set_up_servers(java: Path) -> None:
         msg = f"PostgreSQL is needed for the tests of catalogs in a database; there is none.\n{HOW_TO_GET_POSTGRES}"
         raise SetupError(msg)
     make_jars(SPARK_KAFKA, "Spark's Kafka connector (10 MB)", java)
+    make_jars(SPARK_S3, "Spark's client of S3 (19 MB)", java)
     make_jars(HDFS, "Hadoop's jars (106 MB)", java)
     make_jars(PAIMON_CORE, "Paimon's Java core (49 MB)", java)
     make_jars(FLINK_1_20, "Flink 1.20 with Paimon's connector (158 MB)", java)
@@ -315,7 +317,7 @@ def write_locks(arguments: list[str], java: Path) -> None:
         say(f"resolving {lock.name}")
         run(uv, "pip", "compile", "--quiet", "--no-emit-index-url", *shape, *arguments, *source, "--output-file", lock)
     if VENV.exists():
-        for place in (KAFKA, SPARK_KAFKA, HDFS, PAIMON_CORE, FLINK_1_20, FLINK_2_0, REGISTRY):
+        for place in (KAFKA, SPARK_KAFKA, SPARK_S3, HDFS, PAIMON_CORE, FLINK_1_20, FLINK_2_0, REGISTRY):
             sums = HERE / f"{place.name}_jars.sha256"
             say(f"resolving {sums.name}")
             aside = resolve_jars(java, place, HERE / f"{place.name}_ivy.xml")

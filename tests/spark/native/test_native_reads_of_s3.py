@@ -1,0 +1,90 @@
+"""Spark's own readers on a table in S3, with Hadoop's client of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark")
+
+from storage_lib import open_catalog
+from tests.support import s3_driver
+from tests.support.s3_driver import SPARK_S3
+
+if TYPE_CHECKING:
+    from local_s3 import LocalS3
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(not SPARK_S3.exists(), reason="Spark's client of S3 is missing; run `make servers`"),
+]
+
+COLUMNS = pa.schema([("id", pa.int64()), ("dt", pa.string()), ("v", pa.string())])
+
+
+def answers(warehouse: str, options: dict[str, str], conf: dict[str, str], *queries: str) -> list[dict[str, Any]]:
+    job = {"warehouse": warehouse, "catalog_options": options, "conf": conf, "queries": queries}
+    command = [sys.executable, s3_driver.__file__, json.dumps(job)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def test_files_in_s3_are_read_by_sparks_own_readers_and_merged_ones_by_tasks(s3: LocalS3, tmp_path: Path) -> None:
+    warehouse = f"s3://lake{tmp_path}"
+    catalog = open_catalog(warehouse, s3.options)
+    options = {"bucket": "2", "write-only": "true"}
+    table = catalog.create_table("db.t", COLUMNS, primary_key=["id", "dt"], partition_by=["dt"], options=options)
+    days = ["2026-01-01", "2026-01-02"]
+    table.append(pa.table([[*range(100)], [days[i % 2] for i in range(100)], ["old"] * 100], schema=COLUMNS))
+    table.append(pa.table([[*range(50, 60)], [days[0]] * 10, ["new"] * 10], schema=COLUMNS))
+
+    by_day, few, whole = answers(
+        warehouse,
+        s3.options,
+        {},
+        "SELECT count(*) AS n, max(v) AS v FROM db.t WHERE dt = '2026-01-02'",
+        "SELECT id, dt, v FROM db.t WHERE id = 51 ORDER BY dt",
+        "SELECT count(*) AS n, count_if(v = 'new') AS new FROM db.t",
+    )
+
+    assert by_day["rows"] == [{"n": 50, "v": "old"}]
+    assert "2 files" in by_day["plan"]
+    assert " 0 files (0 bytes) by Python tasks" in by_day["plan"]
+    assert few["rows"] == [
+        {"id": 51, "dt": "2026-01-01", "v": "new"},
+        {"id": 51, "dt": "2026-01-02", "v": "old"},
+    ]
+    # Of ten new keys, the even ones had no row on that day.
+    assert whole["rows"] == [{"n": 105, "new": 10}]
+    assert "s3a://lake" in whole["plan"]
+    assert "by Spark's readers" in whole["plan"]
+    assert "local-secret" not in by_day["plan"] + whole["plan"]
+
+
+def test_a_wrong_key_is_an_error_that_names_the_store_and_no_answer(s3: LocalS3, tmp_path: Path) -> None:
+    warehouse = f"s3://lake{tmp_path}"
+    open_catalog(warehouse, s3.options).create_table("db.t", COLUMNS).append(pa.table([[1], ["d"], ["v"]], schema=COLUMNS))
+
+    (answer,) = answers(warehouse, {**s3.options, "s3.secret-key": "wrong"}, {}, "SELECT count(*) FROM db.t")
+
+    assert answer["error"].startswith("InvalidInputError: can't list s3://lake")
+    assert "403 Forbidden" in answer["error"]
+    assert "Check the URL, the credentials" in answer["error"]
+
+
+def test_a_key_that_only_sparks_client_has_wrong_leaves_the_files_to_tasks(s3: LocalS3, tmp_path: Path) -> None:
+    warehouse = f"s3://lake{tmp_path}"
+    open_catalog(warehouse, s3.options).create_table("db.t", COLUMNS).append(pa.table([[1], ["d"], ["v"]], schema=COLUMNS))
+
+    conf = {"spark.hadoop.fs.s3a.bucket.lake.secret.key": "wrong", "spark.hadoop.fs.s3a.retry.limit": "1"}
+    (answer,) = answers(warehouse, s3.options, conf, "SELECT count(*) AS n FROM db.t")
+
+    assert answer["rows"] == [{"n": 1}]
+    assert "1 files" in answer["plan"].rpartition("by Spark's readers, ")[2]
