@@ -87,10 +87,11 @@ def test_the_wheel_holds_its_packages_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = [PurePosixPath(name) for name in archive.namelist()]
 
-    assert {name.parts[0] for name in names} == {"storage_lib", "dynamic_table", "pyspark_dynamic_table", INFO}
+    packages = {"storage_lib", "dynamic_table", "pyspark_debezium_json", "pyspark_dynamic_table"}
+    assert {name.parts[0] for name in names} == {*packages, INFO}
     assert {name.suffix for name in names if name.parts[0] != INFO} <= SUFFIXES
     assert not {"tests", "flights", "__pycache__"} & {part for name in names for part in name.parts}
-    for typed in ("storage_lib", "dynamic_table", "pyspark_dynamic_table"):
+    for typed in sorted(packages):
         assert PurePosixPath(typed, "py.typed") in names
     assert {name.name for name in names if name.parts[:2] == (INFO, "licenses")} == {"LICENSE", "uPlot.LICENSE"}
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import wraps
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -62,9 +64,9 @@ _registered_over_connect: WeakSet[Any] = WeakSet()
 def register(spark: SparkSession) -> None:
     """Register the formats ``dynamic_table`` and ``debezium_json`` in this session. Idempotent and thread-safe.
 
-    Spark finds ``dynamic_table`` by itself where this library is installed. Registered, ``spark.readStream`` also knows
-    that a read is a stream; otherwise set the option ``scan.streaming`` to ``true``. Over Spark Connect, this library
-    has to be installed on the server.
+    Spark finds both by itself where this library is installed. Registered, ``spark.readStream`` also knows that a read
+    of ``dynamic_table`` is a stream; otherwise set the option ``scan.streaming`` to ``true``. Over Spark Connect, this
+    library has to be installed on the server.
     """
     with _REGISTERING:
         if is_connect(spark):
@@ -72,10 +74,12 @@ def register(spark: SparkSession) -> None:
             return
         if spark.conf.get(_REGISTERED, None) is not None:
             return
+        # What Spark finds by itself, it finds when a query first uses it; to register makes it search, a second or two.
+        sources = [source for package, source in _DISCOVERED.items() if find_spec(package) is None]
         # Spark checks a name for duplicates in the active session, not in the one that it is registered in.
         with active_session(spark):
-            spark.dataSource.register(DynamicTableSource)
-            spark.dataSource.register(ChangelogSource)
+            for source in sources:
+                spark.dataSource.register(source)
         from pyspark.sql.streaming.readwriter import DataStreamReader
 
         _distinguish_streams(DataStreamReader)
@@ -86,8 +90,8 @@ def _register_over_connect(spark: SparkSession) -> None:
     """Register the formats in the session of a server. The file of a declarative pipeline may not change settings."""
     if spark in _registered_over_connect:
         return
-    spark.dataSource.register(DynamicTableSource)
-    spark.dataSource.register(ChangelogSource)
+    for source in _DISCOVERED.values():
+        spark.dataSource.register(source)
     from pyspark.sql.connect.streaming.readwriter import DataStreamReader
 
     _distinguish_streams(DataStreamReader)
@@ -209,6 +213,13 @@ class DynamicTableSource(DataSource):
         if write_context.lease is not None:
             keep_alive(table, write_context.lease)
         return write_context
+
+
+_DISCOVERED: Mapping[str, type[DataSource]] = {
+    "pyspark_dynamic_table": DynamicTableSource,
+    "pyspark_debezium_json": ChangelogSource,
+}
+"""Sources by the package in which Spark finds them."""
 
 
 def _table_and_system_table(address: TableAddress, uuid: str | None) -> tuple[DynamicTable, str | None]:
