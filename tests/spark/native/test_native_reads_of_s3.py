@@ -70,7 +70,8 @@ def test_files_in_s3_are_read_by_sparks_own_readers_and_merged_ones_by_tasks(s3:
 
 def test_a_wrong_key_is_an_error_that_names_the_store_and_no_answer(s3: LocalS3, tmp_path: Path) -> None:
     warehouse = f"s3://lake{tmp_path}"
-    open_catalog(warehouse, s3.options).create_table("db.t", COLUMNS).append(pa.table([[1], ["d"], ["v"]], schema=COLUMNS))
+    table = open_catalog(warehouse, s3.options).create_table("db.t", COLUMNS)
+    table.append(pa.table([[1], ["d"], ["v"]], schema=COLUMNS))
 
     (answer,) = answers(warehouse, {**s3.options, "s3.secret-key": "wrong"}, {}, "SELECT count(*) FROM db.t")
 
@@ -81,7 +82,8 @@ def test_a_wrong_key_is_an_error_that_names_the_store_and_no_answer(s3: LocalS3,
 
 def test_a_key_that_only_sparks_client_has_wrong_leaves_the_files_to_tasks(s3: LocalS3, tmp_path: Path) -> None:
     warehouse = f"s3://lake{tmp_path}"
-    open_catalog(warehouse, s3.options).create_table("db.t", COLUMNS).append(pa.table([[1], ["d"], ["v"]], schema=COLUMNS))
+    table = open_catalog(warehouse, s3.options).create_table("db.t", COLUMNS)
+    table.append(pa.table([[1], ["d"], ["v"]], schema=COLUMNS))
 
     conf = {"spark.hadoop.fs.s3a.bucket.lake.secret.key": "wrong", "spark.hadoop.fs.s3a.retry.limit": "1"}
     (answer,) = answers(warehouse, s3.options, conf, "SELECT count(*) AS n FROM db.t")
