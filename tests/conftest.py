@@ -34,8 +34,7 @@ from tests.support.flink import FLINKS, Flink
 from tests.support.memory_disk import memory_disk
 from tests.support.paimon_core import HOME as PAIMON_CORE
 from tests.support.paimon_core import PaimonCore
-from tests.support.real_time_driver import SPARK_KAFKA
-from tests.support.s3_driver import SPARK_S3
+from tests.support.spark_jars import SPARK_KAFKA, SPARK_S3
 from tests.support.sql_cases import REWRITE
 from tests.support.work_order import ScopeSeconds, rank_of, scope_of
 

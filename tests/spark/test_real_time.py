@@ -24,7 +24,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tests.support.real_time_driver import SPARK_KAFKA
+from tests.support.spark_jars import SPARK_KAFKA
 from tests.support.spark_processes import clean_environment
 
 if TYPE_CHECKING:

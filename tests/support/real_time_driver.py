@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from tests.support.spark_jars import SPARK_KAFKA, jars_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from storage_lib.table.dynamic_table import DynamicTable
-
-SPARK_KAFKA = Path(__file__).parents[2] / ".local" / "spark_kafka" / "lib"
 
 
 def main() -> None:
@@ -28,8 +27,7 @@ def main() -> None:
     from storage_lib.spark import session
 
     catalog = open_catalog(job["warehouse"], job["catalog_options"])
-    jars = ",".join(sorted(map(str, SPARK_KAFKA.glob("*.jar"))))
-    spark = session("real time", master=job["master"], conf={**job["conf"], "spark.jars": jars})
+    spark = session("real time", master=job["master"], conf={**job["conf"], "spark.jars": jars_in(SPARK_KAFKA)})
     spark.sparkContext.setLogLevel("OFF")
     rows = source(spark, job)
     if "dimension" in job:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
-SPARK_S3 = Path(__file__).parents[2] / ".local" / "spark_s3" / "lib"
+from tests.support.spark_jars import SPARK_S3, jars_in
 
 
 def main() -> None:
@@ -22,8 +21,7 @@ def main() -> None:
     from storage_lib.spark import session
     from storage_lib.sql import Session
 
-    jars = ",".join(sorted(map(str, SPARK_S3.glob("*.jar"))))
-    spark = session("s3", master="local[2]", conf={**job["conf"], "spark.jars": jars})
+    spark = session("s3", master="local[2]", conf={**job["conf"], "spark.jars": jars_in(SPARK_S3)})
     spark.sparkContext.setLogLevel("OFF")
     with Session(spark, open_catalog(job["warehouse"], job["catalog_options"])) as sql:
         for query in job["queries"]:
