@@ -190,6 +190,7 @@ def test_a_broker_comes_up_with_the_compose_files_settings(tmp_path: Path) -> No
         admin = KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
         try:
             admin.create_topics([NewTopic("orders", 2, -1)])
-            assert "orders" in admin.list_topics()
+            # The controller confirms a topic before the broker's metadata contains it.
+            wait_until(lambda: "orders" in admin.list_topics())
         finally:
             admin.close()
