@@ -1,0 +1,26 @@
+"""Incremental SQL: from the text of a query to statements that compute how its answer changed.
+
+Pure: it reads no table and starts no engine. A refresh names relations with the rows of each source before and after,
+and with the change between both, and runs the statements.
+
+    query = compile_query("SELECT dt, count(*) AS n FROM orders GROUP BY dt", [orders], database="shop")
+    query.full(lambda table, moment: f"{table}_{moment.value}")
+    query.delta(lambda table, moment: f"{table}_{moment.value}", changed=["shop.orders"])
+"""
+
+from storage_lib.incremental.compile_query import compile_query
+from storage_lib.incremental.compiled_query import CompiledQuery
+from storage_lib.incremental.derive.maintenance import MaintainedOperator
+from storage_lib.incremental.query_sources import RESULT, Moment, SourceTable, Views
+from storage_lib.incremental.read.table_names import tables_of
+
+__all__ = [
+    "RESULT",
+    "CompiledQuery",
+    "MaintainedOperator",
+    "Moment",
+    "SourceTable",
+    "Views",
+    "compile_query",
+    "tables_of",
+]

@@ -1,0 +1,1 @@
+"""From a tree of operators to the change of its answer."""

@@ -1,0 +1,119 @@
+"""A query over tables, compiled into statements that compute its answer and the change of its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from storage_lib.incremental.change.differentiate import Change, Differentiation
+from storage_lib.incremental.change.restrict import Touched, restricted
+from storage_lib.incremental.derive.groups import regrouped
+from storage_lib.incremental.derive.maintenance import MaintainedOperator
+from storage_lib.incremental.names import Names
+from storage_lib.incremental.query_sources import RESULT, Moment, Views
+from storage_lib.incremental.read.table_names import NamedTables
+from storage_lib.incremental.render.statement import Renderer
+from storage_lib.incremental.tree.relational_operators import (
+    Filter,
+    Project,
+    Relation,
+    Scan,
+    at,
+    with_inputs,
+)
+
+__all__ = ["CompiledQuery"]
+
+_FIRST_NEW_NAME = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledQuery:
+    """Statements that compute a query's answer, and its change.
+
+    ``sources`` are the qualified names of the tables that it reads and ``needed`` the columns read of each;
+    ``columns`` are the answer's, ``key`` those of a primary key that every answer satisfies (None if none is known).
+    ``operators`` say how each part of the query is maintained. If ``reason`` is given, only the whole answer can be
+    computed, for this reason. ``is_deterministic``: the answer depends on nothing but the sources' rows.
+    """
+
+    tables: NamedTables
+    sources: tuple[str, ...]
+    needed: Mapping[str, tuple[str, ...]]
+    columns: tuple[str, ...]
+    key: tuple[str, ...] | None
+    operators: tuple[MaintainedOperator, ...]
+    reason: str | None
+    is_deterministic: bool
+    tree: Relation | None
+
+    @property
+    def is_incremental(self) -> bool:
+        """Whether ``delta`` has a statement."""
+        return self.tree is not None
+
+    @property
+    def reads_result(self) -> bool:
+        """Whether ``delta`` reads the stored rows of the materialized table, as the view of ``RESULT``."""
+        return self.tree is not None and regrouped(self.tree) is not None
+
+    def full(self, views: Views, moment: Moment = Moment.AFTER, *, dialect: str = "spark") -> str:
+        """Return a SELECT of the whole answer at a moment."""
+        if self.tree is None:
+            return self.tables.text(lambda name: views(name, moment))
+        renderer = Renderer(views, dialect)
+        tree = at(self.tree, moment)
+        items = zip(tree.outputs, self.columns, strict=True)
+        names = ", ".join(f"{own} AS {renderer.name(name)}" for own, name in items)
+        return f"SELECT {names} FROM ({renderer.query(tree)}) AS answer"
+
+    def delta(self, views: Views, changed: Collection[str], *, dialect: str = "spark") -> str | None:
+        """Return a SELECT of the answer's change: its columns and ``_weight``.
+
+        A row may occur several times, with weights that add up; a sum of 0 means that it did not change. ``changed``
+        are the sources with a change; None if there are none. Raises ``ValueError`` if the query is not incremental.
+        """
+        if self.tree is None:
+            raise ValueError(f"the query has no delta: {self.reason}")
+        rules = Differentiation(frozenset(changed), Names(_FIRST_NEW_NAME))
+        change = self._change(self.tree, rules)
+        if change is None:
+            return None
+        renderer = Renderer(views, dialect)
+        shared = [f"{name} AS ({renderer.query(rows)})" for name, rows in rules.shared]
+        outputs = [each for each in change.rows.outputs if each != change.weight]
+        names = [f"{own} AS {renderer.name(name)}" for own, name in zip(outputs, self.columns, strict=True)]
+        clause = f"WITH {', '.join(shared)} " if shared else ""
+        return (
+            f"{clause}SELECT {', '.join(names)}, {change.weight} AS _weight FROM ({renderer.query(change.rows)}) AS d"
+        )
+
+    def _change(self, tree: Relation, rules: Differentiation) -> Change | None:
+        top = regrouped(tree)
+        if top is None:
+            return rules.change(tree)
+        grouped, stored = top
+        change = rules.change(grouped.input)
+        if change is None:
+            return None
+        touched = rules.touched(grouped, change)
+        new = _over(tree, grouped, restricted(at(grouped, Moment.AFTER), touched))
+        columns = tuple((name, rules.names.column()) for name in self.columns)
+        result = Scan(RESULT, columns, Moment.BEFORE)
+        named = dict(zip(tree.outputs, (own for _, own in columns), strict=True))
+        pairs = tuple((named[stored[key]], name) for key, name in touched.pairs)
+        old = restricted(result, Touched(touched.rows, pairs))
+        one = exp.cast(exp.Literal.number(1), "bigint")
+        minus = exp.cast(exp.Literal.number(-1), "bigint")
+        return rules.weighted([(new, one), (old, minus)], tree.outputs)
+
+
+def _over(tree: Relation, grouped: Relation, by: Relation) -> Relation:
+    """Return ``tree``, a chain of projections and filters over ``grouped``, over ``by`` instead."""
+    if tree is grouped:
+        return by
+    if not isinstance(tree, Project | Filter):
+        raise TypeError(f"unexpected {type(tree).__name__}")
+    return with_inputs(tree, [_over(tree.input, grouped, by)])

@@ -1,0 +1,1 @@
+"""Facts of a tree of operators: columns that are read, keys, how each operator is maintained."""

@@ -1,0 +1,124 @@
+"""How each operator of a query is maintained, in words for EXPLAIN REFRESH."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from storage_lib.incremental.tree.expressions import column, replaced
+from storage_lib.incremental.tree.relational_operators import (
+    Aggregate,
+    Filter,
+    InnerJoin,
+    OuterJoin,
+    Project,
+    Relation,
+    Scan,
+    SemiJoin,
+    Union,
+    Window,
+    inputs_of,
+)
+
+__all__ = ["MaintainedOperator", "maintained"]
+
+_LONGEST_TEXT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class MaintainedOperator:
+    """One operator of a query.
+
+    ``text`` is its condition, keys or columns, in the sources' names. ``how`` is "incremental" (computed from the
+    changes), "recomputed" (computed again for the groups or rows that a change touches) or "full" (computed again as a
+    whole); ``why`` explains it.
+    """
+
+    name: str
+    text: str
+    how: str
+    why: str
+
+
+def maintained(relation: Relation) -> tuple[MaintainedOperator, ...]:
+    """Return the operators of a tree, from its root to its sources."""
+    return tuple(_operators(relation, _written(relation)))
+
+
+def _operators(relation: Relation, names: Mapping[str, exp.Expr]) -> Iterable[MaintainedOperator]:
+    own = _operator(relation, names)
+    if own is not None:
+        yield own
+    for each in inputs_of(relation):
+        yield from _operators(each, names)
+
+
+def _written(relation: Relation) -> dict[str, exp.Expr]:
+    """Return what each column of a tree is computed from, in the names of the sources' columns."""
+    names: dict[str, exp.Expr] = {}
+    for each in inputs_of(relation):
+        names |= _written(each)
+    match relation:
+        case Scan():
+            table = relation.table.rpartition(".")[2]
+            names |= {name: exp.column(own, table=table) for own, name in relation.columns}
+        case Project() | Aggregate() | Window():
+            names |= {name: replaced(value, names) for name, value in relation.items if name not in names}
+        case Union():
+            first = zip(relation.outputs, relation.inputs[0].outputs, strict=True)
+            names |= {name: names.get(other, column(other)) for name, other in first}
+        case _:
+            pass
+    return names
+
+
+def _operator(relation: Relation, names: Mapping[str, exp.Expr]) -> MaintainedOperator | None:
+    match relation:
+        case Scan():
+            text = f"{relation.table} ({', '.join(own for own, _ in relation.columns)})"
+            return MaintainedOperator("scan", text, "incremental", "reads the rows that changed")
+        case Filter():
+            why = "applied to the rows that changed"
+            return MaintainedOperator("filter", _text([relation.condition], names), "incremental", why)
+        case InnerJoin():
+            why = "joins the changes of each side to the rows of the other sides"
+            return MaintainedOperator("inner join", _text(relation.conditions, names), "incremental", why)
+        case OuterJoin():
+            name = "full outer join" if relation.is_full else "outer join"
+            why = "as an inner join; checks rows without a match again where the other side changed"
+            return MaintainedOperator(name, _text([relation.condition], names), "incremental", why)
+        case SemiJoin():
+            name = "anti join" if relation.anti else "semi join"
+            why = "checks rows that changed, and rows whose matches changed"
+            return MaintainedOperator(name, _text([relation.condition], names), "incremental", why)
+        case Union():
+            return MaintainedOperator("union", f"{len(relation.inputs)} inputs", "incremental", "unites the changes")
+        case Aggregate():
+            return _aggregate(relation, names)
+        case Window():
+            why = "computes the partitions again that a change touches"
+            return MaintainedOperator("window", _items(relation.items, names), "recomputed", why)
+        case _:
+            return None
+
+
+def _aggregate(relation: Aggregate, names: Mapping[str, exp.Expr]) -> MaintainedOperator:
+    keys = _text([column(each) for each in relation.keys], names, separator=", ")
+    if relation.is_distinct:
+        return MaintainedOperator("distinct", keys, "recomputed", "checks again the rows that a change adds or removes")
+    items = _items(relation.items, names)
+    if relation.keys:
+        text = f"{items} by {keys}" if items else f"by {keys}"
+        return MaintainedOperator("aggregate", text, "recomputed", "computes the groups again that a change touches")
+    return MaintainedOperator("aggregate", items, "full", "one group holds all rows")
+
+
+def _items(items: Iterable[tuple[str, exp.Expr]], names: Mapping[str, exp.Expr]) -> str:
+    return _text([value for _, value in items], names, separator=", ")
+
+
+def _text(expressions: Iterable[exp.Expr], names: Mapping[str, exp.Expr], separator: str = " AND ") -> str:
+    text = separator.join(replaced(each, names).sql("spark") for each in expressions)
+    return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 3]}..."

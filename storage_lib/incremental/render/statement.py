@@ -1,0 +1,122 @@
+"""SQL text of a tree of operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from storage_lib.incremental.query_sources import Views
+from storage_lib.incremental.read.table_names import WINDOW_CALL
+from storage_lib.incremental.tree.joins import connected, flattened
+from storage_lib.incremental.tree.relational_operators import (
+    Aggregate,
+    Filter,
+    InnerJoin,
+    Item,
+    Named,
+    OneRow,
+    OuterJoin,
+    Project,
+    Relation,
+    Scan,
+    SemiJoin,
+    Union,
+    Window,
+)
+
+__all__ = ["Renderer"]
+
+_WEIGHT = "_weight"
+
+
+@dataclass(frozen=True, slots=True)
+class Renderer:
+    """Writes operators as SELECT statements in a dialect of sqlglot, over the relations that ``views`` names."""
+
+    views: Views
+    dialect: str = "spark"
+
+    def name(self, name: str) -> str:
+        """Return an identifier, quoted where the dialect needs it."""
+        return exp.to_identifier(name).sql(self.dialect, identify=not name.isidentifier() or not name.islower())
+
+    def query(self, relation: Relation) -> str:  # noqa: C901  one case per operator
+        """Return the SELECT statement whose columns are ``relation.outputs``, in order."""
+        match relation:
+            case Scan():
+                return self._scan(relation)
+            case Named():
+                return f"SELECT {self._names(relation.outputs)} FROM {relation.name}"
+            case OneRow():
+                return "SELECT 1 AS one"
+            case Project():
+                return f"SELECT {self._items(relation.items)} {self._from([relation.input])}"
+            case Filter() | InnerJoin():
+                inputs, conditions = flattened(relation)
+                return f"SELECT {self._names(relation.outputs)} {self._from(connected(inputs, conditions), conditions)}"
+            case OuterJoin():
+                return self._outer_join(relation)
+            case SemiJoin():
+                return self._semi_join(relation)
+            case Aggregate():
+                return self._aggregate(relation)
+            case Window():
+                names = [self.name(each) for each in relation.input.outputs]
+                return f"SELECT {', '.join([*names, self._items(relation.items)])} {self._from([relation.input])}"
+            case Union():
+                return " UNION ALL ".join(self._renamed(each, relation.outputs) for each in relation.inputs)
+
+    def _scan(self, scan: Scan) -> str:
+        names = [f"{self.name(name)} AS {alias}" for name, alias in scan.columns]
+        if scan.weight is not None:
+            names.append(f"{_WEIGHT} AS {scan.weight}")
+        return f"SELECT {', '.join(names) or '1 AS one'} FROM {self.views(scan.table, scan.moment)}"
+
+    def _outer_join(self, join: OuterJoin) -> str:
+        kind, condition = ("FULL" if join.is_full else "LEFT"), self._text(join.condition)
+        return (
+            f"SELECT {self._names(join.outputs)} FROM ({self.query(join.left)}) AS r0"
+            f" {kind} JOIN ({self.query(join.right)}) AS r1 ON {condition}"
+        )
+
+    def _semi_join(self, join: SemiJoin) -> str:
+        kind, condition = ("NOT EXISTS" if join.anti else "EXISTS"), self._text(join.condition)
+        return (
+            f"SELECT {self._names(join.left.outputs)} {self._from([join.left])}"
+            f" WHERE {kind} (SELECT 1 {self._from([join.right], alias='s')} WHERE {condition})"
+        )
+
+    def _aggregate(self, aggregate: Aggregate) -> str:
+        keys = [self.name(each) for each in aggregate.keys]
+        if aggregate.is_distinct:
+            return f"SELECT DISTINCT {', '.join(keys)} {self._from([aggregate.input])}"
+        items = [*keys, *([self._items(aggregate.items)] if aggregate.items else [])]
+        group = f" GROUP BY {', '.join(keys)}" if keys else ""
+        return f"SELECT {', '.join(items)} {self._from([aggregate.input])}{group}"
+
+    def _renamed(self, relation: Relation, names: tuple[str, ...]) -> str:
+        items = [f"{old} AS {new}" for old, new in zip(relation.outputs, names, strict=True)]
+        return f"SELECT {', '.join(items)} {self._from([relation])}"
+
+    def _from(self, inputs: Iterable[Relation], conditions: Iterable[exp.Expr] = (), alias: str = "r") -> str:
+        rows = [each for each in inputs if not isinstance(each, OneRow)]
+        texts = [f"({self.query(each)}) AS {alias}{number}" for number, each in enumerate(rows)]
+        where = [self._text(each) for each in conditions]
+        text = f"FROM {', '.join(texts)}" if texts else "FROM (SELECT 1 AS one) AS r0"
+        return f"{text} WHERE {' AND '.join(f'({each})' for each in where)}" if where else text
+
+    def _items(self, items: Iterable[Item]) -> str:
+        return ", ".join(f"{self._text(value)} AS {self.name(name)}" for name, value in items) or "1 AS one"
+
+    def _text(self, expression: exp.Expr) -> str:
+        if any(each.name == WINDOW_CALL for each in expression.find_all(exp.Anonymous)):
+            expression = expression.copy()
+            for each in expression.find_all(exp.Anonymous):
+                if each.name == WINDOW_CALL:
+                    each.set("this", "window")
+        return expression.sql(self.dialect)
+
+    def _names(self, names: Iterable[str]) -> str:
+        return ", ".join(map(self.name, names)) or "1 AS one"

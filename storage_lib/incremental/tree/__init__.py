@@ -1,0 +1,1 @@
+"""Relational operators of a compiled query, as frozen values."""

@@ -1,0 +1,142 @@
+"""A query's answer kept up to date on DuckDB by the compiled statements, and compared with the query itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+from typing import Any, Protocol
+
+import duckdb
+import sqlglot
+from sqlglot import exp
+
+from storage_lib.incremental import RESULT, CompiledQuery, Moment, SourceTable, compile_query
+
+Row = tuple[Any, ...]
+Bag = Counter[Row]
+_TYPES = {"INT": "INTEGER", "STRING": "VARCHAR"}
+
+
+class Rows(Protocol):
+    """Makes rows of tables."""
+
+    def first(self, table: str) -> dict[Row, Row]: ...
+
+    def keyed(self, table: str) -> tuple[Row, Row]: ...
+
+
+def name_of(table: str, moment: Moment) -> str:
+    """Return the relation that holds a table at a moment."""
+    return f"{table.partition('.')[2]}_{moment.value}" if table != RESULT else "result"
+
+
+class MaintainedAnswer:
+    """The answer of one query, as a bag of rows, over tables that change with seeded chance."""
+
+    def __init__(self, text: str, tables: Sequence[SourceTable], made: Rows, rng: Random) -> None:
+        self.text = text
+        self.query: CompiledQuery = compile_query(text, tables, database=tables[0].name.partition(".")[0])
+        self.rows: Bag = Counter()
+        self._rng = rng
+        self._made = made
+        self._tables = {each.name: each for each in tables if each.name in self.query.sources}
+        self._contents = {name: made.first(name.partition(".")[2]) for name in self._tables}
+        self._before = {name: dict(rows) for name, rows in self._contents.items()}
+        self._database = duckdb.connect()
+        self._database.execute("SET threads = 1")
+        self._original = self._over_newest(text)
+        self._load()
+
+    def change_sources(self) -> None:
+        """Insert, update and delete rows of some tables; some stay as they are."""
+        self._before = {name: dict(rows) for name, rows in self._contents.items()}
+        for name, rows in self._contents.items():
+            if self._rng.random() < 0.3:
+                continue
+            for _ in range(self._rng.choice([1, 1, 2, 4, 9])):
+                if rows and self._rng.random() < 0.4:
+                    del rows[self._rng.choice(list(rows))]
+                else:
+                    key, row = self._made.keyed(name.partition(".")[2])
+                    rows[key] = row
+        self._load()
+
+    def start(self) -> None:
+        """Compute the whole answer by the compiled statement."""
+        self.rows = Counter(self._fetched(self.query.full(name_of, dialect="duckdb")))
+
+    def refresh(self) -> None:
+        """Apply the change of the answer."""
+        changed = [name for name, rows in self._contents.items() if _bag(rows) != _bag(self._before[name])]
+        self._store_result()
+        text = self.query.delta(name_of, changed, dialect="duckdb")
+        self.rows = self.rows.copy()
+        for *row, weight in self._fetched(text) if text is not None else ():
+            self.rows[tuple(row)] += int(weight)
+        self.rows = Counter({row: count for row, count in self.rows.items() if count})
+
+    def expected(self) -> Bag:
+        """Return the answer of the query as it is written."""
+        return Counter(self._fetched(self._original))
+
+    def violates_key(self) -> bool:
+        """Return whether rows share the derived key, or one has NULL in it."""
+        if self.query.key is None:
+            return False
+        places = [self.query.columns.index(name) for name in self.query.key]
+        keys = [tuple(row[place] for place in places) for row in self.rows.elements()]
+        return len(set(keys)) != len(keys) or any(value is None for key in keys for value in key)
+
+    def _over_newest(self, text: str) -> str:
+        original = sqlglot.parse_one(text, dialect="spark")
+        names = {name.partition(".")[2]: name for name in self._tables}
+        for table in list(original.find_all(exp.Table)):
+            if table.name in names:
+                alias = table.alias_or_name
+                named = exp.to_table(name_of(names[table.name], Moment.AFTER))
+                table.replace(exp.alias_(named, alias, table=True))
+        return original.sql("duckdb")
+
+    def _fetched(self, text: str) -> list[Row]:
+        return [tuple(map(_rounded, row)) for row in self._database.execute(text).fetchall()]
+
+    def _load(self) -> None:
+        for name, table in self._tables.items():
+            before, after = _bag(self._before[name]), _bag(self._contents[name])
+            delta = [(*row, 1) for row in (after - before).elements()]
+            delta += [(*row, -1) for row in (before - after).elements()]
+            columns = []
+            for column, kind in table.columns:
+                bare = kind.removesuffix(" NOT NULL")
+                columns.append(f"{column} {_TYPES.get(bare, bare)}")
+            self._create(name_of(name, Moment.BEFORE), columns, list(before.elements()))
+            self._create(name_of(name, Moment.AFTER), columns, list(after.elements()))
+            self._create(name_of(name, Moment.DELTA), [*columns, "_weight BIGINT"], delta)
+
+    def _create(self, name: str, columns: list[str], rows: list[Row]) -> None:
+        self._database.execute(f"CREATE OR REPLACE TABLE {name} ({', '.join(columns)})")
+        self._insert(name, rows)
+
+    def _insert(self, name: str, rows: list[Row]) -> None:
+        if rows:
+            values = ", ".join(f"({', '.join(map(_literal, row))})" for row in rows)
+            self._database.execute(f"INSERT INTO {name} VALUES {values}")
+
+    def _store_result(self) -> None:
+        whole = self.query.full(name_of, dialect="duckdb")
+        self._database.execute(f"CREATE OR REPLACE TABLE result AS {whole} LIMIT 0")
+        self._insert("result", list(self.rows.elements()))
+
+
+def _bag(rows: dict[Row, Row]) -> Bag:
+    return Counter(rows.values())
+
+
+def _rounded(value: Any) -> Any:
+    """Return averages as far as they do not depend on the order of rows."""
+    return float(f"{value:.9g}") if isinstance(value, float) else value
+
+
+def _literal(value: Any) -> str:
+    return "NULL" if value is None else f"'{value}'"

@@ -1,0 +1,34 @@
+"""Answers that are maintained from changes equal the answers of the queries, on DuckDB."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from tests.incremental.maintained_answers import MaintainedAnswer
+from tests.incremental.random_queries import TABLES, RandomQueries
+from tests.incremental.small_rows import SmallRows
+
+QUERIES = 12
+REFRESHES = 4
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_maintained_answer_equals_the_query_after_every_refresh(seed: int) -> None:
+    rng = Random(seed)  # noqa: S311  chance, not secrets
+    changes = 0
+    for _ in range(QUERIES):
+        answer = MaintainedAnswer(RandomQueries(rng).query(), TABLES, SmallRows(rng), rng)
+        assert answer.query.is_incremental, (answer.query.reason, answer.text)
+        answer.start()
+        assert answer.rows == answer.expected(), answer.text
+        for _ in range(REFRESHES):
+            before = answer.rows
+            answer.change_sources()
+            answer.refresh()
+            assert answer.rows == answer.expected(), answer.text
+            assert not answer.violates_key(), answer.text
+            changes += answer.rows != before
+    # Otherwise the comparisons above would prove little.
+    assert changes >= QUERIES
