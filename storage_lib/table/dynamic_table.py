@@ -29,6 +29,7 @@ from storage_lib.progress.progress import ProgressOption
 from storage_lib.schema.encoding.moment import Moment, optional_millis
 from storage_lib.schema.evolution.schema_changes import SchemaChange
 from storage_lib.schema.filter.filter_text import Filter
+from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
 from storage_lib.schema.options.table_options import (
     ScanNormalize,
     StartupMode,
@@ -172,6 +173,11 @@ class DynamicTable:
     def arrow_schema(self) -> pa.Schema:
         """The table's columns as Arrow types."""
         return self.schema.arrow_schema
+
+    @property
+    def definition(self) -> MaterializedTableDefinition | None:
+        """The query of a materialized table with its settings; None for an ordinary table."""
+        return self.options.definition
 
     # --- read ---------------------------------------------------------------------------------------------------
     def read(

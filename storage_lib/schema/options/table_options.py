@@ -21,6 +21,23 @@ from storage_lib.schema.options.external_paths import (
     WEIGHTS_OPTION,
     ExternalPathStrategy,
 )
+from storage_lib.schema.options.materialized_table import (
+    DATABASE_OPTION,
+    FRESHNESS_OPTION,
+    FRESHNESS_UNIT_OPTION,
+    LOGICAL_MODE_OPTION,
+    MODE_OPTION,
+    QUERY_OPTION,
+    SOURCES_OPTION,
+    STATUS_OPTION,
+    FreshnessUnit,
+    MaterializedTableDefinition,
+    RefreshMode,
+    RefreshStatus,
+    parse_refresh_mode,
+    parse_refresh_status,
+    stored_freshness,
+)
 from storage_lib.schema.options.nearest import nearest
 from storage_lib.schema.options.option_values import (
     parse_boolean,
@@ -666,10 +683,70 @@ class TableOptions:
         "it, warn (log a warning that names it), or fail before emitting any later change. Also an option of a single "
         "read.",
     )
+    materialized_query: str | None = _option(
+        QUERY_OPTION,
+        None,
+        parse_text,
+        "Query of a materialized table, in Spark's SQL; refreshes keep the table equal to its answer. Set by CREATE "
+        "and ALTER MATERIALIZED TABLE, as are the options that follow.",
+    )
+    materialized_database: str = _option(
+        DATABASE_OPTION, "", parse_text, "Database of names without one in a materialized table's query."
+    )
+    materialized_sources: tuple[str, ...] = _option(
+        SOURCES_OPTION, (), parse_names, "Comma-separated tables that a materialized table's query reads."
+    )
+    materialized_freshness: int | None = _option(
+        FRESHNESS_OPTION,
+        None,
+        parse_count,
+        "Maximum time that a materialized table may lag behind its sources, in the unit of "
+        "`materialized-table.interval-freshness.time-unit`; default: refreshed on request.",
+    )
+    materialized_freshness_unit: FreshnessUnit = _option(
+        FRESHNESS_UNIT_OPTION,
+        FreshnessUnit.SECOND,
+        parse_word(FreshnessUnit),
+        "Unit of the freshness: second, minute, hour or day.",
+    )
+    materialized_logical_mode: RefreshMode = _option(
+        LOGICAL_MODE_OPTION,
+        RefreshMode.AUTO,
+        parse_refresh_mode,
+        "How a materialized table is refreshed: auto (incrementally if its query allows it), incremental (other "
+        "queries are refused), or full (the whole query each time). Stored with Flink's words: AUTOMATIC, CONTINUOUS "
+        "or FULL.",
+    )
+    materialized_mode: RefreshMode = _option(
+        MODE_OPTION,
+        RefreshMode.INCREMENTAL,
+        parse_refresh_mode,
+        "Refresh mode that Flink derives from the logical one; no effect here: auto, incremental (CONTINUOUS) or full.",
+    )
+    materialized_status: RefreshStatus = _option(
+        STATUS_OPTION,
+        RefreshStatus.ACTIVATED,
+        parse_refresh_status,
+        "Whether schedulers refresh a materialized table: activated or suspended.",
+    )
     # fmt: on
     log_kafka_client: Mapping[str, str] = field(default_factory=dict)
     log_schema_registry: Mapping[str, str] = field(default_factory=dict, repr=False)
     others: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def definition(self) -> MaterializedTableDefinition | None:
+        """The query of a materialized table with its settings; None for an ordinary table."""
+        if self.materialized_query is None:
+            return None
+        return MaterializedTableDefinition(
+            query=self.materialized_query,
+            database=self.materialized_database,
+            sources=self.materialized_sources,
+            freshness=stored_freshness(self.materialized_freshness, self.materialized_freshness_unit),
+            refresh_mode=self.materialized_logical_mode,
+            status=self.materialized_status,
+        )
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> TableOptions:

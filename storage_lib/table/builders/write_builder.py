@@ -16,6 +16,7 @@ from storage_lib.table.input.input_rows import InputRows
 from storage_lib.table.input.partition_spec import PartitionSpecs
 from storage_lib.table.protocol.identity import checked_identifier, checked_user
 from storage_lib.table.protocol.lease import TableLeases
+from storage_lib.table.protocol.materialized_rows import refuse_user_rows
 from storage_lib.table.protocol.outcome import reports_outcome
 from storage_lib.table.protocol.source_offsets import SourceOffsets, SourceRange
 from storage_lib.table.protocol.table_context import TableContext
@@ -68,16 +69,20 @@ class WriteBuilder:
         overwrite: OverwriteScope | None = None,
         based_on: int | None = None,
         needs_lease: bool = False,
+        refreshes: bool = False,
     ) -> WriteContext:
         """Begin a commit on the driver, before any task: acquire the lease if it is needed, and repair the log.
 
         End it with ``commit`` or ``abort``. ``based_on``: the rows were computed from this snapshot (0: the empty
         table), as for an UPDATE, so they would revert later commits. ``needs_lease``: acquire the lease for any kind of
-        table, so that rows can be computed from the base snapshot while no other writer appends. Raises
-        ``CommitConflictError`` if the table has changed since ``based_on``, ``UnavailableError`` if the lease cannot be
-        acquired in time.
+        table, so that rows can be computed from the base snapshot while no other writer appends. ``refreshes``: this is
+        the refresh of a materialized table. Raises ``CommitConflictError`` if the table has changed since ``based_on``,
+        ``UnavailableError`` if the lease cannot be acquired in time, ``InvalidInputError`` for other writes of a
+        materialized table.
         """
         table = self.context
+        if not refreshes:
+            refuse_user_rows(table)
         checked_user(table.name, commit_user)
         is_tracked = table.options.change_tracking if tracked is None else tracked
         if overwrite is not None and table.schema.is_append_only:

@@ -27,6 +27,7 @@ from storage_lib.schema.options.external_paths import (
 from storage_lib.schema.options.table_options import TableOptions, canonical_key
 from storage_lib.schema.placing.layout import begins_layout
 from storage_lib.schema.table_schema import TableSchema
+from storage_lib.table.protocol.materialized_rows import refuse_user_columns
 from storage_lib.table.protocol.table_context import TableContext
 
 
@@ -102,6 +103,7 @@ class TableAlter:
             )
             raise CommitConflictError(message)
         altered = alter_schema(schema, changes, time_millis=self._environment.clock.now_millis())
+        refuse_user_columns(self._table, schema, altered)
         options = TableOptions.parse(altered.options)
         format_of(options)
         formats_by_level(options)

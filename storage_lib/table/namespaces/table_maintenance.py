@@ -16,6 +16,7 @@ from storage_lib.progress.progress import ProgressOption
 from storage_lib.table.assembly.table_writes import TableWrites
 from storage_lib.table.inspect.table_statistics import TableStatistics
 from storage_lib.table.protocol.identity import write_identity_of
+from storage_lib.table.protocol.materialized_rows import refuse_user_rows
 from storage_lib.table.protocol.outcome import reports_outcome
 from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.protocol.write_context import OverwriteScope, TableCommitMessage
@@ -67,8 +68,10 @@ class TableMaintenance:
     ) -> Snapshot | None:
         """Drop every partition that matches one of ``partitions``. If tracked, streams see the deletions.
 
-        Raises ``NotFoundError``, without dropping anything, for values that match no partition.
+        Raises ``NotFoundError``, without dropping anything, for values that match no partition, and
+        ``InvalidInputError`` for a materialized table.
         """
+        refuse_user_rows(self._context)
         user, identifier = self._identity(commit_user, commit_identifier)
         builder = self._writes.builder
         earlier = builder.committed(user, identifier)

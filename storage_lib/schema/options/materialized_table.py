@@ -1,0 +1,158 @@
+"""Definition of a materialized table: a query, stored in the table's options, whose answer the table holds.
+
+The options have the names of Paimon and Flink, with values that these can parse: refresh mode AUTO is stored as
+``AUTOMATIC``, INCREMENTAL as ``CONTINUOUS``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+from storage_lib.errors import InvalidInputError
+
+PREFIX = "materialized-table."
+QUERY_OPTION = f"{PREFIX}definition-query"
+DATABASE_OPTION = f"{PREFIX}definition-database"
+SOURCES_OPTION = f"{PREFIX}definition-sources"
+FRESHNESS_OPTION = f"{PREFIX}interval-freshness"
+FRESHNESS_UNIT_OPTION = f"{PREFIX}interval-freshness.time-unit"
+LOGICAL_MODE_OPTION = f"{PREFIX}logical-refresh-mode"
+MODE_OPTION = f"{PREFIX}refresh-mode"
+STATUS_OPTION = f"{PREFIX}refresh-status"
+
+_INTERVAL = re.compile(r"(?:INTERVAL\s+)?'?\s*(\d+)\s*'?\s*(SECOND|MINUTE|HOUR|DAY)S?'?", re.IGNORECASE)
+_ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
+
+
+class RefreshMode(StrEnum):
+    """How a materialized table is refreshed. AUTO: incrementally if its query allows it, otherwise in full."""
+
+    AUTO = "auto"
+    INCREMENTAL = "incremental"
+    FULL = "full"
+
+
+class RefreshStatus(StrEnum):
+    """Whether schedulers refresh a materialized table. A refresh on request is always possible."""
+
+    ACTIVATED = "activated"
+    SUSPENDED = "suspended"
+
+
+class FreshnessUnit(StrEnum):
+    """Unit of a stored freshness."""
+
+    SECOND = "second"
+    MINUTE = "minute"
+    HOUR = "hour"
+    DAY = "day"
+
+
+_SECONDS = {
+    FreshnessUnit.DAY: 86_400,
+    FreshnessUnit.HOUR: 3_600,
+    FreshnessUnit.MINUTE: 60,
+    FreshnessUnit.SECOND: 1,
+}
+_STORED_MODES = {
+    RefreshMode.AUTO: "AUTOMATIC",
+    RefreshMode.INCREMENTAL: "CONTINUOUS",
+    RefreshMode.FULL: "FULL",
+}
+_MODES = {stored.lower(): mode for mode, stored in _STORED_MODES.items()} | {str(mode): mode for mode in RefreshMode}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaterializedTableDefinition:
+    """The query of a materialized table, and when it is refreshed.
+
+    ``query`` is a SELECT in Spark's SQL; names without a database refer to ``database``. ``sources`` are the tables
+    that it reads, as ``database.table``. ``freshness`` is the longest time that the table may lag behind its sources;
+    None: it is refreshed on request, or when a source changes.
+    """
+
+    query: str
+    database: str
+    sources: tuple[str, ...]
+    freshness: timedelta | None = None
+    refresh_mode: RefreshMode = RefreshMode.AUTO
+    status: RefreshStatus = RefreshStatus.ACTIVATED
+
+    def to_options(self) -> dict[str, str]:
+        """Return the definition as options of the table."""
+        options = {
+            QUERY_OPTION: self.query,
+            DATABASE_OPTION: self.database,
+            LOGICAL_MODE_OPTION: _STORED_MODES[self.refresh_mode],
+            MODE_OPTION: "FULL" if self.refresh_mode is RefreshMode.FULL else "CONTINUOUS",
+            STATUS_OPTION: self.status.upper(),
+        }
+        if self.sources:
+            options[SOURCES_OPTION] = ",".join(self.sources)
+        if self.freshness is not None:
+            options |= freshness_options(self.freshness)
+        return options
+
+
+def parse_refresh_mode(text: str) -> RefreshMode:
+    """Parse a stored or a user's refresh mode. Raises ``ValueError`` for another word."""
+    mode = _MODES.get(text.strip().lower())
+    if mode is None:
+        message = f"it has to be one of {', '.join(_MODES)}"
+        raise ValueError(message)
+    return mode
+
+
+def parse_refresh_status(text: str) -> RefreshStatus:
+    """Parse a status; Flink's ``INITIALIZING`` counts as activated. Raises ``ValueError`` for another word."""
+    word = text.strip().lower()
+    if word == "initializing":
+        return RefreshStatus.ACTIVATED
+    try:
+        return RefreshStatus(word)
+    except ValueError:
+        message = f"it has to be one of {', '.join(RefreshStatus)}"
+        raise ValueError(message) from None
+
+
+def parse_freshness(given: timedelta | str | None) -> timedelta | None:
+    """Return a freshness as a duration; None stays None.
+
+    Text is ISO 8601 (``PT5M``) or an interval (``INTERVAL '5' MINUTE``, ``5 minutes``). Raises ``InvalidInputError``
+    for other text, and for a duration that is not a positive number of whole seconds.
+    """
+    if given is None:
+        return None
+    found = given if isinstance(given, timedelta) else _duration(given)
+    if found is None or found <= timedelta(0) or found.microseconds:
+        message = (
+            f"invalid freshness {given!r}; use a positive number of whole seconds: a timedelta, INTERVAL '5' MINUTE, "
+            "or PT5M"
+        )
+        raise InvalidInputError(message)
+    return found
+
+
+def freshness_options(freshness: timedelta) -> dict[str, str]:
+    """Return a freshness as options, in the largest unit of which it is a multiple."""
+    seconds = round(freshness.total_seconds())
+    unit = next(unit for unit, size in _SECONDS.items() if seconds % size == 0)
+    return {FRESHNESS_OPTION: str(seconds // _SECONDS[unit]), FRESHNESS_UNIT_OPTION: unit.upper()}
+
+
+def stored_freshness(number: int | None, unit: FreshnessUnit) -> timedelta | None:
+    """Return the freshness that two options store; None without a number."""
+    return None if number is None else timedelta(seconds=number * _SECONDS[unit])
+
+
+def _duration(text: str) -> timedelta | None:
+    stripped = text.strip()
+    if interval := _INTERVAL.fullmatch(stripped):
+        return timedelta(seconds=int(interval[1]) * _SECONDS[FreshnessUnit(interval[2].lower())])
+    if (iso := _ISO.fullmatch(stripped.upper())) and any(iso.groups()):
+        days, hours, minutes, seconds = (int(part or 0) for part in iso.groups())
+        return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+    return None
