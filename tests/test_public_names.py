@@ -79,6 +79,14 @@ PUBLIC_OF_SPARK = {
     "session",
     "write",
     "write_stream",
+    "RefreshResult",
+    "create_materialized_table",
+    "refresh",
+    "resume",
+    "set_freshness",
+    "set_query",
+    "set_refresh_mode",
+    "suspend",
 }
 WORDS_THAT_HIDE_A_NOUN = ("Manager", "Handler", "Helper", "Util", "Base", "Impl", "Abstract", "Processor", "Common")
 

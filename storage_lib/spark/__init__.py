@@ -13,6 +13,16 @@ from storage_lib.distribution import missing_module
 
 if TYPE_CHECKING:
     from storage_lib.spark.maintenance.distributed_compaction import compact
+    from storage_lib.spark.materialized.alter_materialized import (
+        resume,
+        set_freshness,
+        set_query,
+        set_refresh_mode,
+        suspend,
+    )
+    from storage_lib.spark.materialized.create_materialized import create_materialized_table
+    from storage_lib.spark.materialized.refresh_result import RefreshResult
+    from storage_lib.spark.materialized.refresh_table import refresh
     from storage_lib.spark.runtime.spark_session import session
     from storage_lib.spark.sink.sink_heartbeat import SinkHeartbeat, SinkState
     from storage_lib.spark.sink.sink_spec import SinkSource, SinkSpec
@@ -24,6 +34,7 @@ if TYPE_CHECKING:
     from storage_lib.spark.verbs.table_stream import TableStream
 
 _HOMES = {
+    "RefreshResult": "materialized.refresh_result",
     "SinkHeartbeat": "sink.sink_heartbeat",
     "SinkSource": "sink.sink_spec",
     "SinkSpec": "sink.sink_spec",
@@ -31,17 +42,25 @@ _HOMES = {
     "TableStream": "verbs.table_stream",
     "compact": "maintenance.distributed_compaction",
     "create_auto_cdc_flow": "verbs.auto_cdc",
+    "create_materialized_table": "materialized.create_materialized",
     "read": "verbs.dataframe_verbs",
     "read_changelog": "verbs.changelog_verbs",
     "read_stream": "verbs.dataframe_verbs",
+    "refresh": "materialized.refresh_table",
     "register": "source.table_source",
+    "resume": "materialized.alter_materialized",
     "session": "runtime.spark_session",
+    "set_freshness": "materialized.alter_materialized",
+    "set_query": "materialized.alter_materialized",
+    "set_refresh_mode": "materialized.alter_materialized",
+    "suspend": "materialized.alter_materialized",
     "write": "verbs.dataframe_verbs",
     "write_stream": "verbs.stream_verbs",
 }
 _OF_EXTRAS = ("pandas", "pyspark")
 
 __all__ = [
+    "RefreshResult",
     "SinkHeartbeat",
     "SinkSource",
     "SinkSpec",
@@ -49,11 +68,18 @@ __all__ = [
     "TableStream",
     "compact",
     "create_auto_cdc_flow",
+    "create_materialized_table",
     "read",
     "read_changelog",
     "read_stream",
+    "refresh",
     "register",
+    "resume",
     "session",
+    "set_freshness",
+    "set_query",
+    "set_refresh_mode",
+    "suspend",
     "write",
     "write_stream",
 ]

@@ -5,7 +5,7 @@ One writer object serves one write; Spark pickles it from the planning process i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from storage_lib.spark.tasks.table_cache import TableKey
+    from storage_lib.table.protocol.source_offsets import SourceRange
     from storage_lib.table.protocol.write_context import WriteContext
 
 
@@ -25,24 +26,43 @@ class TableBatchWriter(DataSourceArrowWriter):
     """Writer of one commit; ``commit_identifier`` makes a repeated write idempotent.
 
     ``receipt`` is the path of a file that receives the snapshot's id (``commit_receipt``); None: not written.
+    ``adds_up`` as for ``write_task``; ``sources`` and ``watermark`` as for ``WriteBuilder.commit``.
     """
 
     def __init__(
-        self, key: TableKey, write_context: WriteContext, commit_identifier: int, receipt: str | None = None
+        self,
+        key: TableKey,
+        write_context: WriteContext,
+        commit_identifier: int,
+        receipt: str | None = None,
+        *,
+        adds_up: bool = False,
+        sources: Sequence[SourceRange] = (),
+        watermark: int | None = None,
     ) -> None:
         self._key = key
         self._write_context = write_context
         self._commit_identifier = commit_identifier
         self._receipt = receipt
+        self._adds_up = adds_up
+        self._sources = sources
+        self._watermark = watermark
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
         """Write the rows of one task to the files and the log. Runs in the task."""
-        return write_task(self._key, self._write_context, iterator)
+        return write_task(self._key, self._write_context, iterator, adds_up=self._adds_up)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit one snapshot. Runs on the driver after all tasks have succeeded."""
         finished = [message for message in messages_of(messages) if message is not None]
-        snapshot = commit_tasks(self._key.table(), self._write_context, finished, self._commit_identifier)
+        snapshot = commit_tasks(
+            self._key.table(),
+            self._write_context,
+            finished,
+            self._commit_identifier,
+            sources=self._sources,
+            watermark=self._watermark,
+        )
         if self._receipt is not None:
             leave_receipt(self._receipt, self._key.name, snapshot)
 

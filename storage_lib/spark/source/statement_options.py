@@ -17,6 +17,7 @@ from storage_lib.schema.options.table_options import TableOptions, canonical_key
 from storage_lib.spark.batch.incremental_range import RANGE_OPTIONS, IncrementalRange
 from storage_lib.spark.batch.native_files import NativeFiles
 from storage_lib.spark.stream.stream_reader import StreamScan
+from storage_lib.table.protocol.source_offsets import SourceRange, ranges_of_json
 from storage_lib.table.protocol.table_address import TableAddress
 from storage_lib.table.protocol.write_context import OverwriteScope, WriteContext
 
@@ -46,6 +47,8 @@ OVERWRITE_PARTITION = "overwrite-partition"
 BASED_ON = "based-on-snapshot"
 ORDER = "write-order"
 RECEIPT = "commit-receipt"
+SOURCE_RANGES = "source-ranges"
+WATERMARK = "commit-watermark"
 ADDS_UP = "adds-up-answer"
 WHOLE_COMMITS = "scan.whole-commits"
 NATIVE_FILES = "scan.native-files"
@@ -79,6 +82,8 @@ _OF_STATEMENT = frozenset(
         BASED_ON,
         ORDER,
         RECEIPT,
+        SOURCE_RANGES,
+        WATERMARK,
         ADDS_UP,
         WHOLE_COMMITS,
         NATIVE_FILES,
@@ -94,7 +99,8 @@ class StatementOptions:
 
     ``table_uuid`` identifies the table that the statement was built for, even if another table has its name by now.
     ``adds_up`` as ``StreamPlan.adds_up``. ``based_on`` as for ``WriteBuilder.begin``; ``write_context`` is a commit
-    that was already begun. ``receipt`` as for ``TableBatchWriter``. ``native_files`` are read by Spark itself.
+    that was already begun. ``receipt``, ``sources`` and ``watermark`` as for ``TableBatchWriter``. ``native_files`` are
+    read by Spark itself.
     """
 
     address: TableAddress
@@ -113,6 +119,8 @@ class StatementOptions:
     based_on: int | None = None
     write_context: WriteContext | None = None
     receipt: str | None = None
+    sources: tuple[SourceRange, ...] = ()
+    watermark: int | None = None
     adds_up: bool = False
     checkpoint_location: str | None = None
 
@@ -147,6 +155,8 @@ class StatementOptions:
             based_on=_integer(said, BASED_ON),
             write_context=None if said.get(ORDER) is None else WriteContext.from_json(said[ORDER]),
             receipt=said.get(RECEIPT),
+            sources=ranges_of_json(said[SOURCE_RANGES]) if SOURCE_RANGES in said else (),
+            watermark=_integer(said, WATERMARK),
             adds_up=_boolean(said, ADDS_UP) or False,
             checkpoint_location=said.get(CHECKPOINT),
         )
@@ -182,7 +192,7 @@ def _refuse_unknown(catalog: Mapping[str, str]) -> None:
     """Refuse unknown options: one that is ignored may have been meant to select the rows to read or to replace."""
     for key in _unknown(catalog):
         near = nearest(key.replace("_", "-"), sorted(_OF_STATEMENT), like_enough=0.7)
-        spelled = ", ".join(sorted(_OF_STATEMENT - {STREAMING, UUID, ADDS_UP, RECEIPT}))
+        spelled = ", ".join(sorted(_OF_STATEMENT - {STREAMING, UUID, ADDS_UP, RECEIPT, SOURCE_RANGES, WATERMARK}))
         hint = f"did you mean {near!r}?" if near else f"a statement's own are {spelled}"
         message = f'format("{SOURCE_NAME}") has no option {key!r}; {hint}'
         raise InvalidInputError(message)

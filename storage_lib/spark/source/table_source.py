@@ -178,7 +178,15 @@ class DynamicTableSource(DataSource):
         write_context = said.write_context or self._open(
             table, said, said.commit_user, said.overwrite if overwrite else None
         )
-        return TableBatchWriter(key_of(table), write_context, said.commit_identifier, said.receipt)
+        return TableBatchWriter(
+            key_of(table),
+            write_context,
+            said.commit_identifier,
+            said.receipt,
+            adds_up=said.adds_up,
+            sources=said.sources,
+            watermark=said.watermark,
+        )
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802
         """Return the writer of one micro-batch.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import StorageError
@@ -39,6 +39,22 @@ def keep_alive(table: DynamicTable, lease: Lease) -> None:
     threading.Thread(target=beat_until_over, name=f"lease-{lease.number}", daemon=True).start()
 
 
+@contextmanager
+def given_back(table: DynamicTable, write_context: WriteContext | None) -> Iterator[None]:
+    """Renew the lease of ``write_context`` while the body runs; abort the commit and release the lease if it fails."""
+    if write_context is None or write_context.lease is None:
+        yield
+        return
+    keep_alive(table, write_context.lease)
+    try:
+        yield
+    except BaseException:
+        # Report why the write failed rather than a failed release: the lease expires by itself.
+        with suppress(StorageError):
+            table.new_write().abort(write_context, [])
+        raise
+
+
 def give_up(
     table: DynamicTable,
     commit_user: str,
@@ -59,7 +75,7 @@ def give_up(
     # Spark reports why the write failed; the next writer of the table cleans up the rest.
     with suppress(StorageError):
         if _holds_lease(table, commit_user) and (write_context is None or write_context.writes_log):
-            again = table.new_write().begin(commit_user=commit_user)
+            again = table.new_write().begin(commit_user=commit_user, refreshes=True)
             table.new_write().abort(again, [])
     if write_context is not None:
         with suppress(StorageError):

@@ -97,10 +97,11 @@ def commit_tasks(
     *,
     defers_tiering: bool = False,
     sources: Sequence[SourceRange] = (),
+    watermark: int | None = None,
 ) -> Snapshot | None:
     """Commit the output of all tasks as one snapshot; return it, or None if ``WriteBuilder.commit`` returns none.
 
-    Undoes the tasks' writes if their rows contradict each other. ``defers_tiering`` and ``sources`` as
+    Undoes the tasks' writes if their rows contradict each other. ``defers_tiering``, ``sources`` and ``watermark`` as
     ``WriteBuilder.commit``. Raises ``InvalidInputError`` for refused rows.
     """
     written = [message.written for message in finished]
@@ -112,7 +113,7 @@ def commit_tasks(
         table.new_write().abort(write_context, written)
         raise
     snapshot = table.new_write().commit(
-        write_context, written, commit_identifier, defers_tiering=defers_tiering, sources=sources
+        write_context, written, commit_identifier, defers_tiering=defers_tiering, sources=sources, watermark=watermark
     )
     if snapshot is not None and write_context.overwrite is None:
         # A separate job compacts; the writer compacts only buckets with too many files, as back pressure.

@@ -7,11 +7,11 @@ and compute the input before the lease is acquired.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from storage_lib.errors import InvalidInputError, StorageError
+from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
 from storage_lib.io.environment import system_environment
 from storage_lib.schema.encoding.moment import Moment, optional_millis
@@ -24,7 +24,7 @@ from storage_lib.spark.source.table_source import register
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.tasks.bucket_distribution import by_bucket, by_partition_and_bucket
 from storage_lib.spark.tasks.computed_input import computed
-from storage_lib.spark.tasks.driver_lease import keep_alive
+from storage_lib.spark.tasks.driver_lease import given_back
 from storage_lib.spark.tasks.session_kind import is_connect
 from storage_lib.spark.translation.predicate_column import column_of, quoted
 from storage_lib.spark.translation.spark_errors import storage_errors_of_spark
@@ -185,7 +185,7 @@ def write(
             options[said.RECEIPT] = str(receipt)
         with (
             active_session(spark),
-            _given_back(table, write_context),
+            given_back(table, write_context),
             storage_errors_of_spark(),
             computed(distributed, is_shuffled=distributed is not df)
             if computes_first
@@ -216,19 +216,3 @@ def _check_write(
     if df.isStreaming:
         message = f"table {table.name}: this data frame is a stream; use storage_lib.spark.write_stream(...)"
         raise InvalidInputError(message)
-
-
-@contextmanager
-def _given_back(table: DynamicTable, write_context: WriteContext | None) -> Iterator[None]:
-    """Renew the lease of ``write_context`` while the body runs; abort the commit and release the lease if it fails."""
-    if write_context is None or write_context.lease is None:
-        yield
-        return
-    keep_alive(table, write_context.lease)
-    try:
-        yield
-    except BaseException:
-        # Report why the write failed rather than a failed release: the lease expires by itself.
-        with suppress(StorageError):
-            table.new_write().abort(write_context, [])
-        raise

@@ -112,7 +112,7 @@ class AnswerRows:
     def _shared(self, rows: pa.Table, place: int, why: str) -> SharedKeyError:
         row = rows.slice(place, 1).select(list(self._keys)).to_pylist()[0]
         message = (
-            f"table {self._table}: two rows of the query share the key {row}: {why}. Nothing of this micro-batch was "
+            f"table {self._table}: two rows of the query share the key {row}: {why}. Nothing of this commit was "
             "written. Choose a key for the table that tells the rows of the query apart, such as one with the source's "
             "key in it, or write into a table without a primary key; a stream that starts again needs an empty table"
         )

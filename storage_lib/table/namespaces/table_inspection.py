@@ -17,6 +17,7 @@ from storage_lib.table.inspect.description import Description
 from storage_lib.table.inspect.system_tables import SystemTables
 from storage_lib.table.inspect.table_description import TableDescription
 from storage_lib.table.inspect.table_health import TableHealth, TableHealthCheck
+from storage_lib.table.protocol.source_offsets import SourceOffsets
 from storage_lib.table.protocol.table_context import TableContext
 
 
@@ -85,6 +86,17 @@ class TableInspection:
     def latest_snapshot_id(self) -> int | None:
         """Return the id of the newest snapshot without reading the snapshot."""
         return self._context.file_store.snapshots.latest_id()
+
+    def earliest_snapshot_id(self) -> int | None:
+        """Return the id of the oldest snapshot that has not expired; None for a table without a commit."""
+        return self._context.file_store.snapshots.earliest_id()
+
+    def source_positions(self, snapshot_id: int) -> SourceOffsets:
+        """Return the offsets of all sources in a snapshot: external topics, or the sources of a materialized table.
+
+        Raises ``SnapshotExpiredError`` or ``NotFoundError`` for a snapshot that does not exist.
+        """
+        return self._writes.commit.source_offsets(self.snapshot(snapshot_id))
 
     def source_offsets(self, source: str) -> LogOffsets | None:
         """Return the offsets up to which the newest snapshot contains an external source; None if it contains none of

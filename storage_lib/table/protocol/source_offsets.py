@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from storage_lib.errors import CommitConflictError, CorruptFileError
+from storage_lib.errors import CommitConflictError, CorruptFileError, InvalidInputError
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.encoding.json_document import UNDECODABLE
@@ -33,6 +33,32 @@ class SourceRange:
     source: str
     start: LogOffsets | None
     end: LogOffsets
+
+
+def ranges_to_json(ranges: Sequence[SourceRange]) -> str:
+    """Return ranges as text for an engine's options."""
+    return json.dumps([[each.source, _to_pair(each.start), _to_pair(each.end)] for each in ranges])
+
+
+def ranges_of_json(text: str) -> tuple[SourceRange, ...]:
+    """Parse the text of ``ranges_to_json``; ``InvalidInputError`` for other text."""
+    try:
+        return tuple(
+            SourceRange(source=source, start=None if start is None else _of_pair(start), end=_of_pair(end))
+            for source, start, end in json.loads(text)
+        )
+    except (ValueError, TypeError, AttributeError) as error:
+        message = f"{text!r} is not a list of source ranges; pass what ranges_to_json() returned"
+        raise InvalidInputError(message) from error
+
+
+def _to_pair(offsets: LogOffsets | None) -> list[str | None] | None:
+    return None if offsets is None else [offsets.to_json(), offsets.log_id]
+
+
+def _of_pair(pair: Sequence[str | None]) -> LogOffsets:
+    offsets, log_id = pair
+    return LogOffsets.from_json(str(offsets), log_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""Materialized tables: created from a query, and kept equal to its answer by refreshes."""

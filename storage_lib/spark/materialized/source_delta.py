@@ -1,0 +1,156 @@
+"""Changes of a source between two snapshots as rows with weights: +1 for a new row, -1 for an old one.
+
+The changes of a table with a key lack the old rows; these are looked up at the earlier snapshot. Small changes are read
+and completed in this process, large ones by Spark's tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as sql
+from pyspark.sql.types import LongType, StructField, StructType
+
+from storage_lib.schema.types.row_kind import RETRACT_BIT
+from storage_lib.spark.batch.incremental_range import BETWEEN
+from storage_lib.spark.native.native_read import SnapshotRead, frame_of_table
+from storage_lib.spark.source import statement_options as said
+from storage_lib.spark.tasks.active_session import active_session
+from storage_lib.spark.translation.predicate_column import quoted
+from storage_lib.spark.translation.spark_schema import arrow_schema_of, conform, struct_of
+from storage_lib.table.changes.multiset_change import summed_changes
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from storage_lib.table.dynamic_table import DynamicTable
+
+WEIGHT = "_weight"
+_BYTES_HERE_MAX = 16 << 20
+_ROWS_HERE_MAX = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDelta:
+    """Net changes as a data frame of the columns and ``_weight``.
+
+    ``row_count`` counts the rows; for changes that Spark's tasks read, it is the number of stored rows to read. 0: the
+    source has not changed.
+    """
+
+    df: DataFrame
+    row_count: int
+
+
+def source_delta(
+    spark: SparkSession, table: DynamicTable, columns: Sequence[str], before: int, after: int
+) -> SourceDelta:
+    """Return the changes of ``columns`` from snapshot ``before`` (0: the empty table) to ``after``.
+
+    Raises ``SnapshotExpiredError`` or ``NotFoundError`` for a snapshot that has expired.
+    """
+    if before == 0:
+        rows = source_rows(spark, table, columns, after)
+        return SourceDelta(rows.withColumn(WEIGHT, sql.lit(1).cast("bigint")), stored_rows(table, after))
+    if _shows_only_compacted(table):
+        count = stored_rows(table, before) + stored_rows(table, after)
+        return SourceDelta(_compared(spark, table, columns, before, after), count)
+    splits = table.new_read().plan_changes(start_snapshot_id=before, end_snapshot_id=after)
+    row_count = sum(split.row_count for split in splits)
+    if row_count > _ROWS_HERE_MAX or sum(split.size_bytes for split in splits) > _BYTES_HERE_MAX:
+        return SourceDelta(_by_tasks(spark, table, columns, before, after), row_count)
+    struct = _weighted(struct_of(table.schema, columns))
+    rows = delta_rows(table, columns, before, after)
+    schema = arrow_schema_of(struct)
+    batches = [conform(batch, schema, table.name) for batch in rows.to_batches()]
+    return SourceDelta(spark.createDataFrame(pa.Table.from_batches(batches, schema), struct), rows.num_rows)
+
+
+def source_rows(spark: SparkSession, table: DynamicTable, columns: Sequence[str], snapshot_id: int) -> DataFrame:
+    """Return ``columns`` of a snapshot's rows (0: the empty table)."""
+    read = SnapshotRead(columns=columns, needed=frozenset(columns), snapshot_id=snapshot_id)
+    return frame_of_table(spark, table, read).df
+
+
+def net_rows(rows: DataFrame) -> DataFrame:
+    """Sum the weights (``_weight``) of equal rows; rows with weight 0 are omitted."""
+    columns = [quoted(name) for name in rows.columns if name != WEIGHT]
+    return rows.groupBy(*columns).agg(sql.sum(WEIGHT).alias(WEIGHT)).where(sql.col(WEIGHT) != 0)
+
+
+def stored_rows(table: DynamicTable, snapshot_id: int) -> int:
+    """Return the number of rows in the files of a snapshot (0: the empty table), before versions are merged."""
+    return 0 if snapshot_id == 0 else table.inspect.snapshot(snapshot_id).total_record_count
+
+
+def delta_rows(table: DynamicTable, columns: Sequence[str], before: int, after: int) -> pa.Table:
+    """Read the changes of ``columns`` in this process, as rows with ``_weight``; rows that did not change cancel out.
+
+    ``before`` and ``after`` are snapshot ids. Raises as ``DynamicTable.changes``.
+    """
+    keys = list(table.schema.primary_keys)
+    changes = table.changes(start_snapshot_id=before, end_snapshot_id=after).read_all()
+    kinds = changes.column(changes.num_columns - 1)
+    added = pc.starts_with(kinds, "+")
+    new = changes.filter(added).select(columns)
+    if keys:
+        touched = changes.select(keys).group_by(keys).aggregate([]).select(keys)
+        old = table.lookup(touched.cast(_schema(table, keys)), columns=columns, snapshot_id=before)
+    else:
+        old = changes.filter(pc.invert(added)).select(columns)
+    schema = _schema(table, columns)
+    rows = pa.concat_tables([old.cast(schema), new.cast(schema)])
+    weights = np.repeat(np.array([-1, 1], dtype=np.int64), [old.num_rows, new.num_rows])
+    batches = []
+    for batch, net in summed_changes(rows, weights):
+        signs = 1 - 2 * (net.to_numpy() & RETRACT_BIT).astype(np.int64)
+        batches.append(batch.append_column(pa.field(WEIGHT, pa.int64(), nullable=False), pa.array(signs)))
+    return pa.Table.from_batches(batches, schema.append(pa.field(WEIGHT, pa.int64(), nullable=False)))
+
+
+def _schema(table: DynamicTable, columns: Sequence[str]) -> pa.Schema:
+    return pa.schema([table.arrow_schema.field(name) for name in columns])
+
+
+def _shows_only_compacted(table: DynamicTable) -> bool:
+    """Return whether reads leave out rows until a compaction, so that changes and rows are of different moments."""
+    options = table.options
+    has_vectors = options.deletion_vectors_enabled and not options.deletion_vectors_merge_on_read
+    return has_vectors and bool(table.schema.primary_keys)
+
+
+def _by_tasks(spark: SparkSession, table: DynamicTable, columns: Sequence[str], before: int, after: int) -> DataFrame:
+    keys = list(table.schema.primary_keys)
+    kind = table.options.row_kind_field
+    names = list(dict.fromkeys([*columns, *keys]))
+    with active_session(spark):
+        reader = spark.read.format(said.SOURCE_NAME).schema(struct_of(table.schema, names, row_kind_column=kind))
+        changes = reader.options(**said.options_of(table), **{BETWEEN: f"{before},{after}"}).load()
+    is_new = quoted(kind).startswith("+")
+    new = changes.where(is_new).select(*map(quoted, columns), sql.lit(1).cast("bigint").alias(WEIGHT))
+    if keys:
+        touched = changes.select(*[quoted(name).alias(f"touched {name}") for name in keys]).distinct()
+        rows = source_rows(spark, table, names, before)
+        same = [quoted(name) == quoted(f"touched {name}") for name in keys]
+        old = rows.join(touched, on=same, how="left_semi")
+    else:
+        old = changes.where(~is_new)
+    old = old.select(*map(quoted, columns), sql.lit(-1).cast("bigint").alias(WEIGHT))
+    return net_rows(old.union(new))
+
+
+def _compared(spark: SparkSession, table: DynamicTable, columns: Sequence[str], before: int, after: int) -> DataFrame:
+    old, new = (
+        source_rows(spark, table, columns, at).withColumn(WEIGHT, sql.lit(weight).cast("bigint"))
+        for at, weight in ((before, -1), (after, 1))
+    )
+    return net_rows(old.union(new))
+
+
+def _weighted(struct: StructType) -> StructType:
+    return StructType([*struct.fields, StructField(WEIGHT, LongType(), nullable=False)])

@@ -1,0 +1,62 @@
+"""The tables that a materialized table's query reads, and the query compiled against them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import NotFoundError
+from storage_lib.incremental import CompiledQuery, SourceTable, compile_query
+from storage_lib.spark.tasks.table_cache import table_at
+from storage_lib.spark.translation.spark_schema import struct_of
+
+if TYPE_CHECKING:
+    from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
+    from storage_lib.table.dynamic_table import DynamicTable
+    from storage_lib.table.protocol.table_address import TableAddress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundQuery:
+    """A compiled query with its sources, by ``database.table``, under their newest schemas."""
+
+    compiled: CompiledQuery
+    sources: Mapping[str, DynamicTable]
+
+
+def source_at(home: TableAddress, name: str) -> DynamicTable:
+    """Load ``database.table`` from the catalog of ``home``; ``NotFoundError`` if it does not exist."""
+    return table_at(replace(home, name=name))
+
+
+def bound_query(home: TableAddress, definition: MaterializedTableDefinition) -> BoundQuery:
+    """Load the sources of a query and compile it.
+
+    Raises ``NotFoundError`` for a source that does not exist, ``InvalidInputError`` for a query that does not fit the
+    sources' columns.
+    """
+    sources = {}
+    for name in definition.sources:
+        try:
+            sources[name] = source_at(home, name)
+        except NotFoundError as error:
+            message = f"table {home.name} reads {name} in its query: {error}"
+            raise NotFoundError(message) from error
+    described = [source_table(name, table) for name, table in sources.items()]
+    return BoundQuery(
+        compiled=compile_query(definition.query, described, database=definition.database), sources=sources
+    )
+
+
+def source_table(name: str, table: DynamicTable) -> SourceTable:
+    """Return the columns and the key of a table for the compiler."""
+    struct = struct_of(table.schema)
+    return SourceTable(
+        name=name,
+        columns=tuple(
+            (field.name, f"{field.dataType.simpleString()}{'' if field.nullable else ' NOT NULL'}")
+            for field in struct.fields
+        ),
+        primary_key=table.schema.primary_keys,
+    )
