@@ -20,7 +20,7 @@ DOCS = CHECKOUT / "docs"
 GUIDES = [
     README,
     *(DOCS / f"{name}.md" for name in ("python", "kafka", "spark", "airflow", "command-line", "demo")),
-    *(DOCS / f"{name}.md" for name in ("choosing", "migration")),
+    *(DOCS / f"{name}.md" for name in ("choosing", "incremental", "migration")),
     *sorted((DOCS / "tutorials").glob("*.md")),
 ]
 """Pages whose programs run here; the tour, SQL and chain pages have separate tests."""

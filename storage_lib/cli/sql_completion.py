@@ -20,10 +20,12 @@ _WORD = re.compile(r"[\w.$-]+$")
 _OPTION = re.compile(r"'([\w.-]*)$")
 _NAMES = re.compile(r"[\w-]+(?:\.[\w-]+)?")
 _OPENING = (
+    "ALTER MATERIALIZED TABLE",
     "ALTER TABLE",
     "ANALYZE TABLE",
     "CALL",
     "CREATE DATABASE",
+    "CREATE MATERIALIZED TABLE",
     "CREATE TABLE",
     "CREATE TEMPORARY TABLE",
     "CREATE TEMPORARY VIEW",
@@ -31,8 +33,10 @@ _OPENING = (
     "DESCRIBE",
     "DESCRIBE EXTENDED",
     "DROP DATABASE",
+    "DROP MATERIALIZED TABLE",
     "DROP TABLE",
     "EXPLAIN",
+    "EXPLAIN REFRESH",
     "INSERT INTO",
     "INSERT OVERWRITE",
     "MERGE INTO",
@@ -42,6 +46,7 @@ _OPENING = (
     "SHOW COLUMNS FROM",
     "SHOW CREATE TABLE",
     "SHOW DATABASES",
+    "SHOW MATERIALIZED TABLES",
     "SHOW OPTIONS",
     "SHOW PARTITIONS",
     "SHOW TABLES",

@@ -15,8 +15,10 @@ from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.tasks.session_kind import refuse_connect
 from storage_lib.sql.query.query_runner import dataframe_of
 from storage_lib.sql.read.tree_reader import Statement, parse
+from storage_lib.sql.run import run_materialized as kept
 from storage_lib.sql.run import run_show_describe as looks
 from storage_lib.sql.run import run_table_statements as tables
+from storage_lib.sql.run.explain_refresh import run_explain_refresh
 from storage_lib.sql.run.procedures import run_call
 from storage_lib.sql.run.run_alter import run_alter_table
 from storage_lib.sql.run.run_changes import run_analyze, run_delete, run_truncate, run_update
@@ -28,6 +30,7 @@ from storage_lib.sql.state.result import Result
 from storage_lib.sql.state.session_state import DEFAULT_CATALOG, DEFAULT_DATABASE, CommitIdentity, SessionState
 from storage_lib.sql.state.temporary_tables import TemporaryTables
 from storage_lib.sql.statements import alter_statements as alter
+from storage_lib.sql.statements import materialized_statements as materialized
 from storage_lib.sql.statements import row_statements as row
 from storage_lib.sql.statements import show_describe as look
 from storage_lib.sql.statements import table_statements as made
@@ -184,6 +187,10 @@ _RUNNERS: Mapping[type, Callable[[SessionState, Any], Result]] = {
     look.ShowTables: looks.run_show_tables,
     look.ShowViews: looks.run_show_views,
     look.Use: looks.run_use,
+    materialized.DropMaterializedTable: kept.run_drop_materialized,
+    materialized.ExplainRefresh: run_explain_refresh,
+    materialized.ShowCreateMaterializedTable: kept.run_show_create_materialized,
+    materialized.ShowMaterializedTables: kept.run_show_materialized,
     made.CommentOnTable: tables.run_comment_on,
     made.CreateDatabase: tables.run_create_database,
     made.DropDatabase: tables.run_drop_database,
@@ -194,6 +201,8 @@ _RUNNERS: Mapping[type, Callable[[SessionState, Any], Result]] = {
     row.Truncate: run_truncate,
 }
 _RUNNERS_WITH_TEXT: Mapping[type, Callable[[SessionState, Any, SourceText], Result]] = {
+    materialized.AlterMaterializedTable: kept.run_alter_materialized,
+    materialized.CreateMaterializedTable: kept.run_create_materialized,
     made.CreateTable: tables.run_create_table,
     made.CreateView: tables.run_create_view,
     row.Delete: run_delete,

@@ -1,1 +1,1 @@
-"""Definitions of tables for CREATE TABLE and SHOW CREATE TABLE, with computed columns and watermarks."""
+"""Definitions of tables for CREATE and SHOW CREATE, with computed columns, watermarks and materialized tables."""

@@ -11,10 +11,12 @@ from storage_lib.catalog.table_descriptor import TableDescriptor
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.evolution.schema_changes import type_of
 from storage_lib.schema.options.external_paths import PATHS_OPTION
+from storage_lib.schema.options.materialized_table import PREFIX as MATERIALIZED_PREFIX
 from storage_lib.schema.options.nearest import did_you_mean
 from storage_lib.schema.options.option_precedence import merged_options
 from storage_lib.schema.options.table_options import OWN_PREFIX, canonical_key
 from storage_lib.sql.definition.virtual_columns import is_virtual, options_of_virtual_columns
+from storage_lib.sql.state.definition_options import refuse_definition_options
 from storage_lib.sql.statements.table_statements import CreateTable
 
 if TYPE_CHECKING:
@@ -111,7 +113,7 @@ def _options_like(like: DynamicTable, included: frozenset[str]) -> dict[str, str
     """Return the included options that another table may share: not the identity, the topic or external paths."""
     found = {}
     for key, value in like.schema.options.items():
-        if key.startswith((OWN_PREFIX, PATHS_OPTION)) or key in _NOT_COPIED:
+        if key.startswith((OWN_PREFIX, PATHS_OPTION, MATERIALIZED_PREFIX)) or key in _NOT_COPIED:
             continue
         feature = "WATERMARKS" if key.startswith("watermark.") else "GENERATED" if is_virtual(key) else "OPTIONS"
         if feature in included:
@@ -155,6 +157,7 @@ def _column_comments(statement: CreateTable, like: DynamicTable | None) -> dict[
 
 
 def _declared_options(statement: CreateTable) -> dict[str, str]:
+    refuse_definition_options(f"table {statement.table}", statement.options)
     found: dict[str, str] = {}
     for key, value in statement.options.items():
         canonical = canonical_key(key)

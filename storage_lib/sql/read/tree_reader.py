@@ -8,10 +8,12 @@ from typing import TypeAlias
 from lark import Tree
 
 from storage_lib.sql.read.read_alter_statements import ALTER_READERS
+from storage_lib.sql.read.read_materialized_statements import MATERIALIZED_READERS
 from storage_lib.sql.read.read_row_statements import ROW_READERS
 from storage_lib.sql.read.read_show_describe import LOOK_READERS
 from storage_lib.sql.read.read_table_statements import TABLE_READERS
 from storage_lib.sql.statements.alter_statements import AlterTable
+from storage_lib.sql.statements.materialized_statements import MaterializedStatement
 from storage_lib.sql.statements.row_statements import RowStatement
 from storage_lib.sql.statements.show_describe import LookStatement
 from storage_lib.sql.statements.table_statements import TableStatement
@@ -19,11 +21,12 @@ from storage_lib.sql.text.grammar import parse_tree
 from storage_lib.sql.text.source_text import SourceText
 from storage_lib.sql.text.tree_values import Node
 
-Statement: TypeAlias = TableStatement | AlterTable | RowStatement | LookStatement
+Statement: TypeAlias = TableStatement | AlterTable | MaterializedStatement | RowStatement | LookStatement
 
 _READERS: Mapping[str, Callable[[SourceText, Node], Statement]] = {
     **TABLE_READERS,
     **ALTER_READERS,
+    **MATERIALIZED_READERS,
     **ROW_READERS,
     **LOOK_READERS,
 }

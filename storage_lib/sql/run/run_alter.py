@@ -26,8 +26,10 @@ from storage_lib.schema.placing.layout import LAYOUT_OPTIONS
 from storage_lib.spark.maintenance.distributed_compaction import compact
 from storage_lib.sql.definition.check_virtual_columns import check_virtual_columns
 from storage_lib.sql.definition.virtual_columns import computed_columns
+from storage_lib.sql.run.materialized_refusals import refuse_column_change, refuse_row_change
 from storage_lib.sql.run.run_insert import written
 from storage_lib.sql.run.run_show_describe import static_values
+from storage_lib.sql.state.definition_options import refuse_definition_options
 from storage_lib.sql.state.result import Result
 from storage_lib.sql.state.session_state import SessionState
 from storage_lib.sql.statements.alter_statements import (
@@ -43,6 +45,7 @@ from storage_lib.sql.statements.alter_statements import (
     RenameTable,
     ResetOptions,
     SetOptions,
+    TableChange,
 )
 from storage_lib.sql.statements.table_statements import ColumnDefinition
 
@@ -58,6 +61,7 @@ def run_alter_table(state: SessionState, statement: AlterTable) -> Result:  # no
         if statement.if_exists:
             return Result(message=f"table {statement.table} does not exist")
         raise
+    _refuse_for_materialized(table, statement.change)
     match statement.change:
         case RenameTable():
             return _rename(state, statement, table)
@@ -78,6 +82,23 @@ def run_alter_table(state: SessionState, statement: AlterTable) -> Result:  # no
             _check_what_is_computed(state, table, changes)
             altered = table.alter(*changes)
             return Result(message=f"table {altered.name} altered")
+
+
+def _refuse_for_materialized(table: DynamicTable, change: TableChange) -> None:
+    """Refuse a change that would make a materialized table differ from its query, or change its definition."""
+    match change:
+        case SetOptions(options=options):
+            refuse_definition_options(f"table {table.name}", options)
+        case ResetOptions(keys=keys):
+            refuse_definition_options(f"table {table.name}", keys)
+        case DropPartitions():
+            refuse_row_change(table, "DROP PARTITION")
+        case RenameTable() | Compact():
+            return
+        case AlterOneColumn(comment=comment) if comment is not None:
+            return
+        case _:
+            refuse_column_change(table)
 
 
 def _check_what_is_computed(state: SessionState, table: DynamicTable, changes: Sequence[SchemaChange]) -> None:

@@ -17,6 +17,7 @@ from storage_lib.sql.definition.virtual_columns import computed_columns
 from storage_lib.sql.query.query_runner import rewritten, sql_of
 from storage_lib.sql.query.store_assignment import as_stored
 from storage_lib.sql.run.changed_rows import commit_changed_rows
+from storage_lib.sql.run.materialized_refusals import refuse_row_change
 from storage_lib.sql.run.run_insert import CHANGE_TRACKING, change_tracking_of, write_hint, written
 from storage_lib.sql.run.run_show_describe import static_values
 from storage_lib.sql.state.result import Result
@@ -78,6 +79,7 @@ def run_update(state: SessionState, statement: Update, source: SourceText) -> Re
 def run_truncate(state: SessionState, statement: Truncate) -> Result:
     """Delete all rows of the table or of a partition; every deletion is in the table's log, if it has one."""
     table = state.load(statement.table)
+    refuse_row_change(table, "TRUNCATE")
     spec = {} if statement.partition is None else static_values(table, statement.partition)
     return written(table, table.overwrite(table.arrow_schema.empty_table(), partition=spec))
 
@@ -97,6 +99,7 @@ def run_analyze(state: SessionState, statement: Analyze) -> Result:
 def changed_table(state: SessionState, target: Target, verb: str) -> DynamicTable:
     """Load the table that a statement changes; ``InvalidInputError`` if appended rows can't change its rows."""
     table = state.load(target.table)
+    refuse_row_change(table, verb)
     if table.schema.is_append_only:
         message = (
             f"table {table.name} is append-only: {verb} needs rows that can be taken back; INSERT OVERWRITE the "

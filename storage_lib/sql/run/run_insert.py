@@ -18,6 +18,7 @@ from storage_lib.sql.query.changes_in_query import StreamQuery, StreamTarget, st
 from storage_lib.sql.query.query_runner import rewritten, sql_of
 from storage_lib.sql.query.store_assignment import as_stored
 from storage_lib.sql.run.foreign_tables import insert_into_sparks, is_sparks
+from storage_lib.sql.run.materialized_refusals import refuse_row_change
 from storage_lib.sql.state.result import Result
 from storage_lib.sql.state.session_state import SessionState
 from storage_lib.sql.state.settings import CHECKPOINTS, PIPELINE_NAME, RuntimeMode
@@ -65,6 +66,7 @@ def run_insert(state: SessionState, statement: Insert, source: SourceText) -> Re
         if is_sparks(state, statement.target.table):
             return insert_into_sparks(state, statement, source)
         raise state.not_found(statement.target.table.parts)
+    refuse_row_change(table, "INSERT")
     streaming = state.settings.runtime_mode is RuntimeMode.STREAMING
     hint = write_hint(table, statement.target.hint, (*_OF_BOTH, *(_OF_STREAMS if streaming else _OF_BATCHES)))
     names = _written_columns(table, statement)
@@ -266,6 +268,7 @@ def explained_stream(state: SessionState, statement: Insert, source: SourceText)
     table = state.find(statement.target.table)
     if table is None:
         return ""
+    refuse_row_change(table, "INSERT")
     hint = write_hint(table, statement.target.hint, (*_OF_BOTH, *_OF_STREAMS))
     names = _written_columns(table, statement)
     plan = streamed(state, table, statement, source, names, hint, checkpoint=None).plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError, NotFoundError
@@ -14,7 +14,9 @@ from storage_lib.schema.options.nearest import did_you_mean
 from storage_lib.schema.options.option_reference import describe_options
 from storage_lib.schema.options.table_options import masked
 from storage_lib.sql.definition.create_text import create_text_of
+from storage_lib.sql.definition.materialized_text import materialized_text_of
 from storage_lib.sql.definition.virtual_columns import computed_columns, computed_comment, is_virtual
+from storage_lib.sql.run.held_snapshots import held_snapshots
 from storage_lib.sql.state.result import Result, rows_of
 from storage_lib.sql.state.session_state import SessionState
 from storage_lib.sql.statements.parts import PartitionClause
@@ -45,7 +47,16 @@ def run_describe(state: SessionState, statement: Describe) -> Result:
     if not statement.extended:
         return Result(rows=rows_of(("name", "type", "nullable", "key", "comment"), _columns(table)))
     spec = None if statement.partition is None else static_values(table, statement.partition)
-    return Result(rows=rows_of(("field", "value"), list(table.describe(spec).items())))
+    lines = [*table.describe(spec).items()]
+    if table.definition is not None:
+        lines += _source_lines(state, table, table.definition.sources)
+    return Result(rows=rows_of(("field", "value"), list(lines)))
+
+
+def _source_lines(state: SessionState, table: DynamicTable, names: Sequence[str]) -> list[tuple[str, str]]:
+    there = {name: state.catalog.load_table(name) for name in names if state.catalog.table_exists(name)}
+    held = held_snapshots(table, there)
+    return [(f"source {name}", held.get(name, "does not exist")) for name in names]
 
 
 def static_values(table: DynamicTable, partition: PartitionClause) -> dict[str, object]:
@@ -130,8 +141,10 @@ def run_show_views(state: SessionState, statement: ShowViews) -> Result:  # noqa
 
 
 def run_show_create(state: SessionState, statement: ShowCreateTable) -> Result:
-    """Show the CREATE TABLE statement of a table."""
-    return Result(rows=rows_of(("statement",), [(create_text_of(state.load(statement.table)),)]))
+    """Show the statement that creates a table, also a materialized one."""
+    table = state.load(statement.table)
+    text = create_text_of(table) if table.definition is None else materialized_text_of(table)
+    return Result(rows=rows_of(("statement",), [(text,)]))
 
 
 def run_show_partitions(state: SessionState, statement: ShowPartitions) -> Result:

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from storage_lib.catalog.catalog import Catalog
 from storage_lib.catalog.declaration.table_drift import declared_differences
-from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError
+from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError
 from storage_lib.schema.evolution.schema_changes import SetComment
 from storage_lib.schema.options.nearest import did_you_mean
 from storage_lib.schema.options.table_options import TableOptions
@@ -157,11 +157,21 @@ def run_drop_table(state: SessionState, statement: DropTable) -> Result:
     was_there = state.catalog.table_exists(name)
     if not was_there and is_sparks(state, statement.table):
         return drop_sparks(state, statement.table)
+    if was_there and _is_materialized(state.catalog, name):
+        message = f"table {name} is a materialized table; write DROP MATERIALIZED TABLE {name}"
+        raise InvalidInputError(message)
     try:
         state.catalog.drop_table(name, if_exists=statement.if_exists)
     except NotFoundError:
         raise state.not_found(parts) from None
     return Result(message=f"table {name} {'dropped' if was_there else 'does not exist'}")
+
+
+def _is_materialized(catalog: Catalog, name: str) -> bool:
+    try:
+        return catalog.load_table(name).definition is not None
+    except StorageError:  # DROP TABLE also drops a damaged table
+        return False
 
 
 def run_drop_view(state: SessionState, statement: DropView) -> Result:

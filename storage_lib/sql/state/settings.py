@@ -15,6 +15,7 @@ from storage_lib.schema.options.nearest import did_you_mean, nearest
 from storage_lib.schema.options.option_values import parse_boolean, parse_millis
 from storage_lib.schema.options.secret_refusal import refuse_secret
 from storage_lib.schema.options.table_options import SESSION_PREFIX, TableOptions, canonical_key, masked
+from storage_lib.sql.state.definition_options import refuse_definition_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -134,6 +135,7 @@ def _of_spark(key: str, spark: SparkSession) -> str:
 def _checked_option(key: str, value: str) -> str:
     refuse_secret(key, value, "setting", "set it on the catalog (the connection), because the session would show it")
     refuse_unknown_options((key,))
+    refuse_definition_options("session", (key,))
     TableOptions.parse({canonical_key(key): value})
     return value
 

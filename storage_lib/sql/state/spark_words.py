@@ -73,8 +73,7 @@ def _in_words(error: PySparkException, source: SourceText | None, rewritten: Map
     place = _origin(error, rewritten)
     if source is None or place is None:
         return kind(problem)
-    line, column = source.place(place)
-    return kind(f"line {line}, column {column}: {problem}\n{source.pointed(place)}")
+    return kind(source.marked(place, problem))
 
 
 def _problem(text: str) -> str:

@@ -19,6 +19,13 @@ class SourceText:
         before = self.text[: max(0, min(offset, len(self.text)))]
         return self.first_line + before.count("\n"), len(before) - (before.rfind("\n") + 1) + 1
 
+    def offset(self, line: int, column: int) -> int:
+        """Return the offset of a character from its line and column; the reverse of ``place``."""
+        start = 0
+        for _ in range(line - self.first_line):
+            start = self.text.index("\n", start) + 1
+        return start + column - 1
+
     def pointed(self, offset: int) -> str:
         """Return the line of a character with a caret under it."""
         at = max(0, min(offset, len(self.text)))
@@ -31,5 +38,9 @@ class SourceText:
 
     def syntax_error(self, offset: int, problem: str) -> SqlSyntaxError:
         """Return the error with line, column and the marked line."""
+        return SqlSyntaxError(self.marked(offset, problem))
+
+    def marked(self, offset: int, problem: str) -> str:
+        """Return the message of an error with line, column and the marked line."""
         line, column = self.place(offset)
-        return SqlSyntaxError(f"line {line}, column {column}: {problem}\n{self.pointed(offset)}")
+        return f"line {line}, column {column}: {problem}\n{self.pointed(offset)}"

@@ -12,10 +12,12 @@ from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.encoding.moment_text import moment_text, utc_datetime
+from storage_lib.schema.options.materialized_table import freshness_options
 from storage_lib.schema.options.table_options import LogConsistency, masked
 from storage_lib.schema.placing.partition import PartitionCodec
 from storage_lib.table.input.partition_spec import PartitionSpecs
 from storage_lib.table.inspect.description import Description
+from storage_lib.table.inspect.last_refresh import last_refresh
 from storage_lib.table.inspect.table_health import runs_by_bucket
 from storage_lib.table.protocol.snapshot_log_properties import SnapshotLogProperties
 from storage_lib.table.protocol.source_offsets import SOURCES
@@ -59,7 +61,7 @@ class TableDescription:
         is_compacted = self._is_compacted(entries, runs)
         fields = {
             "name": self._name,
-            "kind": "managed dynamic table",
+            "kind": "managed dynamic table" if self._options.definition is None else "materialized table",
             "comment": self._schema.comment or "",
             "columns": ", ".join(f"{field.name} {field.type}" for field in self._schema.fields),
             "primary key": ", ".join(self._schema.primary_keys),
@@ -67,6 +69,7 @@ class TableDescription:
             "bucket": str(self._schema.bucket_count),
             "change-tracking": str(self._options.change_tracking).lower(),
             **self._log_lines(part),
+            **self._definition_lines(),
             "source offsets": "" if snapshot is None else snapshot.properties.get(SOURCES, ""),
             "file.path": location,
             "file.format": self._options.file_format,
@@ -122,6 +125,22 @@ class TableDescription:
         """Return whether each bucket has one run, not in level 0 unless the table is append-only."""
         is_done = self._schema.is_append_only or all(entry.file.level > 0 for entry in entries)
         return is_done and all(count == 1 for count in runs.values())
+
+    def _definition_lines(self) -> dict[str, str]:
+        definition = self._options.definition
+        if definition is None:
+            return {}
+        refreshed, freshness = last_refresh(self._file_store.snapshots), definition.freshness
+        return {
+            "query": definition.query,
+            "sources": ", ".join(definition.sources),
+            "freshness": "" if freshness is None else " ".join(freshness_options(freshness).values()),
+            "refresh mode": str(definition.refresh_mode),
+            "refresh status": str(definition.status),
+            "last refresh": ""
+            if refreshed is None
+            else f"snapshot {refreshed.id} at {moment_text(refreshed.time_millis)}",
+        }
 
     def _log_lines(self, part: SnapshotLogProperties | None) -> dict[str, str]:
         if self._log is None:

@@ -1,0 +1,131 @@
+"""The query of a materialized table: checked, with errors at its place in the statement, and as the text to store.
+
+The stored text outlives the session, so it may name only tables of the catalog, at their newest rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from storage_lib.catalog.table_name import TableName
+from storage_lib.errors import InvalidInputError, NotFoundError
+from storage_lib.incremental import compile_query
+from storage_lib.spark.materialized.source_tables import source_table
+from storage_lib.sql.definition.virtual_columns import computed_columns
+from storage_lib.sql.query.query_runner import dataframe_of
+from storage_lib.sql.query.source_cycle import path_between
+from storage_lib.sql.text.qualified_query import in_place, qualified
+
+if TYPE_CHECKING:
+    from storage_lib.sql.state.session_state import SessionState
+    from storage_lib.sql.text.query_tables import Query, TableReference
+    from storage_lib.sql.text.source_text import SourceText
+    from storage_lib.table.dynamic_table import DynamicTable
+
+_PLACED = re.compile(r"line (\d+), column (\d+): (.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefinitionQuery:
+    """The text of a checked query, with full names of its tables, and the names of its columns."""
+
+    text: str
+    columns: tuple[str, ...]
+
+
+def definition_query(state: SessionState, query: Query, source: SourceText, *, table: str) -> DefinitionQuery:
+    """Check a query and return it as it is stored as the definition of ``table``.
+
+    Raises ``InvalidInputError`` for temporary views and tables, tables of Spark, system tables, branches, hints, AS OF
+    and ``table`` itself, and for anything that Spark refuses; ``NotFoundError`` for missing tables. Each shows its
+    place in ``source``, the whole statement.
+    """
+    for reference in query.tables:
+        _check(state, reference, source, table=table, has_star=query.has_star)
+    dataframe_of(state, query, source, streaming=False)
+    columns = _compiled_columns(state, query, source)
+    return DefinitionQuery(text=qualified(query, state.database), columns=columns)
+
+
+def _compiled_columns(state: SessionState, query: Query, source: SourceText) -> tuple[str, ...]:
+    """Compile the query where it is in the statement, as a refresh will do with the stored text."""
+    names = dict.fromkeys(state.full_name(reference.parts) for reference in query.tables)
+    tables = [state.catalog.load_table(name) for name in names]
+    sources = [source_table(table.name, table) for table in tables]
+    try:
+        return compile_query(in_place(query, source), sources, database=state.database).columns
+    except InvalidInputError as error:
+        hint = _hint_at_computed(str(error), tables)
+        raise InvalidInputError(_marked(f"{error}{hint}", query, source)) from error
+
+
+def _hint_at_computed(message: str, tables: Iterable[DynamicTable]) -> str:
+    for table in tables:
+        for column, expression in computed_columns(table.schema.options).items():
+            if f"'{column.lower()}'" in message.lower():
+                return f"; it is computed when {table.name} is read: write ({expression}) instead"
+    return ""
+
+
+def _marked(message: str, query: Query, source: SourceText) -> str:
+    """Return a message about the query with its place: the one that it begins with, or the query's first character."""
+    found = _PLACED.match(message)
+    if found is None:
+        return source.marked(query.start, message)
+    return source.marked(source.offset(int(found[1]), int(found[2])), found[3])
+
+
+def _check(state: SessionState, reference: TableReference, source: SourceText, *, table: str, has_star: bool) -> None:
+    problem = _problem(state, reference, table=table)
+    if problem is not None:
+        raise InvalidInputError(source.marked(reference.start, problem))
+    if state.home_of(reference.parts) is None:
+        try:
+            error = state.not_found(reference.parts)
+        except NotFoundError as of_catalog:
+            error = of_catalog
+        if isinstance(error, NotFoundError):
+            raise NotFoundError(source.marked(reference.start, str(error)))
+        problem = f"{reference} is a Spark table; the query of a materialized table reads tables of the catalog"
+        raise InvalidInputError(source.marked(reference.start, problem))
+    computed = computed_columns(state.catalog.load_table(state.full_name(reference.parts)).schema.options)
+    if computed and has_star:
+        problem = (
+            f"SELECT * would read {', '.join(computed)} of {reference}, which is computed at each read; name the "
+            "stored columns"
+        )
+        raise InvalidInputError(source.marked(reference.start, problem))
+
+
+def _problem(state: SessionState, reference: TableReference, *, table: str) -> str | None:
+    """Return why the query of a materialized table can't name this table; None if it can or the table is missing."""
+    if state.view(reference.parts) is not None:
+        return (
+            f"{reference} is a temporary view, which ends with the session; write its query as a common table "
+            f"expression: WITH {reference} AS (SELECT ...)"
+        )
+    if len(reference.parts) == 1 and state.temporary.home_of(reference.parts[0]) is not None:
+        return f"{reference} is a temporary table, which ends with the session; name a table of the catalog"
+    if reference.as_of is not None or reference.hint:
+        return f"a materialized table follows the newest rows of {reference}; leave the hint or AS OF out"
+    return _problem_of_name(state, reference, table)
+
+
+def _problem_of_name(state: SessionState, reference: TableReference, table: str) -> str | None:
+    try:
+        name = TableName.parse(state.full_name(reference.parts))
+    except InvalidInputError as error:
+        return str(error)
+    except NotFoundError:
+        return None
+    if name.plain != name:
+        return f"{reference} is a branch or a system table; name the table {name.plain} itself"
+    path = path_between(state.catalog, str(name), table)
+    if path is None:
+        return None
+    through = "".join(f", and {reader} reads {read}" for reader, read in pairwise(path))
+    return f"materialized table {table} can't read itself: the query reads {name}{through}"

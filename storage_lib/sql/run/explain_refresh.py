@@ -1,0 +1,64 @@
+"""EXPLAIN REFRESH: what the next refresh of a materialized table does, and how each operator is maintained."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.spark.materialized.refresh_plan import RefreshPlan, refresh_plan
+from storage_lib.spark.materialized.refresh_result import RefreshWork
+from storage_lib.spark.materialized.source_tables import BoundQuery, bound_query
+from storage_lib.sql.definition.delta_text import delta_text
+from storage_lib.sql.run.held_snapshots import held_snapshots
+from storage_lib.sql.state.result import Result, rows_of
+from storage_lib.sql.statements.materialized_statements import ExplainRefresh
+
+if TYPE_CHECKING:
+    from storage_lib.incremental import CompiledQuery
+    from storage_lib.sql.state.session_state import SessionState
+    from storage_lib.table.dynamic_table import DynamicTable
+
+
+def run_explain_refresh(state: SessionState, statement: ExplainRefresh) -> Result:
+    """Explain a refresh without running it."""
+    table = state.load(statement.table)
+    definition = table.definition
+    if definition is None:
+        message = f"table {table.name} is not a materialized table; SHOW MATERIALIZED TABLES lists those of a database"
+        raise InvalidInputError(message)
+    bound = bound_query(table.address, definition)
+    plan = refresh_plan(table, definition, bound, full=False)
+    lines = ["== Next refresh ==", *_work(plan), "", "== Sources ==", *_sources(table, bound, plan)]
+    lines += ["", "== Operators ==", *_operators(bound.compiled)]
+    changed = [name for name in plan.after if plan.after[name] != plan.before.get(name)]
+    columns = [field.name for field in table.schema.fields]
+    delta = delta_text(bound.compiled, table.name, columns, changed or bound.compiled.sources)
+    if delta is not None:
+        lines += ["", "== Delta ==", delta]
+    return Result(rows=rows_of(("plan",), [("\n".join(lines),)]))
+
+
+def _work(plan: RefreshPlan) -> list[str]:
+    if plan.work is RefreshWork.NONE:
+        return [f"nothing to do: {plan.reason}"]
+    return [str(plan.work) if plan.work is RefreshWork.INCREMENTAL else f"{plan.work}: {plan.reason}"]
+
+
+def _sources(table: DynamicTable, bound: BoundQuery, plan: RefreshPlan) -> list[str]:
+    lines = []
+    for name, held in held_snapshots(table, bound.sources).items():
+        columns = ", ".join(bound.compiled.needed.get(name, ())) or "no columns"
+        read = plan.after.get(name)
+        newest = bound.sources[name].inspect.latest_snapshot_id()
+        behind = "" if read is None or read == newest else f"; the next refresh reads snapshot {read}"
+        lines.append(f"{name} ({columns}): {held}{behind}")
+    return lines
+
+
+def _operators(compiled: CompiledQuery) -> list[str]:
+    if compiled.reason is not None:
+        return [f"only a full refresh is right: {compiled.reason}"]
+    return [
+        f"{each.how}: {each.name} {each.text}{f' ({each.why})' if each.why else ''}".rstrip()
+        for each in compiled.operators
+    ]
