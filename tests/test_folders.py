@@ -39,7 +39,7 @@ FACADES = {
     "storage_lib/table": {"dynamic_table"},
     "storage_lib/schema": {"table_schema"},
     "storage_lib/log_store": {"log_offsets", "log_store"},
-    "storage_lib/spark": {"streaming_sink"},
+    "storage_lib/spark": {"refresher", "streaming_sink"},
     "storage_lib/sql": {"session"},
     "plugins/dynamic_table": {
         "airflow_plugin",
