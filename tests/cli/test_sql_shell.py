@@ -261,7 +261,13 @@ def test_opening_words_are_offered_where_a_statement_begins(catalog: Catalog) ->
 
     found = {each.text for each in completer.get_completions(Document("SELECT 1;\nCRE"), CompleteEvent())}
 
-    assert found == {"CREATE DATABASE", "CREATE TABLE", "CREATE TEMPORARY TABLE", "CREATE TEMPORARY VIEW"}
+    assert found == {
+        "CREATE DATABASE",
+        "CREATE MATERIALIZED TABLE",
+        "CREATE TABLE",
+        "CREATE TEMPORARY TABLE",
+        "CREATE TEMPORARY VIEW",
+    }
 
 
 def test_a_syntax_error_in_a_script_is_told_before_spark_is_started(tmp_path: Path) -> None:

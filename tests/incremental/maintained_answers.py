@@ -52,9 +52,9 @@ class MaintainedAnswer:
         """Insert, update and delete rows of some tables; some stay as they are."""
         self._before = {name: dict(rows) for name, rows in self._contents.items()}
         for name, rows in self._contents.items():
-            if self._rng.random() < 0.3:
+            if self._rng.random() < 0.2:
                 continue
-            for _ in range(self._rng.choice([1, 1, 2, 4, 9])):
+            for _ in range(self._rng.choice([1, 2, 4, 9, 12])):
                 if rows and self._rng.random() < 0.4:
                     del rows[self._rng.choice(list(rows))]
                 else:

@@ -17,7 +17,7 @@ class SmallRows:
 
     def first(self, table: str) -> dict[Row, Row]:
         """Return the rows that a table begins with, by their keys."""
-        return dict(self.keyed(table) for _ in range(12))
+        return dict(self.keyed(table) for _ in range(20))
 
     def keyed(self, table: str) -> tuple[Row, Row]:
         """Return a new row of a table, after its key."""
