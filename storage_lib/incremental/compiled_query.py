@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from sqlglot import exp
-
-from storage_lib.incremental.change.differentiate import Change, Differentiation
+from storage_lib.incremental.change.differentiate import ADDED, REMOVED, Change, Differentiation
 from storage_lib.incremental.change.restrict import Touched, restricted
 from storage_lib.incremental.derive.groups import regrouped
 from storage_lib.incremental.derive.maintenance import MaintainedOperator
@@ -105,9 +103,7 @@ class CompiledQuery:
         named = dict(zip(tree.outputs, (own for _, own in columns), strict=True))
         pairs = tuple((named[stored[key]], name) for key, name in touched.pairs)
         old = restricted(result, Touched(touched.rows, pairs))
-        one = exp.cast(exp.Literal.number(1), "bigint")
-        minus = exp.cast(exp.Literal.number(-1), "bigint")
-        return rules.weighted([(new, one), (old, minus)], tree.outputs)
+        return rules.weighted([(new, ADDED), (old, REMOVED)], tree.outputs)
 
 
 def _over(tree: Relation, grouped: Relation, by: Relation) -> Relation:

@@ -34,7 +34,11 @@ from storage_lib.incremental.tree.relational_operators import (
     at,
 )
 
-__all__ = ["Change", "Differentiation"]
+__all__ = ["ADDED", "REMOVED", "Change", "Differentiation"]
+
+ADDED = exp.cast(exp.Literal.number(1), "bigint")
+REMOVED = exp.cast(exp.Literal.number(-1), "bigint")
+"""Weights of a row that was added, and of one that was removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +149,8 @@ class Differentiation:
         if right is not None:
             met = self._share(SemiJoin(at(join.left, Moment.BEFORE), right.rows, join.condition))
             before = at(join.right, Moment.BEFORE)
-            parts.append((SemiJoin(met, after, join.condition, join.anti), _PLUS))
-            parts.append((SemiJoin(met, before, join.condition, join.anti), _MINUS))
+            parts.append((SemiJoin(met, after, join.condition, join.anti), ADDED))
+            parts.append((SemiJoin(met, before, join.condition, join.anti), REMOVED))
         return self.weighted(parts, join.outputs) if parts else None
 
     def _outer_join(self, join: OuterJoin) -> Change | None:
@@ -188,7 +192,7 @@ class Differentiation:
             return None
         parts: list[tuple[Relation, exp.Expr]] = []
         touched = self.touched(relation, change) if relation.keys else None
-        for moment, weight in ((Moment.AFTER, _PLUS), (Moment.BEFORE, _MINUS)):
+        for moment, weight in ((Moment.AFTER, ADDED), (Moment.BEFORE, REMOVED)):
             rows = at(relation, moment)
             parts.append((rows if touched is None else restricted(rows, touched), weight))
         return self.consolidated(self.weighted(parts, relation.outputs), relation.outputs)
@@ -202,7 +206,3 @@ class Differentiation:
             exp.NEQ(this=column(weight), expression=exp.Literal.number(0)),
         )
         return Change(rows, weight)
-
-
-_PLUS = exp.cast(exp.Literal.number(1), "bigint")
-_MINUS = exp.cast(exp.Literal.number(-1), "bigint")

@@ -96,7 +96,7 @@ class Subqueries:
             relation, simple = self.without_queries(relation, value)
             comparisons.append(exp.EQ(this=exp.paren(simple), expression=column(name)))
         if anti:
-            # x NOT IN (...) is true only if every comparison is false: one that is NULL keeps the row out, too.
+            # x NOT IN (...) is true only if every comparison is false: one that is NULL excludes the row.
             both = conjunction(comparisons)
             comparisons = [exp.or_(both.copy(), exp.Is(this=exp.paren(both.copy()), expression=exp.null()), copy=False)]
         condition = conjunction([*(exp.paren(each) for each in comparisons), *answer.correlated])
