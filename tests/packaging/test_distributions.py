@@ -28,7 +28,7 @@ SOURCES_OF_METADATA = (
     "plugins/dynamic_table/pages/static/uPlot.LICENSE",
     "storage_lib/distribution.py",
 )
-SUFFIXES = {".py", ".typed", ".lark", ".xml", ".yaml", ".css", ".html", ".js", ".LICENSE", ""}
+SUFFIXES = {".py", ".typed", ".java", ".lark", ".xml", ".yaml", ".css", ".html", ".js", ".LICENSE", ""}
 
 
 def metadata_of(address: str, project: Path) -> dict[str, object]:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as sql
 from pyspark.sql.types import StructField
 
 from storage_lib.file_store.data_file.key_value import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_COUNT, VALUE_KIND
@@ -18,11 +17,9 @@ from storage_lib.file_store.data_file.stored_columns import StoredColumn
 from storage_lib.schema.evolution.type_widening import holds_every_value
 from storage_lib.schema.types.data_types import DataType, TypeRoot
 from storage_lib.schema.types.nested_types import ArrayType, MapType, MultisetType, RowType
-from storage_lib.spark.translation.predicate_column import quoted
 from storage_lib.spark.translation.spark_schema import spark_type_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
     from pyspark.sql.types import DataType as SparkType
 
 EXACT_TIMES = "spark.sql.datetime.java8API.enabled"
@@ -72,16 +69,16 @@ class NativeColumn:
             and not self.hides_from_pushdown
         )
 
-    def value(self) -> Column:
-        """Return the column of the table as an expression of the stored columns."""
-        if self.stored is None:
-            return sql.lit(None).cast(self.type).alias(self.name)
-        column = quoted(self.stored.name)
-        if self.hides_from_pushdown:
-            column = _hidden(column, self.stored)
-        if self.stored.dataType != self.type:
-            column = column.cast(self.type)
-        return column.alias(self.name)
+    def description(self) -> dict[str, object]:
+        """Return the column of the table as an expression of the stored columns, for ``FileRelations.select``."""
+        stored = self.stored
+        is_cast = stored is None or stored.dataType != self.type
+        return {
+            "name": self.name,
+            "stored": None if stored is None else stored.name,
+            "hidden": _hiding(stored) if stored is not None and self.hides_from_pushdown else "",
+            "type": self.type.jsonValue() if is_cast else None,
+        }
 
 
 def native_columns(
@@ -157,15 +154,15 @@ def _misleads(of: DataType, roots: Sequence[TypeRoot]) -> bool:
     return of.root in roots or is_millis
 
 
-def _hidden(column: Column, stored: StructField) -> Column:
-    """Return the same value by an expression that Spark can't translate to a filter of files."""
+def _hiding(stored: StructField) -> str:
+    """Return by which expression a value stays the same, but Spark can't translate it to a filter of files."""
     match stored.dataType.typeName():
         case "float" | "double":
-            return sql.nanvl(column, column)
+            return "float"
         case "date":
-            return sql.date_from_unix_date(sql.unix_date(column))
+            return "date"
         case _:
-            return sql.timestamp_micros(sql.unix_micros(column))
+            return "moment"
 
 
 def _has_misleading_field(of: DataType, roots: Sequence[TypeRoot]) -> bool:

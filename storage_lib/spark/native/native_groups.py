@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from storage_lib.schema.encoding.binary_row import decode_row
 from storage_lib.schema.types.row_kind import RowKind
 from storage_lib.spark.batch.native_files import FileGroup, group_of
 from storage_lib.spark.native.deleted_rows import DELETED_ROWS_MAX, can_leave_out, without_deleted
-from storage_lib.spark.native.file_relation import HANDED_OVER_MAX, PartitionValues, StoredFile, relation_of
+from storage_lib.spark.native.file_relation import PartitionValues, StoredFile, relation_of, with_columns
 from storage_lib.spark.native.hadoop_files import hadoop_options, hadoop_path, is_reached, store_of
 from storage_lib.spark.native.native_columns import (
     EXACT_TIMES,
@@ -98,19 +98,24 @@ def frame_of(
         df = df.where(quoted(VALUE_KIND).isin(_STANDING))
     names = [each.name for each in group.columns]
     if df.columns != names or not all(each.is_read_as_it_is or each.name in of_path for each in group.columns):
-        df = df.select(*[quoted(each.name) if each.name in of_path else each.value() for each in group.columns])
+        return with_columns(df, [_own(each) if each.name in of_path else each for each in group.columns])
     return df
 
 
+def _own(column: NativeColumn) -> NativeColumn:
+    """Return a column that Spark has by its name, as a value of the directory."""
+    return replace(column, stored=StructField(column.name, column.type), hides_from_pushdown=False)
+
+
 def _partitions_of(schema: TableSchema, group: NativeGroup, files: Sequence[StoredFile]) -> PartitionValues | None:
-    """Return the values of the wanted partition columns; None if there are none, or too many directories.
+    """Return the values of the wanted partition columns; None if there are none.
 
     The files have these values as well, so a read without them is right, but opens more files.
     """
     wanted = {each.name: each for each in group.columns}
     fields = schema.partition_fields
     places = [place for place, field in enumerate(fields) if field.name in wanted]
-    if not places or len({file.directory for file in files}) > HANDED_OVER_MAX:
+    if not places:
         return None
     columns = [wanted[fields[place].name] for place in places]
     if not all(

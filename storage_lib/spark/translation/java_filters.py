@@ -1,14 +1,15 @@
-"""Convert conditions of Spark's logical plans to predicates that prune files.
+"""Convert filters of Spark's data sources, as ``QueryNeeds.java`` describes them, to predicates that prune files.
 
 Parts without an exact equivalent are dropped: rows still have to be filtered by Spark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from base64 import b64decode
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.sql import datasource as spark
 
@@ -18,6 +19,9 @@ from storage_lib.spark.translation.spark_filters import predicate_of
 
 if TYPE_CHECKING:
     from storage_lib.schema.table_schema import TableSchema
+
+Given: TypeAlias = Mapping[str, Any]
+"""A filter: its ``kind``, the name of Spark's class, and its parts by their names there."""
 
 _WITH_VALUE: dict[str, Callable[[tuple[str, ...], Any], spark.Filter]] = {
     "EqualTo": spark.EqualTo,
@@ -34,25 +38,19 @@ _GREGORIAN_SINCE_MILLIS = -12_212_467_200_000
 """1583-01-02, in milliseconds since 1970: after the change of calendars in any time zone."""
 
 
+_REPLACEMENT = "\ufffd"
+
+
 class _NotPython(Exception):  # noqa: N818  internal: no error of the user's
     """A value of the JVM has no exact Python equivalent here."""
 
 
-def pruning_predicate(jvm: Any, condition: Any, schema: TableSchema) -> Predicate | None:
-    """Return a predicate that holds wherever the condition, a Catalyst expression on table columns, holds.
-
-    None if nothing of the condition can be expressed.
-    """
-    strategy = getattr(jvm.org.apache.spark.sql.execution.datasources, "DataSourceStrategy$")
-    found = getattr(strategy, "MODULE$").translateFilter(condition, False)
-    if not found.isDefined():
-        # Spark translates a conjunction as a whole or not at all.
-        if condition.getClass().getSimpleName() != "And":
-            return None
-        left = pruning_predicate(jvm, condition.left(), schema)
-        right = pruning_predicate(jvm, condition.right(), schema)
-        return both(left, right)
-    return _valid(_converted(found.get(), schema), schema)
+def pruning_predicate(conditions: Sequence[Given], schema: TableSchema) -> Predicate | None:
+    """Return a predicate that holds wherever all conditions hold; None if nothing of them can be expressed."""
+    predicate: Predicate | None = None
+    for each in conditions:
+        predicate = both(predicate, _valid(_converted(each, schema), schema))
+    return predicate
 
 
 def either(left: Predicate | None, right: Predicate | None) -> Predicate | None:
@@ -67,45 +65,54 @@ def _valid(predicate: Predicate | None, schema: TableSchema) -> Predicate | None
         return None
 
 
-def _converted(given: Any, schema: TableSchema) -> Predicate | None:
-    kind = str(given.getClass().getSimpleName())
+def _converted(given: Given, schema: TableSchema) -> Predicate | None:
+    kind = given["kind"]
     if kind == "And":
-        return both(_converted(given.left(), schema), _converted(given.right(), schema))
+        return both(_converted(given["left"], schema), _converted(given["right"], schema))
     if kind == "Or":
-        return either(_converted(given.left(), schema), _converted(given.right(), schema))
+        return either(_converted(given["left"], schema), _converted(given["right"], schema))
     try:
-        simple = _simple(given, kind)
+        simple = _simple(given)
     except _NotPython:
         return None
     return None if simple is None else predicate_of(simple, schema)
 
 
-def _simple(given: Any, kind: str) -> spark.Filter | None:
+def _simple(given: Given) -> spark.Filter | None:
+    kind = given["kind"]
     if kind == "Not":
-        child = _simple(given.child(), str(given.child().getClass().getSimpleName()))
+        child = _simple(given["child"])
         return None if child is None else spark.Not(child)
     if kind in ("IsNull", "IsNotNull"):
         of = spark.IsNull if kind == "IsNull" else spark.IsNotNull
-        return of((str(given.attribute()),))
+        return of((given["attribute"],))
     if kind == "In":
-        return spark.In((str(given.attribute()),), tuple(_value(each) for each in given.values()))
+        return spark.In((given["attribute"],), tuple(_value(each) for each in given["values"]))
     if kind in _WITH_VALUE:
-        return _WITH_VALUE[kind]((str(given.attribute()),), _value(given.value()))
+        return _WITH_VALUE[kind]((given["attribute"],), _value(given["value"]))
     return None
 
 
 def _value(given: Any) -> object:
-    if given is None or isinstance(given, bool | int | str | Decimal | bytes):
-        return given
-    name = str(given.getClass().getName()) if hasattr(given, "getClass") else ""
-    if name == "java.sql.Date" and int(given.getTime()) < _GREGORIAN_SINCE_MILLIS:
-        # This class counts older days by the Julian calendar, and prints no era.
-        raise _NotPython
-    if name in ("java.sql.Date", "java.time.LocalDate"):
-        return _parsed(date.fromisoformat, str(given.toString()))
-    if name == "java.time.LocalDateTime":
-        return _parsed(datetime.fromisoformat, str(given.toString()))
-    raise _NotPython
+    match given:
+        case str() if _REPLACEMENT in given:
+            # The JVM replaces bytes that are no text, by a character with another place in the order.
+            raise _NotPython
+        case None | bool() | int() | str():
+            return given
+        case {"decimal": text}:
+            return Decimal(text)
+        case {"bytes": text}:
+            return b64decode(text)
+        case {"date": text, "millis": millis} if millis < _GREGORIAN_SINCE_MILLIS:
+            # java.sql.Date counts older days by the Julian calendar, and prints no era.
+            raise _NotPython
+        case {"date": text}:
+            return _parsed(date.fromisoformat, text)
+        case {"moment": text}:
+            return _parsed(datetime.fromisoformat, text)
+        case _:
+            raise _NotPython
 
 
 def _parsed(parse: Callable[[str], object], text: str) -> object:

@@ -11,6 +11,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException, PySparkException
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.spark.java.temporary_views import create_view, drop_views
 from storage_lib.spark.native.native_read import is_enabled
 from storage_lib.spark.query.query_needs import needs_of
 from storage_lib.sql.query.relations import BatchReads, Relation, StreamReads, relation_of
@@ -85,8 +86,7 @@ def rewritten(
             _rewrite(state, query, result, query.start, is_streaming=is_streaming, projected=projected)
         yield result
     finally:
-        for view in result.views:
-            state.spark.catalog.dropTempView(view)
+        drop_views(state.spark, result.views)
 
 
 def _reads_with_needs(state: SessionState, query: Query, projected: str | None) -> BatchReads:
@@ -103,8 +103,7 @@ def _reads_with_needs(state: SessionState, query: Query, projected: str | None) 
     except (PySparkException, Py4JJavaError):
         return BatchReads(tables=shape.batch.tables)
     finally:
-        for view in shape.views:
-            state.spark.catalog.dropTempView(view)
+        drop_views(state.spark, shape.views)
 
 
 def dataframe_of(
@@ -207,7 +206,7 @@ def _replace(
         _check_sparks(state, reference)
         return False
     name = state.new_view_name()
-    relation.df.createOrReplaceTempView(name)
+    create_view(relation.df, name)
     result.views.append(name)
     if relation.is_stream:
         result.streams[reference.start if depth == 0 else -len(result.streams) - 1] = relation

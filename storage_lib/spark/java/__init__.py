@@ -1,0 +1,1 @@
+"""Java code of this library, which the driver's JVM compiles when it is first used."""
