@@ -13,6 +13,7 @@ from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.manifest.manifest_file import ManifestFileMeta
 from storage_lib.file_store.planning.file_pruning import FilePruning
 from storage_lib.file_store.planning.live_files import LiveFiles
+from storage_lib.file_store.planning.partition_totals import PartitionTotals, totals_by_partition
 from storage_lib.file_store.planning.plan import DividedPlan, Plan
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
@@ -101,6 +102,10 @@ class FileStoreScan:
             unmerged=Plan(snapshot=snapshot, entries=tuple(unmerged), grouping=self.grouping),
             merged=Plan(snapshot=snapshot, entries=tuple(merged), grouping=self.grouping),
         )
+
+    def totals(self, plan: DividedPlan, columns: Sequence[str]) -> tuple[PartitionTotals, ...] | None:
+        """Return the totals of a plan by partition, with the bounds of ``columns``; None if files have to be read."""
+        return totals_by_partition(plan, columns, self._schemas)
 
     def live_files(self, snapshot: Snapshot | None, *, partitions: Collection[bytes] | None = None) -> LiveFiles:
         """Return all live files; with ``partitions``, the result need only be complete for those."""

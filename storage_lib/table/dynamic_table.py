@@ -258,7 +258,7 @@ class DynamicTable:
     ) -> int:
         """Count the rows that ``read`` returns for these arguments.
 
-        Without a filter, the count of an append-only table comes from metadata; otherwise one column is read.
+        Without a filter, the count comes from metadata if no rows have to be merged; otherwise one column is read.
         """
         reads, snapshot = self._reads_at(snapshot_id=snapshot_id, tag=tag, timestamp=timestamp)
         return reads.count(snapshot, filter)

@@ -146,20 +146,20 @@ class FilePruning:
     def _keys_may_match(self, file: DataFileMeta) -> bool:
         if self._on_keys is None:
             return True
-        return self._on_keys.may_match(_decoded(file.key_stats, self._schema.key_fields, file.row_count))
+        return self._on_keys.may_match(decoded_stats(file.key_stats, self._schema.key_fields, file.row_count))
 
     def _values_may_match(self, file: DataFileMeta) -> bool:
         if self._on_values is None:
             return True
         stored = self._schemas.of(file.schema_id)
         names = [each.name for each in stored.fields] if file.value_stats_cols is None else file.value_stats_cols
-        stats = _decoded(file.value_stats, [stored.field(name) for name in names], file.row_count)
+        stats = decoded_stats(file.value_stats, [stored.field(name) for name in names], file.row_count)
         if stored.id != self._schema.id:
             stats = evolved_stats(stats, stored, self._schema, file.row_count)
         return self._on_values.may_match(stats)
 
 
-def _decoded(stats: SimpleStats, fields: Sequence[DataField], row_count: int) -> Mapping[str, ColumnStats]:
+def decoded_stats(stats: SimpleStats, fields: Sequence[DataField], row_count: int) -> Mapping[str, ColumnStats]:
     """Return statistics by column; empty if another writer omitted them (rows of arity 0)."""
     if int.from_bytes(stats.min_values[:4], "big") != len(fields):
         return {}

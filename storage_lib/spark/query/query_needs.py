@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from storage_lib.schema.table_schema import TableSchema
 
-_NUMBER = "dynamic-table.number"
+NUMBER = "dynamic-table.number"
+"""Option of an empty relation by which it is found in a plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ def empty_relation(spark: SparkSession, schema: TableSchema, number: int) -> Dat
     column, but the real read has nulls in columns that are not used.
     """
     fields = [StructField(each.name, each.dataType) for each in struct_of(schema).fields]
-    return relation_of(spark, [], StructType(fields), "parquet", {_NUMBER: str(number)})
+    return relation_of(spark, [], StructType(fields), "parquet", {NUMBER: str(number)})
 
 
 def needs_of(df: DataFrame, schemas: Mapping[int, TableSchema]) -> dict[int, TableNeeds]:
@@ -53,7 +54,7 @@ def needs_of(df: DataFrame, schemas: Mapping[int, TableSchema]) -> dict[int, Tab
     found: dict[int, TableNeeds] = {}
     plan = df._jdf.queryExecution().optimizedPlan()  # noqa: SLF001  pyspark has no public way to plans
     # A relation is read at several places if the query names it in a subquery that Spark repeats.
-    for place in json.loads(driver_object(df.sparkSession, "QueryNeeds").of(plan, _NUMBER)):
+    for place in json.loads(driver_object(df.sparkSession, "QueryNeeds").of(plan, NUMBER)):
         number = int(place["number"])
         needs = TableNeeds(frozenset(place["columns"]), pruning_predicate(place["filters"], schemas[number]))
         other = found.get(number)

@@ -96,7 +96,7 @@ def _simple(given: Given) -> spark.Filter | None:
 def _value(given: Any) -> object:
     match given:
         case str() if _REPLACEMENT in given:
-            # The JVM replaces bytes that are no text, by a character with another place in the order.
+            # The JVM replaces bytes that are not UTF-8 by this character, which has another place in the order.
             raise _NotPython
         case None | bool() | int() | str():
             return given

@@ -110,10 +110,11 @@ def with_virtual_columns(df: DataFrame, options: Mapping[str, str], computed: Ma
     """Return the data frame with these computed columns appended and, if it is a stream, the table's watermark."""
     if computed:
         df = df.selectExpr("*", *[f"({expression}) AS {quoted(name)}" for name, expression in computed.items()])
-    if df.isStreaming:
+    late = watermarks(options)
+    if late and df.isStreaming:
         from pyspark.sql.types import TimestampNTZType
 
-        for column, delay in watermarks(options).items():
+        for column, delay in late.items():
             if df.schema[column].dataType == TimestampNTZType():
                 # Spark supports watermarks only on TIMESTAMP_LTZ; a write to a TIMESTAMP column restores the value.
                 df = df.withColumn(column, df[quoted(column)].cast("timestamp"))

@@ -13,6 +13,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from storage_lib.errors import InvalidInputError
 from storage_lib.spark.java.temporary_views import create_view, drop_views
 from storage_lib.spark.native.native_read import is_enabled
+from storage_lib.spark.query.metadata_answer import answer_of
 from storage_lib.spark.query.query_needs import needs_of
 from storage_lib.sql.query.relations import BatchReads, Relation, StreamReads, relation_of
 from storage_lib.sql.state.session_state import SessionState, ViewText
@@ -64,15 +65,17 @@ def rewritten(
     reads: StreamReads | None = None,
     all_columns: bool = False,
     is_live: bool = False,
+    may_answer: bool = False,
 ) -> Iterator[Rewritten]:
     """Replace the query's tables by views while the body runs. ``projected`` is appended to its columns.
 
     In a batch, the views are of snapshots fixed now, unless ``is_live``: then each computation reads the newest ones.
+    With ``may_answer``, a query that metadata answers gets neither views nor a text, but ``batch.answer``.
     """
     is_streaming = state.settings.runtime_mode is RuntimeMode.STREAMING if streaming is None else streaming
     batch = BatchReads(is_live=is_live)
     if not (is_streaming or is_live or all_columns) and is_enabled(state.spark):
-        batch = _reads_with_needs(state, query, projected)
+        batch = _reads_with_needs(state, query, projected, may_answer=may_answer)
     result = Rewritten(
         query=query,
         is_streaming=is_streaming,
@@ -82,28 +85,35 @@ def rewritten(
         batch=batch,
     )
     try:
-        with errors_in_words():
-            _rewrite(state, query, result, query.start, is_streaming=is_streaming, projected=projected)
+        if batch.answer is None:
+            with errors_in_words():
+                _rewrite(state, query, result, query.start, is_streaming=is_streaming, projected=projected)
         yield result
     finally:
         drop_views(state.spark, result.views)
 
 
-def _reads_with_needs(state: SessionState, query: Query, projected: str | None) -> BatchReads:
+def _reads_with_needs(state: SessionState, query: Query, projected: str | None, *, may_answer: bool) -> BatchReads:
     """Return reads of what the query needs of its tables, or of everything if Spark refuses it, as it will again."""
     shape = Rewritten(
         query=query, is_streaming=False, projected=projected, all_columns=True, batch=BatchReads(is_shape=True)
     )
+    homes, tables = shape.batch.homes, shape.batch.tables
     try:
         with errors_in_words():
             _rewrite(state, query, shape, query.start, is_streaming=False, projected=projected)
+        if not shape.batch.schemas:
+            return BatchReads(homes=homes, tables=tables)
         with without_pages_of_json():
-            needs = needs_of(state.analysed(shape.text.text), shape.batch.schemas) if shape.batch.schemas else None
-        return BatchReads(needs=needs, tables=shape.batch.tables)
+            df = state.analysed(shape.text.text)
+            needs = needs_of(df, shape.batch.schemas)
     except (PySparkException, Py4JJavaError):
-        return BatchReads(tables=shape.batch.tables)
+        return BatchReads(homes=homes, tables=tables)
     finally:
         drop_views(state.spark, shape.views)
+    with errors_in_words():
+        answer = answer_of(df, shape.batch.reads, needs) if may_answer else None
+    return BatchReads(homes=homes, tables=tables, needs=needs, answer=answer)
 
 
 def dataframe_of(
@@ -118,8 +128,8 @@ def dataframe_of(
 
     Raises ``NotFoundError`` and ``InvalidInputError`` with the position in ``source``, the statement of the query.
     """
-    with rewritten(state, query, streaming=streaming, is_live=is_live) as found:
-        return sql_of(state, found, source)
+    with rewritten(state, query, streaming=streaming, is_live=is_live, may_answer=True) as found:
+        return sql_of(state, found, source) if found.batch.answer is None else found.batch.answer.df
 
 
 def sql_of(state: SessionState, found: Rewritten, source: SourceText, *, prefix: str = "") -> DataFrame:

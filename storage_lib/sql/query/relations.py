@@ -13,6 +13,7 @@ from storage_lib.schema.options.nearest import did_you_mean
 from storage_lib.schema.options.table_options import canonical_key
 from storage_lib.spark.batch.incremental_range import RANGE_OPTIONS
 from storage_lib.spark.native.native_read import ReadSummary, SnapshotRead, frame_of_table
+from storage_lib.spark.query.metadata_answer import MetadataAnswer, TableRead
 from storage_lib.spark.query.query_needs import TableNeeds, empty_relation
 from storage_lib.spark.source import statement_options as said
 from storage_lib.spark.stream.pinned_snapshots import Pin
@@ -64,17 +65,22 @@ class BatchReads:
     """How a batch query reads its tables: each at one snapshot, however often the query names it.
 
     While ``is_shape``, tables are empty relations, from which ``needs`` are found; they are numbered in the order in
-    which the query names them. ``is_live``: every computation of the result reads the newest snapshot by then.
-    ``summaries`` are filled with what is read.
+    which the query names them, and ``reads`` are filled with their snapshots. ``homes`` and ``tables`` are looked up
+    once for a query: the catalog and full name of each table by the parts of its name, and the tables by full name.
+    ``is_live``: every computation of the result reads the newest snapshot by then. ``summaries`` are filled with what
+    is read. ``answer``: the result, if the tables' metadata has it.
     """
 
     is_live: bool = False
     is_shape: bool = False
     needs: Mapping[int, TableNeeds] | None = None
     schemas: dict[int, TableSchema] = field(default_factory=dict)
+    homes: dict[tuple[str, ...], tuple[Catalog, str] | None] = field(default_factory=dict)
     tables: dict[str, DynamicTable] = field(default_factory=dict)
     snapshots: dict[str, int] = field(default_factory=dict)
+    reads: dict[int, TableRead] = field(default_factory=dict)
     summaries: list[ReadSummary] = field(default_factory=list)
+    answer: MetadataAnswer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +106,9 @@ def relation_of(
 
     Raises ``InvalidInputError`` for unknown hints and for hints that contradict each other.
     """
-    home = state.home_of(reference.parts)
+    if reference.parts not in batch.homes:
+        batch.homes[reference.parts] = state.home_of(reference.parts)
+    home = batch.homes[reference.parts]
     if home is None:
         return None
     catalog, name = home
@@ -215,10 +223,17 @@ def _snapshot(
         return state.spark.read.format(said.SOURCE_NAME).options(**said.options_of(table), **options).load()
     number = len(batch.schemas)
     batch.schemas[number] = table.schema
-    if batch.is_shape:
-        return empty_relation(state.spark, table.schema, number)
     given = said.StatementOptions.parse({**said.options_of(table), **options})
     pinned = None if options else batch.snapshots.get(table.name, state.pinned.get(table.name))
+    if batch.is_shape:
+        batch.reads[number] = TableRead(
+            table=table,
+            snapshot_id=given.snapshot_id if options else pinned,
+            tag=given.tag,
+            timestamp_millis=given.timestamp_millis,
+            is_newest=not options,
+        )
+        return empty_relation(state.spark, table.schema, number)
     needs = None if batch.needs is None else batch.needs.get(number, TableNeeds(frozenset(), None))
     read = SnapshotRead(
         columns=_needed(table, query) if needs is None else [each.name for each in table.schema.fields],

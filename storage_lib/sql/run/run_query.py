@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage_lib.spark.query.streaming_plan_text import streaming_plan_text
+from storage_lib.spark.query.plan_text import plan_text
 from storage_lib.sql.query.query_runner import dataframe_of, rewritten, sql_of
 from storage_lib.sql.run.run_insert import explained_stream
 from storage_lib.sql.state.result import Result, rows_of
@@ -27,11 +27,15 @@ def run_explain(state: SessionState, statement: Explain, source: SourceText) -> 
 
 
 def _spark_plan(state: SessionState, statement: Explain, source: SourceText) -> str:
+    mode = statement.mode.lower() or "simple"
     if state.settings.runtime_mode is RuntimeMode.STREAMING:
         df = dataframe_of(state, statement.query, source)
         if df.isStreaming:
-            return streaming_plan_text(df, statement.mode.lower() or "simple")
-    with rewritten(state, statement.query) as found:
+            return plan_text(df, mode)
+    with rewritten(state, statement.query, may_answer=True) as found:
+        if found.batch.answer is not None:
+            answer = found.batch.answer
+            return "\n".join([plan_text(answer.df, mode).rstrip("\n"), "", "== Files ==", *answer.lines])
         row = sql_of(state, found, source, prefix=f"EXPLAIN {statement.mode} ").first()
     plan = "" if row is None else str(row[0])
     if not found.batch.summaries:

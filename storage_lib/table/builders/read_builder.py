@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from storage_lib.file_store.data_file.stored_columns import StoredColumns
+from storage_lib.file_store.planning.partition_totals import PartitionTotals
 from storage_lib.file_store.planning.plan import DividedPlan, Plan
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.split import Split
@@ -56,6 +57,14 @@ class ReadBuilder:
         Raises as ``plan``.
         """
         return self.batch_reads.plan_divided(self.find_snapshot(), self.filter)
+
+    def totals(self, plan: DividedPlan, columns: Sequence[str]) -> tuple[PartitionTotals, ...] | None:
+        """Return the number of rows and the bounds of ``columns`` in each partition, from metadata alone.
+
+        ``plan`` is one of ``plan_divided`` without a filter, or with a filter of partition columns only. None if
+        metadata does not give exactly what the rows would: read the files.
+        """
+        return self.batch_reads.totals(plan, columns)
 
     def unmerged_files(self, unmerged: Plan) -> tuple[UnmergedFile, ...]:
         """Return the files of ``plan_divided().unmerged``, in the plan's order."""

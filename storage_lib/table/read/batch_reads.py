@@ -12,8 +12,8 @@ from storage_lib.file_store.snapshot.schema_in_force import rewritten_since
 from storage_lib.schema.filter.filter_text import Filter, as_predicate
 from storage_lib.schema.placing.layout import has_same_rows
 from storage_lib.table.protocol.table_context import TableContext
+from storage_lib.table.read.cheapest_column import cheapest_column
 from storage_lib.table.read.planned_read import PlannedRead
-from storage_lib.table.read.row_count import cheapest_column, exact_count
 from storage_lib.table.read.unmerged_file import UnmergedFile
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from storage_lib.file_store.data_file.stored_columns import StoredColumns
+    from storage_lib.file_store.planning.partition_totals import PartitionTotals
     from storage_lib.file_store.planning.plan import DividedPlan, Plan
     from storage_lib.file_store.snapshot.snapshot import Snapshot
     from storage_lib.file_store.split import Split
@@ -55,6 +56,10 @@ class BatchReads:
         return self._file_store.scan.plan_divided(
             snapshot, partition_filter=of_partitions, predicate=valid, only_compacted=self.only_compacted
         )
+
+    def totals(self, plan: DividedPlan, columns: Sequence[str]) -> tuple[PartitionTotals, ...] | None:
+        """See ``ReadBuilder.totals``."""
+        return self._file_store.scan.totals(plan, columns)
 
     def unmerged_files(self, unmerged: Plan) -> tuple[UnmergedFile, ...]:
         """See ``ReadBuilder.unmerged_files``."""
@@ -117,9 +122,9 @@ class BatchReads:
     def count(self, snapshot: Snapshot | None, filter_: Filter | None) -> int:
         """Return the number of rows that ``planned`` would read; reads one column if metadata does not suffice."""
         if filter_ is None:
-            counted = exact_count(self._schema, self.plan(snapshot, None))
-            if counted is not None:
-                return counted
+            totals = self.totals(self.plan_divided(snapshot, None), ())
+            if totals is not None:
+                return sum(each.row_count for each in totals)
         read = self.planned(snapshot, [cheapest_column(self._schema)], filter_)
         return sum(batch.num_rows for batch in read.stream())
 

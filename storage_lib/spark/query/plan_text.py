@@ -1,4 +1,4 @@
-"""Spark's plan of a streaming query, as text."""
+"""Spark's plan of a data frame, as text."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def streaming_plan_text(df: DataFrame, mode: str = "simple") -> str:
-    """Return what EXPLAIN shows for the streaming query ``df``; ``mode``: simple, extended, codegen, cost, formatted.
+def plan_text(df: DataFrame, mode: str = "simple") -> str:
+    """Return what EXPLAIN shows for the query ``df``; ``mode``: simple, extended, codegen, cost, formatted.
 
-    Spark's EXPLAIN statement fails here: it plans the parsed query, which is not yet known to be a stream, as a batch.
+    Spark's EXPLAIN statement fails for a stream: it plans the parsed query, which is not known to be one, as a batch.
     The projection makes Spark start from the analysed query.
     """
     jvm: Any = df.sparkSession.sparkContext._jvm  # noqa: SLF001  Spark offers no other way
