@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -18,7 +19,7 @@ from storage_lib import AddColumn, col, open_catalog
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.schema.placing.bucketing import bucket_of
 from storage_lib.spark import read, write
-from storage_lib.spark.tasks.bucket_distribution import bucket_column, by_bucket
+from storage_lib.spark.tasks.bucket_distribution import bucket_column, by_bucket, by_partition_and_bucket
 from storage_lib.spark.translation.spark_errors import storage_errors_of_spark
 from storage_lib.table.namespaces.table_inspection import TableInspection
 from tests.support.whole_rows import whole_rows
@@ -168,6 +169,29 @@ def test_each_bucket_is_the_business_of_one_task_and_a_local_session_has_no_more
     placed = by_bucket(df, table.schema).select(sql.spark_partition_id(), bucket_column(df, table.schema)).distinct()
 
     assert rows_of(placed) == [(0, 0), (0, 2), (1, 1)]
+
+
+@pytest.mark.parametrize("partition_by", [(), ("v",)])
+def test_the_buckets_of_a_load_are_spread_over_as_many_tasks(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], partition_by: tuple[str, ...]
+) -> None:
+    from pyspark.sql import functions as sql
+
+    columns = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.string(), nullable=False)])
+    table = make_table(columns=columns, primary_key=("id", *partition_by), partition_by=partition_by, bucket=4)
+    df = spark.range(400).selectExpr("id", "concat('partition ', id % 3) v")
+
+    spread = by_partition_and_bucket(df, table.schema)
+    group = sql.col("v") if partition_by else sql.lit("all")
+    placed = spread.select(group, bucket_column(df, table.schema), sql.spark_partition_id()).distinct()
+
+    tasks: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for partition, bucket, task in rows_of(placed):
+        tasks[partition].append((bucket, task))
+    assert len(tasks) == (3 if partition_by else 1)
+    for pairs in tasks.values():
+        assert [bucket for bucket, _ in pairs] == [0, 1, 2, 3], "each bucket is in one task"
+        assert sorted(task for _, task in pairs) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ With dynamic buckets, each task owns the keys of one assigner, which determines 
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -45,21 +47,26 @@ def by_bucket(df: DataFrame, schema: TableSchema) -> DataFrame:
 def by_partition_and_bucket(df: DataFrame, schema: TableSchema) -> DataFrame:
     """Put each (partition, bucket) in one task, spread over the session's parallelism.
 
-    Where that is unknown, Spark chooses the number of tasks, by ``spark.sql.shuffle.partitions`` and the size of the
-    data.
+    The buckets of a partition go to different tasks as far as there are tasks: a hash of their numbers would put three
+    of four buckets in one task. Where the parallelism is unknown, Spark chooses the number of tasks, by
+    ``spark.sql.shuffle.partitions`` and the size of the data.
     Rows of an unpartitioned, bucket-unaware table are not repartitioned.
     """
     if schema.has_dynamic_buckets:
         return by_assigner(df, schema)
     if schema.is_bucket_unaware and not schema.partition_keys:
         return df
-    cores = default_parallelism(df.sparkSession)
-    keys = [quoted(name) for name in schema.partition_keys]
-    if schema.bucket_count > 1:
-        keys.append(bucket_column(df, schema))
-    if not keys:
+    partition = [quoted(name) for name in schema.partition_keys]
+    bucket = [bucket_column(df, schema)] if schema.bucket_count > 1 else []
+    if not partition and not bucket:
         return df.repartition(1)
-    return df.repartition(*keys) if cores is None else df.repartition(max(schema.bucket_count, cores), *keys)
+    cores = default_parallelism(df.sparkSession)
+    if cores is None:
+        return df.repartition(*partition, *bucket)
+    first = [sql.hash(*partition).cast("bigint")] if partition else []
+    task_count = max(schema.bucket_count, cores)
+    # The sum of an INT and a BIGINT can't overflow.
+    return df.repartitionById(task_count, sql.pmod(reduce(add, [*first, *bucket]), sql.lit(task_count)).cast("int"))
 
 
 def by_assigner(df: DataFrame, schema: TableSchema) -> DataFrame:
