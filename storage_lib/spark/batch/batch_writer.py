@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from storage_lib.spark.batch.commit_receipt import leave_receipt
 from storage_lib.spark.tasks.driver_lease import give_up
 from storage_lib.spark.tasks.table_tasks import TaskMessage, commit_tasks, messages_of, write_task
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 class TableBatchWriter(DataSourceArrowWriter):
     """Writer of one commit; ``commit_identifier`` makes a repeated write idempotent.
 
-    ``receipt`` is the path of a file that receives the snapshot's id (``commit_receipt``); None: not written.
     ``adds_up`` as for ``write_task``; ``sources`` and ``watermark`` as for ``WriteBuilder.commit``.
     """
 
@@ -34,7 +32,6 @@ class TableBatchWriter(DataSourceArrowWriter):
         key: TableKey,
         write_context: WriteContext,
         commit_identifier: int,
-        receipt: str | None = None,
         *,
         adds_up: bool = False,
         sources: Sequence[SourceRange] = (),
@@ -43,7 +40,6 @@ class TableBatchWriter(DataSourceArrowWriter):
         self._key = key
         self._write_context = write_context
         self._commit_identifier = commit_identifier
-        self._receipt = receipt
         self._adds_up = adds_up
         self._sources = sources
         self._watermark = watermark
@@ -55,7 +51,7 @@ class TableBatchWriter(DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit one snapshot. Runs on the driver after all tasks have succeeded."""
         finished = [message for message in messages_of(messages) if message is not None]
-        snapshot = commit_tasks(
+        commit_tasks(
             self._key.table(),
             self._write_context,
             finished,
@@ -63,8 +59,6 @@ class TableBatchWriter(DataSourceArrowWriter):
             sources=self._sources,
             watermark=self._watermark,
         )
-        if self._receipt is not None:
-            leave_receipt(self._receipt, self._key.name, snapshot)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Undo the finished tasks and release the lease. Runs on the driver after a task has failed permanently."""

@@ -10,9 +10,9 @@ from pyspark.sql import functions as sql
 
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
 from storage_lib.schema.types.row_kind import RowKind
-from storage_lib.spark.batch.commit_receipt import commit_receipt, committed_snapshot
+from storage_lib.spark.batch.write_job import run_write
 from storage_lib.spark.materialized.source_delta import WEIGHT
-from storage_lib.spark.source import statement_options as said
+from storage_lib.spark.source.source_write import write_by_source
 from storage_lib.spark.source.table_source import register
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.tasks.bucket_distribution import by_bucket, by_partition_and_bucket
@@ -22,7 +22,6 @@ from storage_lib.spark.tasks.session_kind import is_connect
 from storage_lib.spark.translation.predicate_column import quoted
 from storage_lib.spark.translation.spark_errors import storage_errors_of_spark
 from storage_lib.spark.translation.spark_schema import check_write_schema
-from storage_lib.table.protocol.source_offsets import ranges_to_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -76,26 +75,35 @@ def commit_difference(df: DataFrame, table: DynamicTable, commit: RefreshCommit)
     register(spark)
     tracked = table.log is not None and table.options.change_tracking
     distributed = by_bucket(rows, table.schema) if tracked else by_partition_and_bucket(rows, table.schema)
-    before = (table.inspect.latest_snapshot_id() or 0) if is_connect(spark) else 0
-    options = said.options_of(table) | {
-        said.COMMIT_USER: commit.user,
-        said.ADDS_UP: "true" if table.schema.primary_keys else "false",
-    }
-    if commit.moves:
-        options[said.SOURCE_RANGES] = ranges_to_json(commit.sources)
-    if commit.watermark is not None:
-        options[said.WATERMARK] = str(commit.watermark)
-    with commit_receipt() as receipt, active_session(spark), storage_errors_of_spark():
-        if not is_connect(spark):
-            options[said.RECEIPT] = str(receipt)
-        with computed(distributed, is_shuffled=distributed is not rows) as ready:
-            context = table.new_write().begin(
-                commit_user=commit.user, based_on=commit.based_on, needs_lease=True, refreshes=True
+    with (
+        active_session(spark),
+        storage_errors_of_spark(),
+        computed(distributed, is_shuffled=distributed is not rows) as ready,
+    ):
+        context = table.new_write().begin(
+            commit_user=commit.user, based_on=commit.based_on, needs_lease=True, refreshes=True
+        )
+        with given_back(table, context):
+            if is_connect(spark):
+                return write_by_source(
+                    ready,
+                    table,
+                    commit_user=commit.user,
+                    commit_identifier=BATCH_COMMIT_IDENTIFIER,
+                    write_context=context,
+                    adds_up=bool(table.schema.primary_keys),
+                    sources=commit.sources if commit.moves else (),
+                    watermark=commit.watermark,
+                )
+            return run_write(
+                ready,
+                table,
+                context,
+                BATCH_COMMIT_IDENTIFIER,
+                adds_up=bool(table.schema.primary_keys),
+                sources=commit.sources if commit.moves else (),
+                watermark=commit.watermark,
             )
-            with given_back(table, context):
-                options[said.ORDER] = context.to_json()
-                ready.write.format(said.SOURCE_NAME).options(**options).mode("append").save()
-        return committed_snapshot(receipt, table, commit.user, BATCH_COMMIT_IDENTIFIER, after=before)
 
 
 def _with_kinds(df: DataFrame, table: DynamicTable) -> DataFrame:

@@ -18,13 +18,13 @@ import pandas as pd  # noqa: F401  pyarrow imports it when it first converts Pyt
 import pyarrow.parquet  # noqa: F401
 from pyspark.daemon import manager
 
-from storage_lib.spark.batch import batch_reader, batch_writer
+from storage_lib.spark.batch import batch_reader, batch_writer, write_job
 from storage_lib.spark.stream import stream_reader, stream_writer
 
 with suppress(ImportError):  # optional dependency
     import storage_lib.log_store.kafka.kafka_log_store  # noqa: F401
 
-__all__ = ["batch_reader", "batch_writer", "main", "stream_reader", "stream_writer"]
+__all__ = ["batch_reader", "batch_writer", "main", "stream_reader", "stream_writer", "write_job"]
 
 
 def main() -> None:

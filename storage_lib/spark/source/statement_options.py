@@ -46,7 +46,6 @@ COMMIT_IDENTIFIER = "commit-identifier"
 OVERWRITE_PARTITION = "overwrite-partition"
 BASED_ON = "based-on-snapshot"
 ORDER = "write-order"
-RECEIPT = "commit-receipt"
 SOURCE_RANGES = "source-ranges"
 WATERMARK = "commit-watermark"
 ADDS_UP = "adds-up-answer"
@@ -81,7 +80,6 @@ _OF_STATEMENT = frozenset(
         OVERWRITE_PARTITION,
         BASED_ON,
         ORDER,
-        RECEIPT,
         SOURCE_RANGES,
         WATERMARK,
         ADDS_UP,
@@ -99,8 +97,8 @@ class StatementOptions:
 
     ``table_uuid`` identifies the table that the statement was built for, even if another table has its name by now.
     ``adds_up`` as ``StreamPlan.adds_up``. ``based_on`` as for ``WriteBuilder.begin``; ``write_context`` is a commit
-    that was already begun. ``receipt``, ``sources`` and ``watermark`` as for ``TableBatchWriter``. ``native_files`` are
-    read by Spark itself.
+    that was already begun. ``sources`` and ``watermark`` as for ``TableBatchWriter``. ``native_files`` are read by
+    Spark itself.
     """
 
     address: TableAddress
@@ -118,7 +116,6 @@ class StatementOptions:
     overwrite: OverwriteScope = field(default_factory=OverwriteScope)
     based_on: int | None = None
     write_context: WriteContext | None = None
-    receipt: str | None = None
     sources: tuple[SourceRange, ...] = ()
     watermark: int | None = None
     adds_up: bool = False
@@ -154,7 +151,6 @@ class StatementOptions:
             overwrite=_scope(said),
             based_on=_integer(said, BASED_ON),
             write_context=None if said.get(ORDER) is None else WriteContext.from_json(said[ORDER]),
-            receipt=said.get(RECEIPT),
             sources=ranges_of_json(said[SOURCE_RANGES]) if SOURCE_RANGES in said else (),
             watermark=_integer(said, WATERMARK),
             adds_up=_boolean(said, ADDS_UP) or False,
@@ -192,7 +188,7 @@ def _refuse_unknown(catalog: Mapping[str, str]) -> None:
     """Refuse unknown options: one that is ignored may have been meant to select the rows to read or to replace."""
     for key in _unknown(catalog):
         near = nearest(key.replace("_", "-"), sorted(_OF_STATEMENT), like_enough=0.7)
-        spelled = ", ".join(sorted(_OF_STATEMENT - {STREAMING, UUID, ADDS_UP, RECEIPT, SOURCE_RANGES, WATERMARK}))
+        spelled = ", ".join(sorted(_OF_STATEMENT - {STREAMING, UUID, ADDS_UP, SOURCE_RANGES, WATERMARK}))
         hint = f"did you mean {near!r}?" if near else f"a statement's own are {spelled}"
         message = f'format("{SOURCE_NAME}") has no option {key!r}; {hint}'
         raise InvalidInputError(message)

@@ -182,7 +182,6 @@ class DynamicTableSource(DataSource):
             key_of(table),
             write_context,
             said.commit_identifier,
-            said.receipt,
             adds_up=said.adds_up,
             sources=said.sources,
             watermark=said.watermark,

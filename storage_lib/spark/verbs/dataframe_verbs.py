@@ -6,7 +6,6 @@ and compute the input before the lease is acquired.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
@@ -16,10 +15,11 @@ from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
 from storage_lib.io.environment import system_environment
 from storage_lib.schema.encoding.moment import Moment, optional_millis
 from storage_lib.schema.filter.filter_text import as_predicate
-from storage_lib.spark.batch.commit_receipt import commit_receipt, committed_snapshot
+from storage_lib.spark.batch.write_job import run_write
 from storage_lib.spark.maintenance.distributed_compaction import compact_after_write
 from storage_lib.spark.native.native_read import SnapshotRead, frame_of_table, live_frame
 from storage_lib.spark.source import statement_options as said
+from storage_lib.spark.source.source_write import write_by_source
 from storage_lib.spark.source.table_source import register
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.tasks.bucket_distribution import by_bucket, by_partition_and_bucket
@@ -29,6 +29,7 @@ from storage_lib.spark.tasks.session_kind import is_connect
 from storage_lib.spark.translation.predicate_column import column_of, quoted
 from storage_lib.spark.translation.spark_errors import storage_errors_of_spark
 from storage_lib.spark.translation.spark_schema import check_write_schema, struct_of
+from storage_lib.table.protocol.write_context import OverwriteScope
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -156,6 +157,8 @@ def write(
     otherwise as ``DynamicTable.append`` does.
     """
     _check_write(df, table, mode, partition=partition, says_base=based_on is not None or write_context is not None)
+    table.inspect.check_still_there()
+    table = table.refresh()
     check_write_schema(table.name, table.schema, df.schema, table.options.row_kind_field)
     user = commit_user or (write_context.commit_user if write_context else system_environment().new_name())
     identifier = BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier
@@ -163,40 +166,48 @@ def write(
         earlier = table.new_write().committed(user, identifier)
         if earlier is not None:
             return earlier
-    given = {
-        said.COMMIT_USER: user,
-        said.COMMIT_IDENTIFIER: identifier,
-        said.CHANGE_TRACKING: None if change_tracking is None else json.dumps(change_tracking),
-        said.OVERWRITE_PARTITION: None if partition is None else json.dumps(dict(partition), default=str),
-        said.BASED_ON: based_on,
-        said.ORDER: None if write_context is None else write_context.to_json(),
-    }
-    options = said.options_of(table) | {key: str(value) for key, value in given.items() if value is not None}
     spark = df.sparkSession
     register(spark)
     tracked = table.log is not None and (table.options.change_tracking if change_tracking is None else change_tracking)
     distributed = by_bucket(df, table.schema) if tracked else by_partition_and_bucket(df, table.schema)
-    # A Connect server may run on another machine: search the new snapshots instead.
-    before = (table.inspect.latest_snapshot_id() or 0) if is_connect(spark) else 0
     # An overwrite, or rows that depend on the table, are computed under the lease.
     computes_first = mode == "append" and write_context is None
-    with commit_receipt() as receipt:
-        if not is_connect(spark):
-            options[said.RECEIPT] = str(receipt)
-        with (
-            active_session(spark),
-            given_back(table, write_context),
-            storage_errors_of_spark(),
-            computed(distributed, is_shuffled=distributed is not df)
-            if computes_first
-            else nullcontext(distributed) as rows,
-        ):
-            rows.write.format(said.SOURCE_NAME).options(**options).mode(mode).save()
-        snapshot = committed_snapshot(receipt, table, user, identifier, after=before)
+    with (
+        active_session(spark),
+        given_back(table, write_context),
+        storage_errors_of_spark(),
+        computed(distributed, is_shuffled=distributed is not df)
+        if computes_first
+        else nullcontext(distributed) as rows,
+    ):
+        if is_connect(spark):
+            snapshot = write_by_source(
+                rows,
+                table,
+                mode=mode,
+                partition=partition,
+                change_tracking=change_tracking,
+                commit_user=user,
+                commit_identifier=identifier,
+                based_on=based_on,
+                write_context=write_context,
+            )
+        else:
+            begun = write_context or table.new_write().begin(
+                commit_user=user,
+                tracked=change_tracking,
+                overwrite=None if mode == "append" else _scope(partition),
+                based_on=based_on,
+            )
+            snapshot = run_write(rows, table, begun, identifier)
     compacts = mode == "append" or table.options.compacts_at_commit
     if compacts and (not table.options.write_only if compaction is None else compaction):
         compact_after_write(spark, table)
     return snapshot
+
+
+def _scope(partition: Mapping[str, object] | None) -> OverwriteScope:
+    return OverwriteScope() if partition is None else OverwriteScope.of(partition)
 
 
 def _check_write(

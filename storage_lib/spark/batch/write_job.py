@@ -1,0 +1,84 @@
+"""Batch write as one Spark job: its tasks write files and open log transactions, and the driver commits.
+
+``format("dynamic_table")`` does the same through Spark's data source API, which finds the source, plans the write and
+commits it in three more Python processes. A session starts each of them cold, a second or more one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.accumulators import AccumulatorParam
+from pyspark.serializers import CPickleSerializer
+
+from storage_lib.spark.tasks.driver_lease import give_up
+from storage_lib.spark.tasks.table_cache import key_of
+from storage_lib.spark.tasks.table_tasks import TaskMessage, commit_tasks, write_task
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from storage_lib.file_store.snapshot.snapshot import Snapshot
+    from storage_lib.table.dynamic_table import DynamicTable
+    from storage_lib.table.protocol.source_offsets import SourceRange
+    from storage_lib.table.protocol.write_context import WriteContext
+
+_MESSAGE = "message"
+_PICKLE: Any = CPickleSerializer()
+
+
+class _Collected(AccumulatorParam[list[bytes]]):
+    """Messages of the tasks that have finished, also of a job that then fails."""
+
+    def zero(self, value: list[bytes]) -> list[bytes]:  # noqa: ARG002  Spark gives the value of the driver
+        """Return an empty list; a task starts with it."""
+        return []
+
+    def addInPlace(self, value1: list[bytes], value2: list[bytes]) -> list[bytes]:  # noqa: N802  Spark's name
+        """Append the messages of a task."""
+        value1.extend(value2)
+        return value1
+
+
+def run_write(
+    rows: DataFrame,
+    table: DynamicTable,
+    write_context: WriteContext,
+    commit_identifier: int,
+    *,
+    adds_up: bool = False,
+    sources: Sequence[SourceRange] = (),
+    watermark: int | None = None,
+) -> Snapshot | None:
+    """Write the rows, and commit them as one snapshot; None if ``WriteBuilder.commit`` returns none.
+
+    ``write_context`` was begun for this write. ``adds_up`` as for ``write_task``; ``sources`` and ``watermark`` as for
+    ``WriteBuilder.commit``. In any case its lease is released; if a task fails permanently, the
+    files of the others are deleted. Not for Spark Connect, whose client cannot reach the server's tasks.
+    """
+    key = key_of(table)
+    finished = rows.sparkSession.sparkContext.accumulator([], _Collected())
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        message = _PICKLE.dumps(write_task(key, write_context, batches, adds_up=adds_up))
+        finished.add([message])
+        yield pa.RecordBatch.from_pydict({_MESSAGE: pa.array([message], pa.binary())})
+
+    lease = write_context.lease
+    try:
+        with nullcontext() if lease is None else table.new_write().leases.beating(lease):
+            pickled = rows.mapInArrow(write, f"{_MESSAGE} BINARY").collect()
+    except BaseException:
+        # None stands for the tasks that have not finished: no commit was begun.
+        give_up(table, write_context.commit_user, [*map(_message, finished.value), None], write_context)
+        raise
+    messages = [_message(row[_MESSAGE]) for row in pickled]
+    return commit_tasks(table, write_context, messages, commit_identifier, sources=sources, watermark=watermark)
+
+
+def _message(pickled: bytes) -> TaskMessage:
+    message: TaskMessage = _PICKLE.loads(bytes(pickled))
+    return message
