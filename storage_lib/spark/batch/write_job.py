@@ -17,11 +17,11 @@ from pyspark.serializers import CPickleSerializer
 from storage_lib.spark.tasks.driver_lease import give_up
 from storage_lib.spark.tasks.table_cache import key_of
 from storage_lib.spark.tasks.table_tasks import TaskMessage, commit_tasks, write_task
+from storage_lib.spark.tasks.unscaled_decimals import with_decimals
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from storage_lib.file_store.snapshot.snapshot import Snapshot
+    from storage_lib.spark.tasks.computed_input import ComputedRows
     from storage_lib.table.dynamic_table import DynamicTable
     from storage_lib.table.protocol.source_offsets import SourceRange
     from storage_lib.table.protocol.write_context import WriteContext
@@ -44,7 +44,7 @@ class _Collected(AccumulatorParam[list[bytes]]):
 
 
 def run_write(
-    rows: DataFrame,
+    rows: ComputedRows,
     table: DynamicTable,
     write_context: WriteContext,
     commit_identifier: int,
@@ -60,17 +60,19 @@ def run_write(
     files of the others are deleted. Not for Spark Connect, whose client cannot reach the server's tasks.
     """
     key = key_of(table)
-    finished = rows.sparkSession.sparkContext.accumulator([], _Collected())
+    decimals = dict(rows.decimals)
+    finished = rows.df.sparkSession.sparkContext.accumulator([], _Collected())
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        message = _PICKLE.dumps(write_task(key, write_context, batches, adds_up=adds_up))
+        restored = (with_decimals(batch, decimals) for batch in batches)
+        message = _PICKLE.dumps(write_task(key, write_context, restored, adds_up=adds_up))
         finished.add([message])
         yield pa.RecordBatch.from_pydict({_MESSAGE: pa.array([message], pa.binary())})
 
     lease = write_context.lease
     try:
         with nullcontext() if lease is None else table.new_write().leases.beating(lease):
-            pickled = rows.mapInArrow(write, f"{_MESSAGE} BINARY").collect()
+            pickled = rows.df.mapInArrow(write, f"{_MESSAGE} BINARY").collect()
     except BaseException:
         # None stands for the tasks that have not finished: no commit was begun.
         give_up(table, write_context.commit_user, [*map(_message, finished.value), None], write_context)

@@ -86,7 +86,7 @@ def commit_difference(df: DataFrame, table: DynamicTable, commit: RefreshCommit)
         with given_back(table, context):
             if is_connect(spark):
                 return write_by_source(
-                    ready,
+                    ready.df,
                     table,
                     commit_user=commit.user,
                     commit_identifier=BATCH_COMMIT_IDENTIFIER,

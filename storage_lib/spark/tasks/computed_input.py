@@ -6,25 +6,45 @@ computed: the write reads them once, and nothing is encoded for Spark's cache, w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
 from storage_lib.spark.tasks.session_kind import is_connect
+from storage_lib.spark.tasks.unscaled_decimals import Digits, with_numbers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ADAPTIVE = "AdaptiveSparkPlanExec"
+_RESULT_STAGE = "ResultQueryStageExec"
+_SHUFFLE_STAGE = "ShuffleQueryStageExec"
 _OBSERVES = "CollectMetrics"
+
+_BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+_NO_LIMIT = str(2**31 - 1)
+_MANY_ROWS = 100_000
+_ONE_BATCH_BYTES_MAX = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedRows:
+    """Rows of a write. ``decimals``: positions where ``df`` has unscaled values in place of decimals of these digits.
+
+    ``unscaled_decimals.with_decimals`` restores the decimals in the tasks.
+    """
+
+    df: DataFrame
+    decimals: Mapping[int, Digits] = field(default_factory=dict)
 
 
 @contextmanager
-def computed(df: DataFrame, *, is_shuffled: bool) -> Iterator[DataFrame]:
-    """Compute ``df``, and give the body a data frame of its rows; ``is_shuffled``: its last step is a shuffle.
+def computed(df: DataFrame, *, is_shuffled: bool) -> Iterator[ComputedRows]:
+    """Compute ``df``, and give the body its rows; ``is_shuffled``: its last step is a shuffle.
 
     The body may read the rows once without computing them again, except for those that are lost with an executor.
     """
@@ -35,13 +55,13 @@ def computed(df: DataFrame, *, is_shuffled: bool) -> Iterator[DataFrame]:
     df.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         df.count()
-        yield df
+        yield ComputedRows(df)
     finally:
         df.unpersist()
 
 
-def _shuffled(df: DataFrame) -> DataFrame | None:
-    """Run the query up to its last shuffle; return a data frame that reads the shuffle, or None if that is impossible.
+def _shuffled(df: DataFrame) -> ComputedRows | None:
+    """Run the query up to its last shuffle; return rows that are read from the shuffle, or None if that is impossible.
 
     Adaptive execution runs a query's shuffles before it plans the rest, so asking for the rows' RDD runs them all.
     Metrics of ``observe`` are only reported by an action.
@@ -50,9 +70,43 @@ def _shuffled(df: DataFrame) -> DataFrame | None:
     if is_connect(spark):
         return None
     execution: Any = df._jdf.queryExecution()  # noqa: SLF001  pyspark has no public way to the plan
-    is_adaptive = execution.executedPlan().getClass().getSimpleName() == _ADAPTIVE
-    if not is_adaptive or _OBSERVES in execution.analyzed().toString():
+    adaptive = execution.executedPlan()
+    if _kind(adaptive) != _ADAPTIVE or _OBSERVES in execution.analyzed().toString():
         return None
     session: Any = spark._jsparkSession  # type: ignore[attr-defined, unused-ignore]  # noqa: SLF001  likewise
-    rows = session.internalCreateDataFrame(execution.toRdd(), df._jdf.schema(), False)  # noqa: SLF001  Scala's
-    return DataFrame(rows, spark)
+    rdd = execution.toRdd()
+    stage = adaptive.executedPlan()
+    if _kind(stage) == _RESULT_STAGE:
+        stage = stage.plan()
+    if _kind(stage) != _SHUFFLE_STAGE:
+        return ComputedRows(DataFrame(session.internalCreateDataFrame(rdd, df._jdf.schema(), False), spark))  # noqa: SLF001
+    # The rows of a shuffle are UnsafeRows.
+    numbers, decimals = with_numbers(df.schema)
+    kind = session.parseDataType(numbers.json()) if decimals else df._jdf.schema()  # noqa: SLF001
+    sender = _without_limit(spark, session, stage)
+    return ComputedRows(DataFrame(sender.internalCreateDataFrame(rdd, kind, False), spark), decimals)
+
+
+def _without_limit(spark: SparkSession, session: Any, stage: Any) -> Any:
+    """Return a copy of the session that does not limit the bytes of a batch for Python, if no batch can be too large.
+
+    To keep the limit, Spark measures all columns of a batch after each row, which takes longer than to convert the
+    rows. A batch of all rows has less than the 2 GiB to which a column of Arrow can grow.
+    """
+    statistics = stage.getRuntimeStatistics()
+    rows = statistics.rowCount()
+    is_small = statistics.sizeInBytes() <= _ONE_BATCH_BYTES_MAX
+    if (
+        not is_small
+        or not rows.isDefined()
+        or rows.get() < _MANY_ROWS
+        or spark.conf.get(_BATCH_BYTES, None) is not None
+    ):
+        return session
+    copy = session.cloneSession()
+    copy.conf().set(_BATCH_BYTES, _NO_LIMIT)
+    return copy
+
+
+def _kind(plan: Any) -> str:
+    return str(plan.getClass().getSimpleName())

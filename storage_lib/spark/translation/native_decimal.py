@@ -15,7 +15,7 @@ from pyspark.sql import functions as sql
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-_LONG_DIGITS_MAX = 18
+LONG_DIGITS_MAX = 18
 _CHUNK_DIGITS = 9
 _CHUNK = 10**_CHUNK_DIGITS
 _CHUNKS = 5  # of 9 digits, for up to 38
@@ -29,7 +29,7 @@ _REPEATED_SIGN = "^(?:(?:00)*(?=[0-7].)|(?:FF)*(?=[89A-F].))"
 def unscaled_bytes(decimal: Column, precision: int) -> Column:
     """Return the unscaled value (binary; big-endian, as few bytes as possible); null for null."""
     digits = sql.regexp_replace(decimal.cast("string"), r"\.|E.*$", "")
-    if precision <= _LONG_DIGITS_MAX:
+    if precision <= LONG_DIGITS_MAX:
         whole = sql.lpad(sql.hex(digits.cast("bigint")), 2 * _WORD_DIGITS, "0")
     else:
         whole = _wide_hex(digits)

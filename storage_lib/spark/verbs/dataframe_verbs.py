@@ -23,7 +23,7 @@ from storage_lib.spark.source.source_write import write_by_source
 from storage_lib.spark.source.table_source import register
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.tasks.bucket_distribution import by_bucket, by_partition_and_bucket
-from storage_lib.spark.tasks.computed_input import computed
+from storage_lib.spark.tasks.computed_input import ComputedRows, computed
 from storage_lib.spark.tasks.driver_lease import given_back
 from storage_lib.spark.tasks.session_kind import is_connect
 from storage_lib.spark.translation.predicate_column import column_of, quoted
@@ -178,11 +178,11 @@ def write(
         storage_errors_of_spark(),
         computed(distributed, is_shuffled=distributed is not df)
         if computes_first
-        else nullcontext(distributed) as rows,
+        else nullcontext(ComputedRows(distributed)) as rows,
     ):
         if is_connect(spark):
             snapshot = write_by_source(
-                rows,
+                rows.df,
                 table,
                 mode=mode,
                 partition=partition,

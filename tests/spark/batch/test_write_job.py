@@ -18,6 +18,7 @@ from storage_lib import open_catalog
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.spark import write
 from storage_lib.spark.batch.write_job import run_write
+from storage_lib.spark.tasks.computed_input import ComputedRows
 from storage_lib.spark.translation.spark_errors import storage_errors_of_spark
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def test_the_files_of_finished_tasks_are_deleted_if_another_task_fails(
         spark.sparkContext.setJobGroup(GROUP, "")
         try:
             with storage_errors_of_spark():
-                run_write(rows, table, write_context, 1)
+                run_write(ComputedRows(rows), table, write_context, 1)
         except InvalidInputError as error:
             errors.append(str(error))
 
