@@ -1,8 +1,8 @@
 """The bucket of a row as an expression that Spark's JVM evaluates, for keys of integers, dates and strings.
 
 Spark's ``hash`` of bytes is Paimon's bucket hash: Murmur3 by 4-byte words, seed 42, over the bucket key as a BinaryRow
-(docs/format.md, 1.10). This module builds the key's bytes in hexadecimal: eight bytes of header, eight for each column,
-then the strings that do not fit into those, each padded to a multiple of eight.
+(docs/format.md, 1.10). This module builds the key's bytes: eight bytes of header, eight for each column, then the
+strings that do not fit into those, each padded to a multiple of eight.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import DataType, DateType, IntegerType, LongType, StringType
 
 from storage_lib.schema.types.data_types import TypeRoot
+from storage_lib.spark.translation.native_bytes import LONG_BYTES, big_endian, little_endian
 from storage_lib.spark.translation.predicate_column import quoted
 
 if TYPE_CHECKING:
@@ -29,16 +30,13 @@ _SPELLED: dict[TypeRoot, DataType] = {
     TypeRoot.DATE: DateType(),
     TypeRoot.VARCHAR: StringType(),
 }
-_SLOT_BYTES = 8
-_HEADER = "00" * _SLOT_BYTES
 # With more columns, the header is longer than one slot.
 _COLUMNS_MAX = 56
 _INLINE_BYTES_MAX = 7
 _INLINE_MARK = 0x80
 _WORD = 0xFFFFFFFF
 _HALF_BITS = 32
-_SWAPS = ((8, 0x00FF_00FF_00FF_00FF), (16, 0x0000_FFFF_0000_FFFF))
-"""Neighbouring bytes are exchanged, then pairs of them, and at last the halves of the number."""
+_ZERO = b"\0"
 
 
 def native_bucket(rows: StructType, schema: TableSchema) -> Column | None:
@@ -50,47 +48,32 @@ def native_bucket(rows: StructType, schema: TableSchema) -> Column | None:
     types = {field.name: field.dataType for field in rows.fields}
     if any(field.type.root not in _SPELLED or types.get(field.name) != _SPELLED[field.type.root] for field in fields):
         return None
-    row = sql.unhex(sql.concat(*_binary_row(fields)))
+    row = sql.concat(*_binary_row(fields))
     # As in Java, the remainder has the sign of the dividend.
     return sql.abs(sql.hash(row) % sql.lit(schema.bucket_count)).cast("int")
 
 
 def _binary_row(fields: Sequence[DataField]) -> list[Column]:
-    """Return the parts of the row in hexadecimal, in order. Nulls get any bucket: the write refuses them by name."""
+    """Return the parts of the row in binary, in order. Nulls get any bucket: the write refuses them by name."""
     slots, texts = [], []
-    end = sql.lit((1 + len(fields)) * _SLOT_BYTES)
+    end = sql.lit((1 + len(fields)) * LONG_BYTES)
     for field in fields:
         value = quoted(field.name)
         if field.type.root is TypeRoot.VARCHAR:
-            text = sql.coalesce(value, sql.lit(""))
+            text = sql.coalesce(value, sql.lit("")).cast("binary")
             length = sql.octet_length(text)
-            padded = sql.ceil(length / sql.lit(_SLOT_BYTES)).cast("int") * _SLOT_BYTES
+            padded = sql.ceil(length / sql.lit(LONG_BYTES)).cast("int") * LONG_BYTES
             is_inline = length <= _INLINE_BYTES_MAX
-            inline = sql.concat(
-                sql.rpad(sql.hex(text), 2 * _INLINE_BYTES_MAX, "0"), sql.hex(length.cast("bigint") + _INLINE_MARK)
-            )
+            mark = sql.substring(big_endian(length.cast("bigint") + _INLINE_MARK), LONG_BYTES, 1)
+            inline = sql.concat(sql.rpad(text, sql.lit(_INLINE_BYTES_MAX), sql.lit(_ZERO)), mark)
             place = sql.shiftleft(end.cast("bigint"), _HALF_BITS).bitwiseOR(length.cast("bigint"))
-            slots.append(sql.when(is_inline, inline).otherwise(_little_endian(place)))
-            texts.append(sql.when(is_inline, sql.lit("")).otherwise(sql.rpad(sql.hex(text), 2 * padded, "0")))
+            slots.append(sql.when(is_inline, inline).otherwise(little_endian(place)))
+            texts.append(sql.when(is_inline, sql.lit(b"")).otherwise(sql.rpad(text, padded, sql.lit(_ZERO))))
             end = end + sql.when(is_inline, sql.lit(0)).otherwise(padded)
         elif field.type.root is TypeRoot.BIGINT:
-            slots.append(_little_endian(sql.coalesce(value, sql.lit(0))))
+            slots.append(little_endian(sql.coalesce(value, sql.lit(0)).cast("bigint")))
         else:
             number = sql.unix_date(value) if field.type.root is TypeRoot.DATE else value
             whole = sql.coalesce(number, sql.lit(0)).cast("bigint").bitwiseAND(sql.lit(_WORD))
-            slots.append(_little_endian(whole))
-    return [sql.lit(_HEADER), *slots, *texts]
-
-
-def _little_endian(number: Column) -> Column:
-    """Return the eight bytes of an integer in hexadecimal, least significant byte first.
-
-    The bytes are reversed in the number: cutting them out of its digits one by one took three times as long.
-    """
-    swapped = number.cast("bigint")
-    for bits, mask in _SWAPS:
-        high = sql.shiftleft(swapped.bitwiseAND(sql.lit(mask)), bits)
-        low = sql.shiftrightunsigned(swapped, bits).bitwiseAND(sql.lit(mask))
-        swapped = high.bitwiseOR(low)
-    reversed_ = sql.shiftleft(swapped, _HALF_BITS).bitwiseOR(sql.shiftrightunsigned(swapped, _HALF_BITS))
-    return sql.lpad(sql.hex(reversed_), 2 * _SLOT_BYTES, "0")
+            slots.append(little_endian(whole))
+    return [sql.lit(bytes(LONG_BYTES)), *slots, *texts]

@@ -42,6 +42,8 @@ ROWS = pa.table(
     }
 )
 COLUMNS = "i INT, b BIGINT, d DATE, s STRING, t STRING"
+TYPES = {"i": "INT", "b": "BIGINT", "d": "DATE"}
+MANY = 1_000_000
 
 
 def table_schema(*keys: str, columns: str = COLUMNS, **options: str) -> TableSchema:
@@ -63,6 +65,25 @@ def test_keys_of_numbers_dates_and_texts(spark: SparkSession, keys: tuple[str, .
 
     expected = bucket_of(ROWS.cast(schema.arrow_schema).combine_chunks().to_batches()[0], schema)
     assert found == expected.tolist()
+
+
+@pytest.mark.parametrize("keys", [("b",), ("i",), ("d",), ("b", "d", "i")])
+def test_a_million_random_keys(spark: SparkSession, keys: tuple[str, ...]) -> None:
+    columns = {
+        "i": pa.array(RANDOM.integers(-(2**31), 2**31, MANY), pa.int32()),
+        "b": pa.array(RANDOM.integers(-(2**63), 2**63 - 1, MANY), pa.int64()),
+        "d": pa.array(RANDOM.integers(-700_000, 2_900_000, MANY), pa.int32()).cast(pa.date32()),
+    }
+    rows = pa.table({name: columns[name] for name in keys})
+    schema = table_schema(*keys, columns=", ".join(f"{name} {TYPES[name]}" for name in keys), bucket="1024")
+    df = spark.createDataFrame(rows)
+    native = native_bucket(df.schema, schema)
+    assert native is not None
+
+    found = df.select(native.alias("bucket")).toArrow().column("bucket").to_numpy()
+
+    expected = bucket_of(rows.cast(schema.arrow_schema).combine_chunks().to_batches()[0], schema)
+    assert np.array_equal(found, expected)
 
 
 def test_what_spark_can_not_tell_the_library_does(spark: SparkSession) -> None:
