@@ -45,6 +45,21 @@ def test_batches_append_from_every_task_and_overwrite_an_append_only_table(
     assert read(spark, table).count() == 7
 
 
+def test_rows_for_which_no_writer_waits_are_not_cached(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make_table(primary_key=(), write_mode="append-only")
+    df = spark.range(6).selectExpr("id", "'x' AS v", "CAST(1 AS INT) AS n")
+    cached: list[DataFrame] = []
+    monkeypatch.setattr(type(df), "persist", lambda frame, _: cached.append(frame))
+
+    write(df, table)
+    write(df, table, based_on=1)
+
+    assert len(cached) == 1, "only the write that is refused if the table changes meanwhile holds a lease"
+    assert sorted(table.to_arrow().column("id").to_pylist()) == sorted([*range(6)] * 2)
+
+
 def test_a_stream_of_an_append_only_table_has_no_kinds_and_feeds_the_next(
     spark: SparkSession, make_table: Callable[..., DynamicTable], tmp_path: Path
 ) -> None:

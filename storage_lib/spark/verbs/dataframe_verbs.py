@@ -170,13 +170,16 @@ def write(
     register(spark)
     tracked = table.log is not None and (table.options.change_tracking if change_tracking is None else change_tracking)
     distributed = by_bucket(df, table.schema) if tracked else by_partition_and_bucket(df, table.schema)
+    is_shuffled = distributed is not df
+    # No other writer waits for these rows: the job that computes them also writes them.
+    is_free = not is_shuffled and based_on is None and not table.new_write().takes_leases
     # An overwrite, or rows that depend on the table, are computed under the lease.
-    computes_first = mode == "append" and write_context is None
+    computes_first = mode == "append" and write_context is None and not is_free
     with (
         active_session(spark),
         given_back(table, write_context),
         storage_errors_of_spark(),
-        computed(distributed, is_shuffled=distributed is not df)
+        computed(distributed, is_shuffled=is_shuffled)
         if computes_first
         else nullcontext(ComputedRows(distributed)) as rows,
     ):

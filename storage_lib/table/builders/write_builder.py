@@ -52,6 +52,11 @@ class WriteBuilder:
         return self.tasks.is_log_first
 
     @property
+    def takes_leases(self) -> bool:
+        """Whether writers of the table have a lease: if it has a primary key or a log. Others never wait."""
+        return self.commits.takes_leases
+
+    @property
     def leases(self) -> TableLeases:
         """The lease of the table's writers, which a driver renews while its tasks write."""
         return self.context.leases

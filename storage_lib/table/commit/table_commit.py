@@ -70,6 +70,11 @@ class TableCommit:
         self._takes_leases = bool(context.schema.primary_keys) or context.log is not None
         self._appends_need_lease = self._takes_leases and eventual is None
 
+    @property
+    def takes_leases(self) -> bool:
+        """Whether writers of the table have a lease: if it has a primary key or a log."""
+        return self._takes_leases
+
     def open(
         self, *, commit_user: str, tracked: bool, purpose: str = "write", is_difference: bool = False
     ) -> WriteContext:
