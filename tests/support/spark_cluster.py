@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -19,8 +19,11 @@ QUICK_EXECUTORS = {"spark.executor.extraJavaOptions": QUICK.get("SPARK_SUBMIT_OP
 
 
 @contextmanager
-def spark_cluster(directory: Path, *, workers: int) -> Iterator[str]:
-    """Yield the master's address; executors write below ``directory``, to ``worker-0/app-...`` and so on."""
+def spark_cluster(directory: Path, *, workers: int, environment: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Yield the master's address; executors write below ``directory``, to ``worker-0/app-...`` and so on.
+
+    ``environment`` is that of the workers and their executors (default: ``clean_environment()``).
+    """
     import pyspark
 
     home, port = Path(pyspark.__file__).parent, free_port()
@@ -37,8 +40,8 @@ def spark_cluster(directory: Path, *, workers: int) -> Iterator[str]:
             for number in range(workers)
         ],
     ]
-    environment = {
-        **clean_environment(),
+    variables = {
+        **(clean_environment() if environment is None else environment),
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": LOOPBACK,
         "SPARK_DAEMON_MEMORY": "256m",
@@ -49,7 +52,7 @@ def spark_cluster(directory: Path, *, workers: int) -> Iterator[str]:
         log = running.enter_context((directory / "cluster.log").open("wb"))
         for command in commands:
             process = subprocess.Popen(
-                [str(home / "bin" / "spark-class"), *command], env=environment, stdout=log, stderr=log
+                [str(home / "bin" / "spark-class"), *command], env=variables, stdout=log, stderr=log
             )
             running.callback(process.wait, 120)
             running.callback(process.terminate)

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
+from importlib.resources import as_file, files
 
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
@@ -36,13 +36,13 @@ _SETTINGS = {
     # Conditions on dates and times can skip row groups only if Spark converts them exactly.
     EXACT_TIMES: "true",
     "spark.scheduler.mode": "FAIR",
-    "spark.scheduler.allocation.file": Path(__file__).with_name("scheduler_pools.xml").as_uri(),
     "spark.ui.enabled": "false",
     # Error messages of queries contain the plan, which contains the options of the sources.
     "spark.redaction.regex": secret_pattern(),
     "spark.redaction.string.regex": secret_text_pattern(),
     "spark.sql.redaction.options.regex": f"{secret_pattern()}|url|uri",
 }
+_POOLS = "spark.scheduler.allocation.file"
 _LOCAL_SETTINGS = {
     # On a cluster, the machines may receive this library only with the job, too late for their daemon.
     "spark.python.daemon.module": "storage_lib.spark.runtime.warm_daemon",
@@ -83,7 +83,10 @@ def _session(app_name: str, master: str | None, conf: Mapping[str, str]) -> Spar
     if master is not None:
         builder = builder.master(master)
     ours = _SETTINGS | _LOCAL_SETTINGS if (master or "").startswith("local") else _SETTINGS
-    return _started(builder, {**ours, **_of_a_local_master(master, {**ours, **conf}), **conf})
+    # With --py-files, this module is in a zip file. Spark reads its file once, when it starts.
+    with as_file(files(__package__).joinpath("scheduler_pools.xml")) as pools:
+        ours = {**ours, _POOLS: pools.as_uri()}
+        return _started(builder, {**ours, **_of_a_local_master(master, {**ours, **conf}), **conf})
 
 
 def _started(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession:

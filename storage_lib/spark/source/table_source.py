@@ -64,18 +64,22 @@ _registered_over_connect: WeakSet[Any] = WeakSet()
 def register(spark: SparkSession) -> None:
     """Register the formats ``dynamic_table`` and ``debezium_json`` in this session. Idempotent and thread-safe.
 
-    Spark finds both by itself where this library is installed. Registered, ``spark.readStream`` also knows that a read
-    of ``dynamic_table`` is a stream; otherwise set the option ``scan.streaming`` to ``true``. Over Spark Connect, this
-    library has to be installed on the server.
+    Spark finds both by itself where this library is installed. On a cluster whose executors receive the library with
+    the job (``--py-files``, ``addPyFile``), it has to be called. Registered, ``spark.readStream`` also knows that a
+    read of ``dynamic_table`` is a stream; otherwise set the option ``scan.streaming`` to ``true``. Over Spark Connect,
+    this library has to be installed on the server.
     """
     with _REGISTERING:
         if is_connect(spark):
             _register_over_connect(spark)
             return
-        if spark.conf.get(_REGISTERED, None) is not None:
+        sent = spark.sparkContext._python_includes or []  # noqa: SLF001  pyspark has no public way
+        registered = ",".join(sent) or "true"
+        if spark.conf.get(_REGISTERED, None) == registered:
             return
         # What Spark finds by itself, it finds when a query first uses it; to register makes it search, a second or two.
-        sources = [source for package, source in _DISCOVERED.items() if find_spec(package) is None]
+        # But executors import only a registered source from the files that are sent to them.
+        sources = [source for package, source in _DISCOVERED.items() if sent or find_spec(package) is None]
         # Spark checks a name for duplicates in the active session, not in the one that it is registered in.
         with active_session(spark):
             for source in sources:
@@ -83,7 +87,7 @@ def register(spark: SparkSession) -> None:
         from pyspark.sql.streaming.readwriter import DataStreamReader
 
         _distinguish_streams(DataStreamReader)
-        spark.conf.set(_REGISTERED, "true")
+        spark.conf.set(_REGISTERED, registered)
 
 
 def _register_over_connect(spark: SparkSession) -> None:

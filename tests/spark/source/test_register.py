@@ -50,6 +50,20 @@ def test_a_source_whose_package_is_not_on_the_path_is_registered(
     assert registered == ["debezium_json"]
 
 
+def test_sources_are_registered_again_after_a_file_is_sent_to_the_executors(
+    spark: SparkSession, registered: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = spark.newSession()
+    register(session)
+    # A source that Spark has found by itself, or that was registered before, does not know the file.
+    monkeypatch.setattr(spark.sparkContext, "_python_includes", ["library.zip"])
+
+    register(session)
+    register(session)
+
+    assert sorted(registered) == ["debezium_json", "dynamic_table"]
+
+
 @pytest.mark.parametrize("name", ["dynamic_table", "debezium_json"])
 def test_a_session_without_registration_finds_the_source(spark: SparkSession, name: str) -> None:
     # Without a source of this name, Spark's error would be another one.
