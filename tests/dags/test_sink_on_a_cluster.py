@@ -41,8 +41,8 @@ pytestmark = [
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[str]:
     """Start a master with one worker and yield its address."""
-    with spark_cluster(tmp_path, workers=1) as master:
-        yield master
+    with spark_cluster(tmp_path, workers=1) as running:
+        yield running.master
 
 
 @pytest.fixture

@@ -59,9 +59,9 @@ def run_on_cluster(
     build: list[str | Path] = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", work]
     subprocess.run(build, cwd=REPOSITORY, check=True, capture_output=True)
 
-    with spark_cluster(directory, workers=2, environment=bare_environment(python)) as master:
+    with spark_cluster(directory, workers=2, environment=bare_environment(python)) as cluster:
         driver = subprocess.run(
-            ["bash", "-euc", 'pip() { "$UV" pip "$@"; }\n' + shell.replace(MASTER, master)],
+            ["bash", "-euc", 'pip() { "$UV" pip "$@"; }\n' + shell.replace(MASTER, cluster.master)],
             cwd=work,
             env={
                 **environment_for_uv(),

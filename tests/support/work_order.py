@@ -21,6 +21,7 @@ OWN_DRIVERS = (
     "tests/benchmarks/test_tpch_benchmark.py",
     "tests/spark/test_chain_of_tables.py",
     "tests/spark/test_cluster.py",
+    "tests/spark/test_driver_memory.py",
     "tests/spark/test_streaming_sink.py",
     "tests/spark/runtime/test_loopback.py",
     "tests/spark/runtime/test_scratch_directory.py",

@@ -1,0 +1,56 @@
+"""Memory of a driver whose tables are larger: rows stay in the executors, and only metadata reaches the driver."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from tests.support.spark_cluster import QUICK_EXECUTORS, spark_cluster
+from tests.support.spark_memory_job import LETTERS
+from tests.support.spark_processes import REPOSITORY, clean_environment
+
+pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(900)]
+
+JOB = REPOSITORY / "tests" / "support" / "spark_memory_job.py"
+ROWS = (60_000, 340_000)
+MIB = 1 << 20
+
+
+def test_a_driver_handles_a_table_that_is_larger_than_its_memory(spark_conf: dict[str, str], tmp_path: Path) -> None:
+    conf = {
+        **spark_conf,
+        "spark.driver.memory": "512m",
+        # Spark fails a job whose tasks return more than this.
+        "spark.driver.maxResultSize": "1m",
+        "spark.executor.memory": "700m",
+        **QUICK_EXECUTORS,
+    }
+
+    with spark_cluster(tmp_path, workers=1) as cluster:
+        job = {"master": cluster.master, "conf": conf, "warehouse": str(tmp_path / "warehouse"), "rows": ROWS}
+        driver = subprocess.run(
+            [sys.executable, str(JOB), json.dumps(job)],
+            env=clean_environment(),
+            capture_output=True,
+            text=True,
+            timeout=800,
+            check=False,
+        )
+
+    assert driver.returncode == 0, driver.stderr[-4000:]
+    said = json.loads(driver.stdout.splitlines()[-1])
+    small, large = said["sizes"]
+    for rows, size in zip(ROWS, said["sizes"], strict=True):
+        assert (size["rows"], size["letters"], size["upserted"]) == (rows, rows * LETTERS, rows // 2)
+    print(
+        f"heap {said['heap_bytes'] // MIB} MiB, Python {small['peak_bytes'] // MIB}, {large['peak_bytes'] // MIB} MiB"
+    )
+    assert large["letters"] > said["heap_bytes"]
+    assert large["letters"] - small["letters"] > 400 * MIB
+    assert large["peak_bytes"] - small["peak_bytes"] < 40 * MIB, "Python's memory does not grow with the table"
