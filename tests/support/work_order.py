@@ -19,6 +19,7 @@ OWN_DRIVERS = (
     "tests/spark/test_spark_connect.py",
     "tests/benchmarks/test_spark_benchmark.py",
     "tests/benchmarks/test_tpch_benchmark.py",
+    "tests/benchmarks/test_cluster_benchmark.py",
     "tests/spark/test_chain_of_tables.py",
     "tests/spark/test_cluster.py",
     "tests/spark/test_driver_memory.py",
