@@ -51,6 +51,7 @@ def test_a_driver_handles_a_table_that_is_larger_than_its_memory(spark_conf: dic
     print(
         f"heap {said['heap_bytes'] // MIB} MiB, Python {small['peak_bytes'] // MIB}, {large['peak_bytes'] // MIB} MiB"
     )
+    assert small["peak_bytes"] > 50 * MIB, "the driver's own process was sampled"
     assert large["letters"] > said["heap_bytes"]
     assert large["letters"] - small["letters"] > 400 * MIB
     assert large["peak_bytes"] - small["peak_bytes"] < 40 * MIB, "Python's memory does not grow with the table"
