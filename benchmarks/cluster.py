@@ -9,7 +9,7 @@ compared with the expected one; a wrong one ends the run.
 
 Prints a table, and writes ``benchmarks/results/cluster.json``, which keeps the figures of other numbers of rows. Where
 other programs use the processors, compare the processor seconds of the busiest worker instead of the seconds: the works
-can't be faster than those.
+can't be faster than those. The time of a Python process that Spark has killed is sometimes missing.
 """
 
 from __future__ import annotations
@@ -73,6 +73,8 @@ def measured(arguments: argparse.Namespace, workers: int) -> list[dict[str, Any]
         "spark.cores.max": str(workers),
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
+        # The workers' machines have this library, so that their daemon can import it before the job.
+        "spark.python.daemon.module": "storage_lib.spark.runtime.warm_daemon",
         "spark.local.dir": str(directory / "scratch"),
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.session.timeZone": "UTC",

@@ -72,7 +72,9 @@ class ClusterDriver:
         begin = time.perf_counter()
         act()
         seconds = time.perf_counter() - begin
-        driver, *workers = [processor_seconds(pid) - used for pid, used in zip(processes, before, strict=True)]
+        after = [processor_seconds(pid) for pid in processes]
+        # Spark kills idle Python processes, and the time of some of them is lost.
+        driver, *workers = [max(0.0, now - used) for now, used in zip(after, before, strict=True)]
         self.records.append({"work": work, "seconds": seconds, "driver_cpu": driver, "workers_cpu": workers})
 
 
