@@ -19,7 +19,7 @@ from pyarrow import csv
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["FLIGHT_COLUMNS", "WEATHER_COLUMNS", "flights", "flights_of_day"]
+__all__ = ["FLIGHT_COLUMNS", "WEATHER_COLUMNS", "airlines", "flights", "flights_of_day", "weather"]
 
 FLIGHT_COLUMNS = {
     "flight_date": pa.date32(),
@@ -45,7 +45,7 @@ def flights_of_day(partition: Mapping[str, str]) -> pa.Table:
     """Return the flights of ``partition["flight_date"]`` with their weather; none for a day outside 2013."""
     day = pa.scalar(partition["flight_date"]).cast(pa.date32())
     of_day = flights().filter(pc.equal(pc.field("flight_date"), day))
-    joined = of_day.join(_weather(), keys=["origin", "time_hour"], join_type="left outer")
+    joined = of_day.join(weather(), keys=["origin", "time_hour"], join_type="left outer")
     return joined.select([*FLIGHT_COLUMNS, *WEATHER_COLUMNS]).sort_by(
         [("time_hour", "ascending"), ("carrier", "ascending"), ("flight", "ascending")]
     )
@@ -63,13 +63,18 @@ def flights() -> pa.Table:
 
 
 @cache
-def _weather() -> pa.Table:
+def weather() -> pa.Table:
     """Return one row per airport and hour: an hour that a clock change repeats must not duplicate flights."""
     raw = _read((_folder() / "weather.csv").read_bytes())
     keys = ["origin", "time_hour"]
     first = raw.group_by(keys, use_threads=False).aggregate([(name, "first") for name in WEATHER_COLUMNS])
     named = first.rename_columns([name.removesuffix("_first") for name in first.column_names])
     return named.cast(pa.schema([("origin", pa.string()), ("time_hour", pa.timestamp("ms")), *WEATHER_COLUMNS.items()]))
+
+
+def airlines() -> pa.Table:
+    """Return the names of the airlines by ``carrier``."""
+    return _read((_folder() / "airlines.csv").read_bytes())
 
 
 def _read(data: bytes) -> pa.Table:

@@ -27,6 +27,7 @@ sys.path.insert(0, str(CHECKOUT / "dags"))
 import polars as pl  # noqa: E402  after the path
 
 from airflow_rest import AirflowError, AirflowRest  # noqa: E402
+from delay_table import DELAYS, DelayTable, delays_of  # noqa: E402
 from demo_report import DemoReport  # noqa: E402
 from demo_settings import FIRST_DAY, DemoError, Settings, only_demo  # noqa: E402
 from dynamic_table.sinks.sink_job import SinkJob  # noqa: E402
@@ -35,7 +36,7 @@ from flights.nyc_flights import flights, flights_of_day  # noqa: E402
 from java_runtime import JavaMissingError  # noqa: E402
 from local_airflow import LocalAirflow  # noqa: E402
 from local_kafka import LocalKafka, LocalKafkaError  # noqa: E402
-from storage_lib import DynamicTable, StorageError, open_catalog  # noqa: E402
+from storage_lib import Catalog, DynamicTable, StorageError, open_catalog  # noqa: E402
 from table_follower import TableFollower  # noqa: E402
 from three_answers import (  # noqa: E402
     answer_of_duckdb,
@@ -70,7 +71,9 @@ class Demo:
         """Run every step; return 0 if all answers agree, else 1."""
         kafka, airflow = _stack(self.settings)
         rest = self._start(kafka, airflow)
-        table = self._provision(rest, kafka.bootstrap_servers)
+        catalog = open_catalog(str(HOME / "warehouse"), {"log.kafka.bootstrap.servers": kafka.bootstrap_servers})
+        table = self._provision(rest, catalog)
+        delays = DelayTable(HOME, catalog)
         events = changes(flights(), FIRST_DAY, self.settings.last_day, table.schema)
         first_live = events.height - WARM_UP_ROWS - 2 * LIVE_ROWS
         backlog, warm_up, live = (
@@ -82,18 +85,25 @@ class Demo:
         follower = TableFollower(table).start()
         try:
             sink_run = self._launch_sink(rest, replay, backlog, follower)
+            self._maintain_delays(delays)
             # A stream that has just started is slow until its JVM has compiled what it runs.
             self._measure_age(replay, warm_up, follower, "warming up")
-            self._measure_age(replay, live.head(LIVE_ROWS), follower, "steady")
-            self._compact_while_it_runs(rest, table, replay, live.tail(LIVE_ROWS), follower)
+            self._measure_age(replay, live.head(LIVE_ROWS), follower, "steady", delays)
+            self._say("updating the name of an airline in demo.airlines")
+            delays.rename_airline()
+            self._compact_while_it_runs(rest, table, replay, live.tail(LIVE_ROWS), follower, delays)
             self._reprocess(rest, table)
             self._drop(rest, table)
             self._validate(rest)
             self._stop_sink(rest, sink_run)
+            self._say(f"waiting until {DELAYS} contains all of that")
+            seconds = delays.wait_until_fresh(lambda: self._progress(f"  it lags {delays.age_seconds():.0f} s behind"))
+            self._say(f"  it does after {seconds:.1f} s")
         finally:
+            delays.stop()
             follower.stop()
             replay.close()
-        return self._compare(table)
+        return self._compare(table, delays.table)
 
     def _start(self, kafka: LocalKafka, airflow: LocalAirflow) -> AirflowRest:
         self._say("starting Kafka and Airflow on 127.0.0.1")
@@ -108,12 +118,11 @@ class Demo:
             rest.wait_for_dag(dag)
         return rest
 
-    def _provision(self, rest: AirflowRest, bootstrap_servers: str) -> DynamicTable:
+    def _provision(self, rest: AirflowRest, catalog: Catalog) -> DynamicTable:
         self._say(f"DAG provision: create {TABLE}, its directory and its Kafka topic")
         rest.run("provision")
         # Once unpaused, its schedule creates a run at once, which needs the table.
         rest.wait_for_dag("reprocess")
-        catalog = open_catalog(str(HOME / "warehouse"), {"log.kafka.bootstrap.servers": bootstrap_servers})
         table = catalog.load_table(TABLE)
         self.report.line("key", ", ".join(table.schema.primary_keys))
         return table
@@ -136,9 +145,23 @@ class Demo:
         self._say(f"  all {backlog.height:,} changes are readable {time.monotonic() - before:.0f} s after the trigger")
         return run_id
 
-    def _measure_age(self, replay: Replay, live: pl.DataFrame, follower: TableFollower, label: str) -> None:
+    def _maintain_delays(self, delays: DelayTable) -> None:
+        self._say(f"CREATE MATERIALIZED TABLE {DELAYS}: delays by airline, airport and hour, with the weather")
+        delays.create()
+        delays.start()
+        seconds = delays.wait_until_fresh(lambda: self._progress("  the refresher starts"))
+        self._say(f"  a refresher keeps it fresh, the first time {seconds:.0f} s after its start")
+
+    def _measure_age(
+        self,
+        replay: Replay,
+        live: pl.DataFrame,
+        follower: TableFollower,
+        label: str,
+        delays: DelayTable | None = None,
+    ) -> None:
         self._say(f"sending {live.height:,} more changes at {LIVE_ROWS_PER_SECOND} a second ({label})")
-        before = follower.count
+        before, started = follower.count, time.monotonic()
         sent_at: list[float] = []
         for count, at in replay.send(live, per_second=LIVE_ROWS_PER_SECOND):
             sent_at += [at] * (count - len(sent_at))
@@ -146,15 +169,23 @@ class Demo:
         ages = _ages(live, sent_at, follower.changes(since=before))
         quantiles = {f"p{q}": float(ages.quantile(q / 100) or 0.0) for q in (50, 99)}
         self.report.ages[label] = quantiles
+        if delays is not None:
+            self.report.ages_of_delays[label] = delays.ages(since=started)
         self._say("  age when readable: " + ", ".join(f"{name} {age:.2f} s" for name, age in quantiles.items()))
 
     def _compact_while_it_runs(
-        self, rest: AirflowRest, table: DynamicTable, replay: Replay, live: pl.DataFrame, follower: TableFollower
+        self,
+        rest: AirflowRest,
+        table: DynamicTable,
+        replay: Replay,
+        live: pl.DataFrame,
+        follower: TableFollower,
+        delays: DelayTable,
     ) -> None:
         self.report.levels["before compaction"] = _levels(table)
         self._say("DAG maintain: compact the table while the sink writes into it")
         run_id = rest.trigger("maintain", conf={"full": True, "retain_last": 1000})
-        self._measure_age(replay, live, follower, "while compaction runs")
+        self._measure_age(replay, live, follower, "while compaction runs", delays)
         rest.check_success("maintain", run_id, rest.wait("maintain", run_id))
         self.report.levels["after compaction"] = _levels(table)
 
@@ -188,7 +219,7 @@ class Demo:
         rest.mark("stream", run_id, "stream_sink", "success")
         rest.wait("stream", run_id, timeout=120)
 
-    def _compare(self, table: DynamicTable) -> int:
+    def _compare(self, table: DynamicTable, delays: DynamicTable) -> int:
         self._say("running the same query by three readers")
         truth = _truth(self.settings.last_day)
         self.report.answers["the CSV files"] = answer_of_truth(truth)
@@ -196,8 +227,10 @@ class Demo:
         self.report.answers["pypaimon-rust on the files"] = answer_of_paimon(table)
         with _errors_into(HOME / "spark.log"):
             self.report.answers["Spark SQL"], how = answer_of_spark(table)
-        self.report.differing_rows = differences(table, truth)
-        self.report.line("rows", f"{truth.height:,}")
+        self.report.differing_rows[TABLE] = differences(table, truth)
+        expected = delays_of(truth)
+        self.report.differing_rows[DELAYS] = differences(delays, expected)
+        self.report.line("rows", f"{truth.height:,}, and {expected.height:,} of {DELAYS}")
         self.report.line("snapshots", str(table.inspect.latest_snapshot_id()))
         if table.log is not None:
             self.report.line("log offsets", table.log.latest_offsets().to_json())
@@ -275,6 +308,7 @@ def _levels(table: DynamicTable) -> dict[int, tuple[int, int]]:
 def _down(settings: Settings) -> None:
     kafka, airflow = _stack(settings)
     airflow.stop()
+    DelayTable(HOME, open_catalog(str(HOME / "warehouse"))).stop()
     # Sinks are separate processes, which outlive Airflow on purpose.
     for directory in sorted((HOME / "jobs").glob("*/job-*")):
         job = SinkJob(directory)

@@ -7,13 +7,17 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import duckdb
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from polars.testing import assert_frame_equal
 
 import demo
+from delay_table import RENAMED, STATEMENT, delays_of
 from demo_settings import DemoError, Settings, only_demo
-from flights.nyc_flights import flights_of_day
+from flights.nyc_flights import airlines, flights, flights_of_day, weather
 from storage_lib import UnavailableError, open_catalog
 from table_follower import TableFollower
 from tests.support.waiting import wait_until
@@ -115,12 +119,13 @@ def test_a_difference_is_the_demos_exit_code(
     """Spark's answer is skipped: it takes a JVM."""
     environment.setattr(demo, "answer_of_spark", lambda table: (answer_of_duckdb(table), "1 files"))
     environment.setattr(demo, "HOME", Path(table.location))
+    environment.setattr(demo, "delays_of", lambda flights: flights)
     settings = Settings(days=10, airflow_port=1, kafka_port=2, exits=True)
     truth = pl.DataFrame(ROWS)
 
     for expected, code, verdict in ((truth, 0, "All answers agree"), (truth.head(3), 1, "THE ANSWERS DIFFER")):
         environment.setattr(demo, "_truth", lambda _last_day, expected=expected: expected)
-        assert demo.Demo(settings=settings)._compare(table) == code
+        assert demo.Demo(settings=settings)._compare(table, table) == code
         assert verdict in capsys.readouterr().out
 
 
@@ -130,6 +135,34 @@ def test_the_readers_answer_what_the_rows_say(table: DynamicTable) -> None:
     assert answer_of_truth(pl.DataFrame(ROWS)) == answer
     assert answer_of_duckdb(table) == answer
     assert answer_of_paimon(table) == answer
+
+
+def test_a_difference_in_the_delays_alone_is_the_demos_exit_code(
+    environment: pytest.MonkeyPatch, table: DynamicTable, capsys: pytest.CaptureFixture[str]
+) -> None:
+    environment.setattr(demo, "answer_of_spark", lambda table: (answer_of_duckdb(table), "1 files"))
+    environment.setattr(demo, "HOME", Path(table.location))
+    environment.setattr(demo, "_truth", lambda _last_day: pl.DataFrame(ROWS))
+    environment.setattr(demo, "delays_of", lambda flights: flights.tail(3))
+
+    assert demo.Demo(settings=Settings(days=10, airflow_port=1, kafka_port=2, exits=True))._compare(table, table) == 1
+    assert "demo.delays                 rows missing 0, rows too many 1" in capsys.readouterr().out
+
+
+def test_the_expected_delays_are_the_answer_of_the_query() -> None:
+    days = flights().filter(pc.equal(pc.field("flight_date"), pa.scalar(date(2013, 1, 20))))
+    select = STATEMENT[STATEMENT.index("SELECT") :].replace("demo.", "")
+    names = airlines().to_pandas().replace({"US Airways Inc.": RENAMED["name"]})
+    connection = duckdb.connect()
+    for name, rows in (("flights", days), ("airlines", pa.Table.from_pandas(names)), ("weather", weather())):
+        connection.register(name, rows)
+
+    answer = pl.DataFrame(connection.sql(select).to_arrow_table())
+    expected = delays_of(pl.DataFrame(days))
+
+    assert expected.height > 200
+    assert "US Airways" in expected["airline"]
+    assert_frame_equal(expected, answer, check_row_order=False, check_dtypes=False)
 
 
 def test_rows_that_are_missing_and_rows_too_many_are_counted_in_every_column(table: DynamicTable) -> None:

@@ -61,6 +61,6 @@ def test_the_report_notices_an_answer_that_differs() -> None:
 
 
 def test_the_report_notices_a_row_that_is_missing() -> None:
-    report = DemoReport(answers={"one": {"EWR": (3, 1.5)}}, differing_rows=(1, 0))
+    report = DemoReport(answers={"one": {"EWR": (3, 1.5)}}, differing_rows={"demo.flights": (1, 0)})
 
     assert not report.agrees
