@@ -58,12 +58,32 @@ public final class MetadataAggregates {
         LogicalRelation relation;
         String number;
         final List filters = new ArrayList();
+        /** Columns as in the table, where the case of their letters may differ from the query's. */
         final Set plain = new HashSet();
         final Set counted = new HashSet();
         final Set bounded = new HashSet();
 
         boolean isTotal() {
             return filters.isEmpty() && aggregate.groupingExpressions().isEmpty();
+        }
+
+        /** Return a column's name in the table; references to it have the query's spelling. */
+        String nameOf(Attribute column) {
+            Seq columns = relation.output();
+            for (int i = 0; i < columns.size(); i++) {
+                Attribute each = (Attribute) columns.apply(i);
+                if (each.exprId().equals(column.exprId())) {
+                    return each.name();
+                }
+            }
+            throw new IllegalArgumentException("no column of the table: " + column);
+        }
+
+        void addNames(Expression expression) {
+            Seq attributes = expression.references().toSeq();
+            for (int i = 0; i < attributes.size(); i++) {
+                plain.add(nameOf((Attribute) attributes.apply(i)));
+            }
         }
     }
 
@@ -152,7 +172,6 @@ public final class MetadataAggregates {
                     return null;
                 }
                 place.filters.add(below);
-                addNames(((Filter) below).condition(), place.plain);
             }
             below = (QueryPlan) below.children().apply(0);
         }
@@ -161,8 +180,11 @@ public final class MetadataAggregates {
             return null;
         }
         place.relation = (LogicalRelation) below;
+        for (int i = 0; i < place.filters.size(); i++) {
+            place.addNames(((Filter) place.filters.get(i)).condition());
+        }
         for (int i = 0; i < place.aggregate.groupingExpressions().size(); i++) {
-            addNames((Expression) place.aggregate.groupingExpressions().apply(i), place.plain);
+            place.addNames((Expression) place.aggregate.groupingExpressions().apply(i));
         }
         for (int i = 0; i < place.aggregate.aggregateExpressions().size(); i++) {
             if (!addAggregates((Expression) place.aggregate.aggregateExpressions().apply(i), place)) {
@@ -179,13 +201,6 @@ public final class MetadataAggregates {
             }
         }
         return true;
-    }
-
-    private static void addNames(Expression expression, Set names) {
-        Seq attributes = expression.references().toSeq();
-        for (int i = 0; i < attributes.size(); i++) {
-            names.add(((Attribute) attributes.apply(i)).name());
-        }
     }
 
     private static boolean addAggregates(Expression expression, Place place) {
@@ -206,7 +221,7 @@ public final class MetadataAggregates {
         if (function instanceof Count) {
             for (int i = 0; i < of.size(); i++) {
                 if (of.apply(i) instanceof AttributeReference) {
-                    place.counted.add(((AttributeReference) of.apply(i)).name());
+                    place.counted.add(place.nameOf((Attribute) of.apply(i)));
                 } else if (!(of.apply(i) instanceof Literal) || ((Literal) of.apply(i)).value() == null) {
                     return false;
                 }
@@ -216,7 +231,7 @@ public final class MetadataAggregates {
         if (!(function instanceof Min || function instanceof Max) || !(of.apply(0) instanceof AttributeReference)) {
             return false;
         }
-        place.bounded.add(((AttributeReference) of.apply(0)).name());
+        place.bounded.add(place.nameOf((Attribute) of.apply(0)));
         return true;
     }
 
@@ -279,7 +294,7 @@ public final class MetadataAggregates {
             List expressions = new ArrayList();
             Seq given = place.aggregate.aggregateExpressions();
             for (int i = 0; i < given.size(); i++) {
-                expressions.add(((Expression) given.apply(i)).transformUp(new OfTotals(byName, isOneRow)));
+                expressions.add(((Expression) given.apply(i)).transformUp(new OfTotals(place, byName, isOneRow)));
             }
             if (isOneRow) {
                 return new Project(seq(expressions), below);
@@ -306,10 +321,12 @@ public final class MetadataAggregates {
 
     /** Replaces aggregates of rows by aggregates of totals, or by the total if there is only one. */
     private static final class OfTotals extends AbstractPartialFunction {
+        private final Place place;
         private final Map columns;
         private final boolean isOneRow;
 
-        OfTotals(Map columns, boolean isOneRow) {
+        OfTotals(Place place, Map columns, boolean isOneRow) {
+            this.place = place;
             this.columns = columns;
             this.isOneRow = isOneRow;
         }
@@ -334,7 +351,7 @@ public final class MetadataAggregates {
                 return new Coalesce(seq(choices));
             }
             boolean isMin = function instanceof Min;
-            String name = ((Attribute) ((Expression) function).children().apply(0)).name();
+            String name = place.nameOf((Attribute) ((Expression) function).children().apply(0));
             Attribute bound = (Attribute) columns.get((isMin ? MIN : MAX) + name);
             if (isOneRow) {
                 return bound;

@@ -14,6 +14,7 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
@@ -103,8 +104,11 @@ public final class QueryNeeds {
         needs.put("number", Integer.parseInt(number));
         Set used = new HashSet();
         ArrayNode filters = needs.putArray("filters");
-        for (int i = 0; i < place.conditions.size(); i++) {
-            Expression condition = (Expression) place.conditions.get(i);
+        // References have the query's spelling, whose case may differ from the table's.
+        scala.collection.immutable.Seq conditions = DataSourceStrategy$.MODULE$.normalizeExprs(
+            PythonUtils.toSeq(place.conditions).toList(), place.node.output());
+        for (int i = 0; i < conditions.size(); i++) {
+            Expression condition = (Expression) conditions.apply(i);
             addNumbers(condition.references(), used);
             addFilters(condition, filters);
         }

@@ -236,6 +236,8 @@ def sql(spark: SparkSession, sales: DynamicTable) -> Iterator[Session]:
         ),
         ("SELECT count(*) AS n FROM sales WHERE day = (SELECT max(day) FROM sales)", [{"n": 3}]),
         ("SELECT count(*) AS n FROM sales VERSION AS OF 1", [{"n": 6}]),
+        ("SELECT count(ID) AS n, max(Price) AS hi FROM sales", [(6, Decimal(6))]),
+        ("SELECT max(ID) AS hi FROM sales WHERE DAY < '2024-05-02' GROUP BY Day", [{"hi": 6}]),
     ],
 )
 def test_metadata_answers_a_query_of_whole_partitions(sql: Session, query: str, expected: list[Any] | None) -> None:
@@ -277,6 +279,12 @@ def test_metadata_does_not_answer_a_query_of_single_rows(spark: SparkSession, sq
     assert not is_answered(sql, query)
     # A sample depends on how the rows are divided among tasks.
     assert "TABLESAMPLE" in query or "rand" in query or rows_of(found) == rows_of(read)
+
+
+def test_a_condition_leaves_files_out_whatever_the_case_of_its_columns(sql: Session) -> None:
+    plan = str(sql.execute("EXPLAIN SELECT item FROM sales WHERE DAY = '2024-05-01'").to_arrow()["plan"][0])
+
+    assert "snapshot 1: 1 files" in plan
 
 
 def test_files_that_have_to_be_merged_are_read(sql: Session, sales: DynamicTable) -> None:
