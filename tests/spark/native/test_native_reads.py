@@ -15,7 +15,7 @@ pytest.importorskip("pyspark")
 from pyspark.sql.functions import broadcast
 
 from storage_lib import RenameColumn, open_catalog
-from storage_lib.errors import InvalidInputError, SnapshotExpiredError
+from storage_lib.errors import CorruptFileError, InvalidInputError, SnapshotExpiredError
 from storage_lib.spark import read
 from storage_lib.spark.native.native_columns import EXACT_TIMES
 from storage_lib.spark.native.native_read import ReadSummary, SnapshotRead, frame_of_table
@@ -77,6 +77,24 @@ def test_a_file_that_is_gone_is_an_error_that_names_it_whatever_the_session_igno
             df.collect()
     finally:
         spark.conf.unset(MISSING)
+
+
+def test_the_error_of_a_file_that_is_cut_off_names_it_and_the_reason(
+    spark: SparkSession, make_table: Callable[..., DynamicTable]
+) -> None:
+    table = make_table("cut_off", bucket=1)
+    table.append(rows(1))
+    (file,) = Path(table.location).rglob("*.parquet")
+    file.write_bytes(file.read_bytes()[:-8])
+    reason = f"{file.name} can't be decoded: .*not a Parquet file"
+
+    with pytest.raises(CorruptFileError, match=reason), storage_errors_of_spark():
+        read(spark, table).collect()
+    with (
+        Session(spark, open_catalog(table.address.warehouse), database="db") as sql,
+        pytest.raises(CorruptFileError, match=reason),
+    ):
+        sql.execute("SELECT * FROM cut_off").to_arrow()
 
 
 def test_a_query_goes_on_with_its_snapshot_while_a_compaction_commits(

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from storage_lib import StorageError
-from storage_lib.errors import CommitConflictError, UnavailableError
+from storage_lib.errors import CommitConflictError, CorruptFileError, UnavailableError
 from storage_lib.schema.options.table_options import is_secret
 from storage_lib.spark.translation.spark_errors import storage_error_in
 
@@ -42,6 +42,32 @@ def test_an_error_of_ours_is_found_in_what_spark_says(text: str, error: type[Sto
     found = storage_error_in(text)
 
     assert (None if found is None else type(found)) is error
+
+
+UNREAD = (
+    "org.apache.spark.SparkException: [FAILED_READ_FILE.{}] Encountered error while reading file "
+    "s3a://bucket/a%20b/data-1.parquet.  SQLSTATE: KD001\n\tat x\nCaused by: {}\n\tat y\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "cause", "error"),
+    [
+        ("NO_HINT", "java.lang.RuntimeException: the reason\nCaused by: java.io.EOFException", CorruptFileError),
+        ("CANNOT_READ_FILE_FOOTER", "org.apache.parquet.ParquetDecodingException: the reason", CorruptFileError),
+        ("NO_HINT", "java.net.SocketTimeoutException: the reason", UnavailableError),
+        ("NO_HINT", "java.io.IOException: the reason\nCaused by: software.amazon.awssdk.core.X", UnavailableError),
+        ("NO_HINT", "java.nio.file.AccessDeniedException: the reason", UnavailableError),
+    ],
+)
+def test_the_error_of_a_file_that_spark_could_not_read_has_its_name_and_the_reason(
+    kind: str, cause: str, error: type[StorageError]
+) -> None:
+    found = storage_error_in(UNREAD.format(kind, cause))
+
+    assert type(found) is error
+    assert "s3a://bucket/a b/data-1.parquet" in str(found)
+    assert "the reason" in str(found)
 
 
 def test_the_plan_of_a_wrong_query_shows_no_secret_of_its_source(spark: SparkSession) -> None:
