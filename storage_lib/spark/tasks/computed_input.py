@@ -52,6 +52,11 @@ def computed(df: DataFrame, *, is_shuffled: bool) -> Iterator[ComputedRows]:
     if shuffled is not None:
         yield shuffled
         return
+    if df.storageLevel != StorageLevel.NONE:
+        # The caller has cached these rows, and may use them again.
+        df.count()
+        yield ComputedRows(df)
+        return
     df.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         df.count()

@@ -65,6 +65,21 @@ def test_what_a_shuffle_keeps_is_not_put_into_the_cache(spark: SparkSession) -> 
         assert rows.df.rdd.getNumPartitions() == 3
 
 
+def test_rows_that_the_caller_has_cached_stay_cached(
+    spark: SparkSession, make_table: Callable[..., DynamicTable]
+) -> None:
+    table = make_table(primary_key=(), write_mode="append-only", bucket=-1)
+    df = spark.range(ROWS).selectExpr("id", "string(rand()) AS v", "1 AS n").cache()
+    first = write(df, table)
+    assert first is not None
+
+    write(df, table, based_on=first.id)
+
+    assert df.storageLevel.useMemory
+    assert sorted(table.to_arrow()["v"].to_pylist()) == sorted(2 * [row["v"] for row in df.collect()])
+    df.unpersist()
+
+
 def test_observed_metrics_are_reported(spark: SparkSession) -> None:
     observation = Observation("written")
     df = spark.range(ROWS).observe(observation, sql.count(sql.lit(1)).alias("rows")).repartition(3, "id")
