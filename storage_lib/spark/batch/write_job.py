@@ -20,6 +20,8 @@ from storage_lib.spark.tasks.table_tasks import TaskMessage, commit_tasks, write
 from storage_lib.spark.tasks.unscaled_decimals import with_decimals
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from storage_lib.file_store.snapshot.snapshot import Snapshot
     from storage_lib.spark.tasks.computed_input import ComputedRows
     from storage_lib.table.dynamic_table import DynamicTable
@@ -61,10 +63,11 @@ def run_write(
     """
     key = key_of(table)
     decimals = dict(rows.decimals)
+    df, names = _with_plain_names(rows.df)
     finished = rows.df.sparkSession.sparkContext.accumulator([], _Collected())
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        restored = (with_decimals(batch, decimals) for batch in batches)
+        restored = (with_decimals(batch.rename_columns(names), decimals) for batch in batches)
         message = _PICKLE.dumps(write_task(key, write_context, restored, adds_up=adds_up))
         finished.add([message])
         yield pa.RecordBatch.from_pydict({_MESSAGE: pa.array([message], pa.binary())})
@@ -72,13 +75,28 @@ def run_write(
     lease = write_context.lease
     try:
         with nullcontext() if lease is None else table.new_write().leases.beating(lease):
-            pickled = rows.df.mapInArrow(write, f"{_MESSAGE} BINARY").collect()
+            pickled = df.mapInArrow(write, f"{_MESSAGE} BINARY").collect()
     except BaseException:
         # None stands for the tasks that have not finished: no commit was begun.
         give_up(table, write_context.commit_user, [*map(_message, finished.value), None], write_context)
         raise
+    finally:
+        # pyspark keeps each accumulator as long as the process lives.
+        finished.value = []
     messages = [_message(row[_MESSAGE]) for row in pickled]
     return commit_tasks(table, write_context, messages, commit_identifier, sources=sources, watermark=watermark)
+
+
+def _with_plain_names(df: DataFrame) -> tuple[DataFrame, list[str]]:
+    """Return the rows with columns that pyspark finds by name, and the columns' own names.
+
+    ``mapInArrow`` looks up each column by its name, where a dot leads to a field, a backtick quotes, and case is
+    ignored. Other names stay: a projection copies each row.
+    """
+    names = df.columns
+    if len({name.lower() for name in names}) == len(names) and not any("." in each or "`" in each for each in names):
+        return df, names
+    return df.toDF(*[f"column{place}" for place in range(len(names))]), names
 
 
 def _message(pickled: bytes) -> TaskMessage:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,12 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from pyspark.accumulators import _accumulatorRegistry
 from pyspark.sql import functions as sql
 
 from storage_lib import open_catalog
 from storage_lib.errors import InvalidInputError, NotFoundError
-from storage_lib.spark import write
+from storage_lib.spark import read, write
 from storage_lib.spark.batch.write_job import run_write
 from storage_lib.spark.tasks.computed_input import ComputedRows
 from storage_lib.spark.translation.spark_errors import storage_errors_of_spark
@@ -115,6 +117,26 @@ def test_a_write_without_rows_commits_nothing_and_releases_the_lease(
 
     assert table.inspect.latest_snapshot() is None
     assert table.inspect.lease_holder() is None
+
+
+@pytest.mark.parametrize("name", ["a.b", "v.n", "x`y", " ", "a,b;{}()\n\t="])
+def test_a_column_may_have_any_name(spark: SparkSession, make_table: Callable[..., DynamicTable], name: str) -> None:
+    columns = {"id": "BIGINT NOT NULL", name: "DECIMAL(5, 2)", "v": "ROW<n INT>"}
+    table = make_table(columns=columns, bucket=2)
+    rows = [(number, Decimal(number), (number,)) for number in range(9)]
+
+    write(spark.createDataFrame(rows, "id long, d decimal(5, 2), v struct<n int>").toDF("id", name, "v"), table)
+
+    assert sorted((row["id"], row[name], (row["v"]["n"],)) for row in table.to_arrow().to_pylist()) == rows
+    assert sorted((row[0], row[1], tuple(row[2])) for row in read(spark, table).collect()) == rows
+
+
+def test_the_driver_does_not_keep_the_messages_of_a_write(
+    spark: SparkSession, make_table: Callable[..., DynamicTable]
+) -> None:
+    write(spark.range(10).selectExpr("id", "'a' v", "1 n"), make_table())
+
+    assert not any(each.value for each in _accumulatorRegistry.values() if isinstance(each.value, list))
 
 
 def test_a_write_through_the_handle_of_a_dropped_table_is_refused(
