@@ -98,11 +98,15 @@ class FilteringBatchReader(TableBatchReader):
         return left
 
 
-def batch_reader_class() -> type[TableBatchReader]:
-    """Return the class of the reader for the Spark program that this process runs (a fork, or the main program)."""
+def batch_reader_class(*, has_own_scans: bool) -> type[TableBatchReader]:
+    """Return the class of the reader for the Spark program that this process runs (a fork, or the main program).
+
+    Spark keeps the reader of a data frame's first query, with its filters, for all other queries of the frame. So a
+    reader keeps filters only if ``has_own_scans``: each query has a reader of its own (``FreshScans``).
+    """
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
     pushes = _PUSHES_FILTERS in sys.modules or (main is not None and main.name == _PUSHES_FILTERS)
-    return FilteringBatchReader if pushes else TableBatchReader
+    return FilteringBatchReader if pushes and has_own_scans else TableBatchReader
 
 
 def packed_splits(read: ReadBuilder, plans: Iterable[Plan], target_size_bytes: int) -> Iterator[tuple[Split, ...]]:

@@ -15,7 +15,7 @@ from storage_lib.spark.native.frame_mark import FrameSnapshot
 from storage_lib.spark.native.merge_tasks import are_few, frame_of_tasks
 from storage_lib.spark.native.native_groups import NativeGroup, frame_of, native_groups
 from storage_lib.spark.source import statement_options as said
-from storage_lib.spark.tasks.active_session import active_session
+from storage_lib.spark.source.fresh_scans import fresh_frame
 from storage_lib.spark.tasks.session_kind import is_connect
 from storage_lib.spark.tasks.table_cache import key_of
 from storage_lib.spark.translation.predicate_column import quoted
@@ -191,7 +191,5 @@ def _by_data_source(
     """Return all columns, those that nobody needs as nulls: Spark does not tell a Python source what it needs."""
     names = _needed(read)
     at = {said.TAG_NAME: read.tag} if read.tag is not None else {}
-    with active_session(spark):
-        reader = spark.read.format(said.SOURCE_NAME).schema(struct_of(table.schema, names))
-        df = reader.options(**said.options_of(table), **at, **options).load()
+    df = fresh_frame(spark, struct_of(table.schema, names), {**said.options_of(table), **at, **options})
     return _with_nulls(df, table, read, names)

@@ -51,6 +51,7 @@ WATERMARK = "commit-watermark"
 ADDS_UP = "adds-up-answer"
 WHOLE_COMMITS = "scan.whole-commits"
 NATIVE_FILES = "scan.native-files"
+OWN_SCANS = "scan.is-planned-for-each-query"
 CHECKPOINT = "checkpointlocation"
 UUID = "table-uuid"
 _OF_SPARK = frozenset({"queryname", "outputmode"})
@@ -85,6 +86,7 @@ _OF_STATEMENT = frozenset(
         ADDS_UP,
         WHOLE_COMMITS,
         NATIVE_FILES,
+        OWN_SCANS,
         CHECKPOINT,
         UUID,
     }
@@ -98,7 +100,7 @@ class StatementOptions:
     ``table_uuid`` identifies the table that the statement was built for, even if another table has its name by now.
     ``adds_up`` as ``StreamPlan.adds_up``. ``based_on`` as for ``WriteBuilder.begin``; ``write_context`` is a commit
     that was already begun. ``sources`` and ``watermark`` as for ``TableBatchWriter``. ``native_files`` are read by
-    Spark itself.
+    Spark itself. ``has_own_scans``: each query has a plan of the source of its own, which may keep its filters.
     """
 
     address: TableAddress
@@ -108,6 +110,7 @@ class StatementOptions:
     tag: str | None = None
     timestamp_millis: int | None = None
     native_files: NativeFiles | None = None
+    has_own_scans: bool = False
     changes: IncrementalRange | None = None
     scan: StreamScan = field(default_factory=StreamScan)
     change_tracking: bool | None = None
@@ -135,6 +138,7 @@ class StatementOptions:
             tag=said.get(TAG_NAME),
             timestamp_millis=_integer(said, SCAN_TIMESTAMP_MILLIS),
             native_files=NativeFiles.parse(said[NATIVE_FILES]) if NATIVE_FILES in said else None,
+            has_own_scans=said.get(OWN_SCANS) == "true",
             changes=IncrementalRange.parse(said),
             scan=StreamScan(
                 startup=_startup(said),

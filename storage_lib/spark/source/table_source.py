@@ -139,7 +139,7 @@ class DynamicTableSource(DataSource):
             check_read_schema(table.name, table.schema, schema, table.options.row_kind_field)
             return TableChangesReader(key_of(table), schema, said.changes)
         check_read_schema(table.name, table.schema, schema, None)
-        return batch_reader_class()(
+        return batch_reader_class(has_own_scans=said.has_own_scans)(
             key_of(table),
             schema,
             snapshot_id=said.snapshot_id,

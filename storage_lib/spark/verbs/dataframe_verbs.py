@@ -58,8 +58,8 @@ def read(
     rather than on the data frame: Spark cannot pass the columns of a query to a Python data source, and files are left
     out by ``filter`` before Spark plans anything.
 
-    With ``live``, each computation of the frame reads the snapshot that is the newest by then, by Python tasks: for a
-    table that is joined with a stream, whose micro-batches are to see its newest rows.
+    With ``live``, each query of the frame reads the snapshot that is the newest by then, by Python tasks: for a table
+    that is joined with a stream, whose micro-batches are to see its newest rows.
 
     Raises ``InvalidInputError`` for an unknown column, and for ``live`` with a snapshot.
     """

@@ -16,6 +16,7 @@ from storage_lib.spark.native.native_read import ReadSummary, SnapshotRead, fram
 from storage_lib.spark.query.metadata_answer import MetadataAnswer, TableRead
 from storage_lib.spark.query.query_needs import TableNeeds, empty_relation
 from storage_lib.spark.source import statement_options as said
+from storage_lib.spark.source.fresh_scans import fresh_frame
 from storage_lib.spark.stream.pinned_snapshots import Pin
 from storage_lib.spark.translation.spark_schema import ROW_POSITION, struct_of
 from storage_lib.sql.definition.virtual_columns import computed_columns, with_virtual_columns
@@ -255,10 +256,10 @@ def _newest(
     state: SessionState, table: DynamicTable, query: Query, options: Mapping[str, str], reads: StreamReads
 ) -> DataFrame:
     """Return the rows of the newest snapshot whenever they are computed, or of the one that ``reads`` pins."""
-    reader = state.spark.read.format(said.SOURCE_NAME)
+    struct = None
     if not options:
         # An older snapshot may have other columns, so only the newest one is read with this schema.
-        reader = reader.schema(struct_of(table.schema, _needed(table, query)))
+        struct = struct_of(table.schema, _needed(table, query))
         pin = reads.pinned.get(table.name)
         snapshot_id = state.pinned.get(table.name) if pin is None else pin.snapshot_id
         if pin is not None and pin.tag is not None:
@@ -266,8 +267,8 @@ def _newest(
         elif snapshot_id:
             options = {said.SNAPSHOT_ID: str(snapshot_id)}
         elif pin is not None:
-            return reader.options(**said.options_of(table)).load().where("false")
-    return reader.options(**said.options_of(table), **options).load()
+            return fresh_frame(state.spark, struct, said.options_of(table)).where("false")
+    return fresh_frame(state.spark, struct, {**said.options_of(table), **options})
 
 
 def _stream(
