@@ -82,7 +82,7 @@ def run_write(
         raise
     finally:
         # pyspark keeps each accumulator as long as the process lives.
-        finished.value = []
+        finished.value.clear()
     messages = [_message(row[_MESSAGE]) for row in pickled]
     return commit_tasks(table, write_context, messages, commit_identifier, sources=sources, watermark=watermark)
 
