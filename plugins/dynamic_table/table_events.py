@@ -47,17 +47,20 @@ def announce(
     version: int | None,
     partitions: Sequence[Mapping[str, str | None]] = (),
     aspect: str | None = None,
+    event: Mapping[str, JsonValue] | None = None,
     **details: Any,
 ) -> dict[str, Any]:
     """Emit the event of one commit (none if nothing was committed) and return the task's small JSON result.
 
     ``aspect`` is for events that do not change the table and must not trigger DAGs that wait for its changes.
-    ``version`` is the new snapshot's id; no ``partitions`` means the whole table, or unknown partitions.
+    ``version`` is the new snapshot's id; no ``partitions`` means the whole table, or unknown partitions. ``event`` are
+    further fields of the event and of the result, ``details`` further fields of the result only.
     """
     extra: dict[str, JsonValue] = {
         "version": version,
         "op": op,
         "partitions": [dict(partition) for partition in partitions],
+        **(event or {}),
     }
     if version is not None:
         report_commit(table, op, version, details)

@@ -31,6 +31,8 @@ DAG_IDS = {
     "publish",
     "stream",
     "stream_tables",
+    "refresh_materialized_tables",
+    "change_refresh_status",
     "maintain",
     "reprocess",
     "drop_old_partitions",
@@ -88,6 +90,8 @@ def test_every_task_that_changes_a_table_announces_it(dags: dict[str, DAG]) -> N
         "maintained",
         "provision_pool",
         "stream_sink",
+        "list_materialized_tables",
+        "set_status",
     }
     for dag in dags.values():
         for task in dag.tasks:

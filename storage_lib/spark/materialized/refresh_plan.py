@@ -68,7 +68,7 @@ def refresh_plan(
     has_moved = not is_current or any(known[name] != end for name, end in ends.items())
     compiled = bound.compiled
     if not has_moved and not full and compiled.is_deterministic:
-        return _nothing("no source has changed", based_on, after)
+        return _nothing(_why_nothing(bound.sources, after), based_on, after)
     found = _why_whole(definition, bound, known, after, is_current=is_current, is_first=not recorded.positions)
     reason = (why or found or "requested") if full else found
     work = RefreshWork.INCREMENTAL if reason is None else RefreshWork.FULL
@@ -97,6 +97,16 @@ def refresh_plan(
 
 def _applies_changes(compiled: CompiledQuery) -> bool:
     return compiled.is_incremental and compiled.is_deterministic
+
+
+def _why_nothing(sources: Mapping[str, DynamicTable], after: Mapping[str, int]) -> str:
+    """Return why no position moves: without newer snapshots, or because newer ones would not agree."""
+    newest = {name: source.inspect.latest_snapshot_id() or 0 for name, source in sources.items()}
+    derived = sorted(name for name, each in sources.items() if each.definition is not None)
+    if newest == after or not derived:
+        return "no source has changed"
+    behind = [name for name in derived if newest[name] == after[name]] or derived
+    return f"newer snapshots of the sources do not agree yet; refresh {', '.join(behind)} first"
 
 
 def _nothing(reason: str, based_on: int, reached: Mapping[str, int]) -> RefreshPlan:

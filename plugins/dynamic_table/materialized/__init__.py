@@ -1,0 +1,1 @@
+"""DAGs of materialized tables, made from their definitions."""

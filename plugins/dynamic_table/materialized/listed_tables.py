@@ -1,0 +1,94 @@
+"""The list of materialized tables that DAG files read: an Airflow variable, which a task copies from the catalog.
+
+A DAG file is parsed every half minute, on the machine of the DAG processor. So parsing reads the variable only: it
+takes milliseconds, needs no access to the catalog, and finds the last list if the catalog is down.
+
+    {"shop.daily": {"sources": ["shop.orders"], "freshness_seconds": 300, "is_suspended": false}}
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Variable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dynamic_table.hook import DynamicTableHook
+
+__all__ = ["LIST_VARIABLE", "ListedTable", "materialized_tables", "read_list", "write_list"]
+
+LIST_VARIABLE = "dynamic_tables_materialized"
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTable:
+    """What a scheduler needs to know about a materialized table.
+
+    ``sources`` are the tables that its query reads, ``freshness_seconds`` the longest time that it may lag behind them;
+    None: no limit.
+    """
+
+    sources: tuple[str, ...]
+    freshness_seconds: int | None = None
+    is_suspended: bool = False
+
+
+def materialized_tables(hook: DynamicTableHook) -> dict[str, ListedTable]:
+    """Return the materialized tables of a catalog, by ``database.table``.
+
+    Tables that are dropped meanwhile are left out. An unreadable table raises its StorageError: without it the list
+    would be shorter, and the table's DAG would disappear.
+    """
+    from storage_lib.errors import NotFoundError
+    from storage_lib.schema.options.materialized_table import RefreshStatus
+
+    catalog, found = hook.get_conn(), {}
+    for name in sorted(hook.list_tables()):
+        try:
+            definition = catalog.load_table(name).definition
+        except NotFoundError:
+            continue
+        if definition is not None:
+            found[name] = ListedTable(
+                sources=definition.sources,
+                freshness_seconds=None if definition.freshness is None else round(definition.freshness.total_seconds()),
+                is_suspended=definition.status is RefreshStatus.SUSPENDED,
+            )
+    return found
+
+
+def read_list(variable: str = LIST_VARIABLE) -> dict[str, ListedTable]:
+    """Return the list in a variable; empty if the variable does not exist or holds something else."""
+    text = Variable.get(variable, default=None)
+    if text is None:
+        return {}
+    try:
+        return {name: _listed(each) for name, each in json.loads(text).items()}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        # The next run of the listing task replaces it.
+        _log.error("Variable %s is not a list of materialized tables: %s", variable, error)
+        return {}
+
+
+def write_list(tables: Mapping[str, ListedTable], variable: str = LIST_VARIABLE) -> bool:
+    """Store the list in a variable; return whether it differs from the stored one."""
+    text = json.dumps({name: asdict(each) for name, each in sorted(tables.items())})
+    if Variable.get(variable, default=None) == text:
+        return False
+    Variable.set(variable, text, description="Materialized tables, as of the last run of their list")
+    return True
+
+
+def _listed(stored: Mapping[str, Any]) -> ListedTable:
+    freshness = stored["freshness_seconds"]
+    return ListedTable(
+        sources=tuple(map(str, stored["sources"])),
+        freshness_seconds=None if freshness is None else int(freshness),
+        is_suspended=bool(stored["is_suspended"]),
+    )

@@ -1,0 +1,107 @@
+"""Makes a DAG for each materialized table, which refreshes it when one of its sources has changed.
+
+    with DAG("list_materialized_tables", schedule="* * * * *"):
+        ListMaterializedTablesOperator(task_id="list_materialized_tables")
+    DAGS = refresh_dags(__doc__)
+
+The DAG of ``shop.daily`` is ``refresh.shop.daily``. It is scheduled by the assets of the table's sources, any of them,
+so a chain of tables is refreshed in order: each refresh emits the asset of its table.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import DAG, AssetAny, AssetOrTimeSchedule, DeltaTriggerTimetable, Param, get_parsing_context
+
+from dynamic_table.dag_head import dag_head, master_param
+from dynamic_table.hook import DynamicTableHook
+from dynamic_table.materialized.listed_tables import LIST_VARIABLE, ListedTable, read_list
+from dynamic_table.operators.refresh_materialized_table import RefreshMaterializedTableOperator
+from dynamic_table.table_events import table_asset
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["DAG_PREFIX", "refresh_dags", "schedule_of"]
+
+DAG_PREFIX = "refresh."
+# A scheduler that starts runs more often than this is busy with nothing else; the refresher does better.
+TICK_SECONDS_MIN = 10
+
+
+def refresh_dags(
+    documentation: str | None,
+    *,
+    variable: str = LIST_VARIABLE,
+    prefix: str = DAG_PREFIX,
+    dynamic_table_conn_id: str = DynamicTableHook.default_conn_name,
+    default_args: Mapping[str, Any] | None = None,
+) -> dict[str, DAG]:
+    """Return the DAGs of the tables in a list, by id; call it in a DAG file.
+
+    The catalog is not opened. In a worker, only the DAG of the task to run is made, and from its id alone: a table that
+    has been dropped since makes that task fail, with the name of the table.
+
+    ``variable`` is the list that ``ListMaterializedTablesOperator`` writes, ``prefix`` precedes the table's name in the
+    DAG's id. ``default_args`` override those of ``dag_head``.
+    """
+    running = get_parsing_context().dag_id
+    if running is None:
+        listed = read_list(variable)
+    elif running.startswith(prefix):
+        # A worker needs the tasks of this DAG, not its schedule.
+        listed = {running.removeprefix(prefix): ListedTable(sources=())}
+    else:
+        listed = {}
+    return {
+        f"{prefix}{name}": _refresh_dag(
+            name,
+            f"{prefix}{name}",
+            table,
+            dag_head(documentation, dynamic_table_conn_id=dynamic_table_conn_id, **(default_args or {})),
+        )
+        for name, table in listed.items()
+    }
+
+
+def schedule_of(table: ListedTable) -> AssetOrTimeSchedule | AssetAny | None:
+    """Return when a table's DAG runs: after a commit of any source, and after half of its freshness at the latest.
+
+    Half, as in the refresher: a commit of which Airflow hears nothing is found by the next run, which then has the
+    other half of the time. None for a suspended table and one without sources: by hand only.
+    """
+    if table.is_suspended or not table.sources:
+        return None
+    changes = AssetAny(*(table_asset(source) for source in table.sources))
+    if table.freshness_seconds is None:
+        return changes
+    tick = timedelta(seconds=max(table.freshness_seconds / 2, TICK_SECONDS_MIN))
+    return AssetOrTimeSchedule(timetable=DeltaTriggerTimetable(tick), assets=changes)
+
+
+def _refresh_dag(name: str, dag_id: str, table: ListedTable, head: dict[str, Any]) -> DAG:
+    with DAG(
+        dag_id=dag_id,
+        description=f"Refresh the materialized table {name}",
+        schedule=schedule_of(table),
+        # A refresh that takes longer than the freshness delays the next one.
+        max_active_runs=1,
+        # Its list and SUSPEND decide whether a table is refreshed.
+        is_paused_upon_creation=False,
+        **head,
+        params={
+            "full": Param(False, type="boolean", title="Compute the whole query"),
+            "even_if_suspended": Param(False, type="boolean", title="Refresh it even if it is suspended"),
+            "master": master_param(None),
+        },
+    ) as dag:
+        RefreshMaterializedTableOperator(
+            task_id="refresh",
+            table=name,
+            full="{{ params.full }}",
+            even_if_suspended="{{ params.even_if_suspended }}",
+            master="{{ params.master }}",
+        )
+    return dag
