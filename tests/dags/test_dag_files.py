@@ -33,6 +33,7 @@ DAG_IDS = {
     "stream_tables",
     "refresh_materialized_tables",
     "change_refresh_status",
+    "keep_tables_fresh",
     "maintain",
     "reprocess",
     "drop_old_partitions",
@@ -92,6 +93,7 @@ def test_every_task_that_changes_a_table_announces_it(dags: dict[str, DAG]) -> N
         "stream_sink",
         "list_materialized_tables",
         "set_status",
+        "refresher",
     }
     for dag in dags.values():
         for task in dag.tasks:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dynamic_table.hook import DynamicTableHook
+    from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
 
 __all__ = ["LIST_VARIABLE", "ListedTable", "materialized_tables", "read_list", "write_list"]
 
@@ -39,28 +40,43 @@ class ListedTable:
     is_suspended: bool = False
 
 
-def materialized_tables(hook: DynamicTableHook) -> dict[str, ListedTable]:
-    """Return the materialized tables of a catalog, by ``database.table``.
+def materialized_tables(
+    hook: DynamicTableHook, known: Mapping[str, ListedTable]
+) -> tuple[dict[str, ListedTable], dict[str, str]]:
+    """Return the materialized tables of a catalog by ``database.table``, and the errors of tables that can't be read.
 
-    Tables that are dropped meanwhile are left out. An unreadable table raises its StorageError: without it the list
-    would be shorter, and the table's DAG would disappear.
+    A table that can't be read keeps its entry in ``known``, if it has one, so that its DAG does not disappear. Tables
+    that are dropped meanwhile are left out. Raises StorageError if the catalog can't be listed.
     """
-    from storage_lib.errors import NotFoundError
-    from storage_lib.schema.options.materialized_table import RefreshStatus
+    from storage_lib.errors import NotFoundError, StorageError
 
-    catalog, found = hook.get_conn(), {}
+    catalog = hook.get_conn()
+    found: dict[str, ListedTable] = {}
+    errors: dict[str, str] = {}
     for name in sorted(hook.list_tables()):
         try:
             definition = catalog.load_table(name).definition
         except NotFoundError:
             continue
+        except StorageError as error:
+            errors[name] = f"{type(error).__name__}: {error}"
+            if name in known:
+                found[name] = known[name]
+            continue
         if definition is not None:
-            found[name] = ListedTable(
-                sources=definition.sources,
-                freshness_seconds=None if definition.freshness is None else round(definition.freshness.total_seconds()),
-                is_suspended=definition.status is RefreshStatus.SUSPENDED,
-            )
-    return found
+            found[name] = _entry(definition)
+    return found, errors
+
+
+def _entry(definition: MaterializedTableDefinition) -> ListedTable:
+    from storage_lib.schema.options.materialized_table import RefreshStatus
+
+    freshness = definition.freshness
+    return ListedTable(
+        sources=definition.sources,
+        freshness_seconds=None if freshness is None else round(freshness.total_seconds()),
+        is_suspended=definition.status is RefreshStatus.SUSPENDED,
+    )
 
 
 def read_list(variable: str = LIST_VARIABLE) -> dict[str, ListedTable]:

@@ -13,6 +13,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from dynamic_table.pages.shown_error import shown_error
+from dynamic_table.pages.table_graph import definition_view, table_graph
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -103,10 +104,39 @@ class CatalogBoard:
             "partition_columns": list(table.schema.partition_keys),
             "partitions": partitions[-PARTITIONS_SHOWN:],
             "partition_count": len(partitions),
+            "materialized": self._definition(table),
             "tags": [tag.name for tag in table.tags.list()],
             "branches": list(table.branches.list()),
             **self._related(name),
         }
+
+    def graph(self, name: str) -> dict[str, Any]:
+        """Return the tables up and down stream of a table; raises StorageError if the table itself can't be read.
+
+        Returns after at most two seconds; tables that are read later appear in the next answer (``is_late``).
+        """
+        self._table(name)
+        opening = {each: self._looks.submit(self._newest, each) for each in self._catalog.list_tables()}
+        wait(opening.values(), DESCRIBE_SECONDS)
+        found = {each: future.result() for each, future in opening.items() if future.done()}
+        tables = {each: table for each, table in found.items() if table is not None}
+        graph = table_graph(name, tables, lambda error: shown_error(error, self._secrets))
+        return {**graph, "is_late": len(found) < len(opening)}
+
+    def _newest(self, name: str) -> DynamicTable | None:
+        """Return a table with its newest options; None if it can't be read, which its own row reports."""
+        try:
+            return self._table(name).refresh()
+        except Exception as error:  # noqa: BLE001  one broken table must not hide the others
+            shown_error(error, self._secrets)
+            self._forget(name)
+            return None
+
+    def _definition(self, table: DynamicTable) -> dict[str, Any] | None:
+        from storage_lib.schema.options.secret_text import hidden_in
+
+        view = definition_view(table.refresh())
+        return None if view is None else {**view, "query": hidden_in(view["query"], self._secrets)}
 
     def _described(self, name: str, table: DynamicTable) -> dict[str, str]:
         """Return the result of DESCRIBE, which also queries the log; if that is slow, a later request shows it."""

@@ -3,6 +3,7 @@
     GET tables                       the list of tables          ?connection=dynamic_table_default
     GET table?name=db.table          one table
     GET api/tables, api/table        the same as JSON, which the pages poll every few seconds
+    GET api/graph?name=db.table      the tables up and down stream of a table
     GET docs/<connection>/<table>/   Great Expectations' results for a table, as its own pages
     GET static/...                   scripts and styles; no page loads from other servers
 
@@ -87,6 +88,12 @@ def tables(connection: str = DynamicTableHook.default_conn_name) -> JSONResponse
 def table(name: str, connection: str = DynamicTableHook.default_conn_name) -> JSONResponse:
     """Return the details of one table."""
     return _answered(connection, lambda hook: _boards.board(hook).view(name))
+
+
+@app.get("/api/graph")
+def graph(name: str, connection: str = DynamicTableHook.default_conn_name) -> JSONResponse:
+    """Return the tables from which a table is computed, and those that are computed from it."""
+    return _answered(connection, lambda hook: _boards.board(hook).graph(name))
 
 
 def _answered(connection: str, answer: Callable[[DynamicTableHook], Any]) -> JSONResponse:

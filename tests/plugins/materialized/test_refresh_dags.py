@@ -18,7 +18,7 @@ from dynamic_table.materialized.listed_tables import LIST_VARIABLE, ListedTable,
 from dynamic_table.materialized.refresh_dags import refresh_dags, schedule_of
 from dynamic_table.operators.list_materialized_tables import ListMaterializedTablesOperator
 from storage_lib import Catalog, DynamicTable, open_catalog
-from storage_lib.errors import CorruptFileError, NotFoundError
+from storage_lib.errors import NotFoundError
 from storage_lib.schema.options.materialized_table import MaterializedTableDefinition, RefreshStatus, parse_freshness
 from tests.support.task_context import task_context
 
@@ -90,16 +90,26 @@ def test_the_materialized_tables_of_the_catalog_are_listed_with_their_sources(
 def test_a_catalog_that_cannot_be_read_leaves_the_list_as_it_was(catalog: Catalog, stored: dict[str, str]) -> None:
     listed()
     before = dict(stored)
-    for path in Path(catalog.load_table("shop.daily").location, "schema").glob("schema-*"):
-        path.write_text("{")
-
-    with pytest.raises(CorruptFileError):
-        listed()
     Path(catalog.warehouse).rename(f"{catalog.warehouse}.unmounted")
+
     with pytest.raises(NotFoundError, match="does not exist"):
         listed()
 
     assert stored == before
+
+
+def test_a_table_that_cannot_be_read_keeps_its_entry_and_does_not_hide_the_others(
+    catalog: Catalog, stored: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    listed()
+    before = read_list()
+    for path in Path(catalog.load_table("shop.daily").location, "schema").glob("schema-*"):
+        path.write_text("{")
+    define(catalog, "shop.later")
+
+    assert listed() == ["shop.daily", "shop.idle", "shop.later"]
+    assert read_list()["shop.daily"] == before["shop.daily"]
+    assert "Table shop.daily can't be read" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("text", ["[1]", "{", '{"shop.daily": {}}', '{"shop.daily": 1}', "null"])

@@ -228,7 +228,7 @@ def test_a_job_that_is_found_again_tells_its_result_when_it_ends(
             job.request_stop("enough")
 
     clock = SimpleNamespace(sleep=meanwhile, monotonic=time.monotonic)
-    monkeypatch.setattr("dynamic_table.operators.stream_sink.time", clock)
+    monkeypatch.setattr("dynamic_table.operators.detached_job.time", clock)
     result = task.execute(task_context(task, store=store))
 
     assert (result["job"], result["compaction_error"]) == (str(job.directory), "CommitConflictError: lost")

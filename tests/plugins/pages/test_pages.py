@@ -51,7 +51,8 @@ def fill(warehouse: Path, name: str) -> Any:
 
 def test_nobody_sees_anything_without_having_logged_in(tmp_path: Path) -> None:
     paths = ["/dynamic-tables/tables", "/dynamic-tables/table?name=a.b", "/dynamic-tables/api/tables",
-             "/dynamic-tables/api/table?name=a.b", "/dynamic-tables/static/common.js",
+             "/dynamic-tables/api/table?name=a.b", "/dynamic-tables/api/graph?name=a.b",
+             "/dynamic-tables/static/common.js",
              "/dynamic-tables/docs/dynamic_table_default/a.b/index.html"]  # fmt: skip
     asked = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "tests.support.anonymous_requests", *paths],

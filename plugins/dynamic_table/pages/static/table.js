@@ -108,9 +108,13 @@ function drawDescription(view) {
 let partitionColumn = {};
 function act(dagId, filled) { openForm(dagId, { table: name, ...partitionColumn, ...filled }).catch((error) => showError(byId("problem"), error)); }
 
-function drawActions() {
+function drawActions(materialized) {
   const button = (title, dagId, filled) => element("button", { type: "button", textContent: title, onclick: () => act(dagId, filled) });
-  byId("actions").replaceChildren(button("Compact and expire", "maintain", { tables: [name] }), button("Validate", "validate", {}), button("Re-process", "reprocess", {}), button("Drop old partitions", "drop_old_partitions", {}), button("Stream", "stream", {}));
+  const compact = button("Compact and expire", "maintain", { tables: [name] }), validate = button("Validate", "validate", {});
+  // Only refreshes write a materialized table.
+  const others = materialized ? refreshButtons(button, materialized)
+    : [button("Re-process", "reprocess", {}), button("Drop old partitions", "drop_old_partitions", {}), button("Stream", "stream", {})];
+  byId("actions").replaceChildren(compact, validate, ...others);
 }
 
 async function drawRuns() {
@@ -130,13 +134,16 @@ async function drawRuns() {
   } catch (error) { byId("runs").replaceChildren(element("p", { className: "faint", textContent: `Asset events can't be read: ${error.message}` })); }
 }
 
-let drawn = null;
+let drawn = null, actionsOf;
 async function refresh() {
   try {
     const view = await asked(`api/table?${new URLSearchParams({ name, connection })}`);
     showError(byId("problem"), null);
     drawCards(view);
     if (view.partition_columns.length) partitionColumn = { column: view.partition_columns[0] };
+    const status = view.materialized && view.materialized.status;
+    if (status !== actionsOf) { drawActions(view.materialized); actionsOf = status; }
+    drawDefinition(view.materialized);
     drawBeside(view);
     drawDescription(view);
     const version = JSON.stringify([view.health.snapshot_id, document.documentElement.dataset.theme, innerWidth]);
@@ -147,6 +154,11 @@ async function refresh() {
 document.title = name;
 byId("title").textContent = name;
 byId("back").href = `tables?${new URLSearchParams({ connection })}`;
-drawActions();
-every(5, refresh);
-every(15, drawRuns);
+addEventListener("DOMContentLoaded", () => {
+  drawActions(null);
+  actionsOf = null;
+  every(5, refresh);
+  every(15, drawRuns);
+  every(15, drawRefreshes);
+  every(30, drawGraph);
+});
