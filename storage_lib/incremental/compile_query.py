@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 from sqlglot.errors import OptimizeError, SqlglotError
@@ -23,10 +24,10 @@ from storage_lib.incremental.read.functions import first_generator, first_unknow
 from storage_lib.incremental.read.not_incremental import NotIncrementalError
 from storage_lib.incremental.read.reader import Answer, Reader
 from storage_lib.incremental.read.scope import place_of
-from storage_lib.incremental.read.table_names import parsed, read_table_names
+from storage_lib.incremental.read.table_names import NamedTables, parsed, read_table_names
 from storage_lib.incremental.tree.relational_operators import Relation, Scan, inputs_of
 
-__all__ = ["compile_query"]
+__all__ = ["ResolvedQuery", "compile_query", "resolve_query"]
 
 
 def compile_query(text: str, sources: Sequence[SourceTable], *, database: str) -> CompiledQuery:
@@ -35,20 +36,12 @@ def compile_query(text: str, sources: Sequence[SourceTable], *, database: str) -
     Raises ``InvalidInputError``, with line and column, if the text is not a query, or names a table that is not among
     ``sources``, a column that does not exist or is ambiguous, or two result columns of one name.
     """
-    tables = read_table_names(text, database=database)
-    by_name = {each.name.lower(): each for each in sources}
-    used = {}
-    for start, _, name, _ in tables.places:
-        if name.lower() not in by_name:
-            raise InvalidInputError(f"{_place(text, start)}there is no table {name}")
-        used[by_name[name.lower()].name] = by_name[name.lower()]
-    written = parsed(text)
-    volatile = first_volatile(written)
-    resolved = _resolved(text, written, used, database)
-    labels = _labels(written, resolved, used)
-    tree, reason = _tree(resolved, used, volatile)
+    query = resolve_query(text, sources, database=database)
+    volatile = first_volatile(query.written)
+    used, labels = query.used, query.labels
+    tree, reason = _tree(query.resolved, used, volatile)
     return CompiledQuery(
-        tables=tables,
+        tables=query.tables,
         sources=tuple(used),
         needed=_needed(tree, used),
         columns=labels,
@@ -57,6 +50,37 @@ def compile_query(text: str, sources: Sequence[SourceTable], *, database: str) -
         reason=reason,
         is_deterministic=volatile is None,
         tree=tree,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedQuery:
+    """A query whose columns all have a table.
+
+    ``tables`` are the places of the tables' names in the text, ``written`` is the query as written, ``resolved`` the
+    one with qualified names, ``used`` are the sources that it reads and ``labels`` the names of the answer's columns.
+    """
+
+    tables: NamedTables
+    written: exp.Query
+    resolved: exp.Expr
+    used: Mapping[str, SourceTable]
+    labels: tuple[str, ...]
+
+
+def resolve_query(text: str, sources: Sequence[SourceTable], *, database: str) -> ResolvedQuery:
+    """Find the table of each column; raises as ``compile_query``."""
+    tables = read_table_names(text, database=database)
+    by_name = {each.name.lower(): each for each in sources}
+    used = {}
+    for start, _, name, _ in tables.places:
+        if name.lower() not in by_name:
+            raise InvalidInputError(f"{_place(text, start)}there is no table {name}")
+        used[by_name[name.lower()].name] = by_name[name.lower()]
+    written = parsed(text)
+    resolved = _resolved(text, written, used, database)
+    return ResolvedQuery(
+        tables=tables, written=written, resolved=resolved, used=used, labels=_labels(written, resolved, used)
     )
 
 

@@ -9,8 +9,11 @@ import pytest
 
 from airflow_rest import AirflowRest
 from dynamic_table.materialized.listed_tables import LIST_VARIABLE
+from dynamic_table.sinks.sink_job import SinkJob, SinkState
+from local_airflow import LocalAirflow
 from storage_lib.schema.options.materialized_table import MaterializedTableDefinition, parse_freshness
 from tests.support.materialized_answers import expected_bag, stored_bag
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from storage_lib import Catalog, DynamicTable
@@ -225,3 +228,25 @@ def test_a_run_by_hand_waits_for_the_run_that_is_refreshing(
     modes = [rest.result("refresh.mt.by_item", run, "refresh")["mode"] for run in (first, second)]
     assert sorted(modes) == ["incremental", "none"]
     rest.wait_until(lambda: reached(shares, orders), "the downstream table", timeout=240)
+
+
+def test_a_refresher_keeps_a_table_fresh_until_its_task_is_marked_as_success(
+    rest: AirflowRest, airflow: LocalAirflow, catalog: Catalog, orders: DynamicTable
+) -> None:
+    source = catalog.create_table("mt.hits", {"id": "BIGINT"}, primary_key=["id"])
+    query, columns = "SELECT id % 2 AS half, count(*) AS n FROM hits GROUP BY id % 2", {"half": "BIGINT", "n": "BIGINT"}
+    table = define(catalog, "mt.halves", query, columns, "half")
+    rest.wait_for_dag("keep_tables_fresh")
+
+    run = rest.trigger("keep_tables_fresh", conf={"tables": ["mt.halves"], "master": "local[1]"})
+    for number in range(3):
+        source.append([{"id": number}])
+        rest.wait_until(lambda: reached(table, source), "the commit to be refreshed", timeout=180)
+    rest.wait_until_watched("keep_tables_fresh", run, "refresher")
+    [job] = (SinkJob(each) for each in (airflow.home / "dynamic_table_jobs" / "refresher" / "mt.halves").glob("job-*"))
+    assert job.report().state is SinkState.RUNNING
+    rest.mark("keep_tables_fresh", run, "refresher", "success")
+
+    wait_until(lambda: job.report().state is SinkState.CANCELLED)
+    assert stored_bag(table) == expected_bag(catalog, table)
+    assert job.report().heartbeat["tables"]["mt.halves"]["mode"] == "incremental"

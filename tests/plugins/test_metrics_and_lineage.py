@@ -13,10 +13,12 @@ from dynamic_table.events.metrics import report_sink
 from dynamic_table.operators.create_tag import CreateTagOperator
 from dynamic_table.operators.drop_table import DropTableOperator
 from dynamic_table.operators.list_tables_in_need import ListTablesInNeedOperator
+from dynamic_table.operators.refresh_materialized_table import RefreshMaterializedTableOperator
 from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOperator
 from dynamic_table.operators.tier_log import TierLogOperator
 from dynamic_table.operators.validate_table import ValidateTableOperator
 from storage_lib import open_catalog
+from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
 from tests.support.task_context import task_context
 
 ROWS = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
@@ -121,3 +123,42 @@ def test_lineage_is_told_that_a_table_was_dropped_and_nothing_of_what_is_no_name
     assert dropped.inputs == []
     assert [set(told.outputs[0].facets) for told in (kept, drop.get_openlineage_facets_on_start())] == [{"schema"}] * 2
     assert [(told.inputs, told.outputs) for told in nameless] == [([], [])] * 3
+
+
+def test_the_lineage_of_a_refresh_leads_from_the_sources_columns_to_the_tables(orders: Any, warehouse: Path) -> None:
+    pytest.importorskip("airflow.providers.openlineage", reason="the extra lineage is not installed")
+    query = "SELECT day, count(*) AS n, max(id) + 1 AS following FROM orders GROUP BY day"
+    definition = MaterializedTableDefinition(query=query, database="shop", sources=("shop.orders",))
+    columns = {"day": "STRING", "n": "BIGINT", "following": "BIGINT"}
+    open_catalog(str(warehouse)).create_table(
+        "shop.days", columns, primary_key=["day"], options={"log.system": "none", **definition.to_options()}
+    )
+    task = RefreshMaterializedTableOperator(task_id="refresh", table="shop.days")
+    ended: Any = SimpleNamespace(map_index=-1, xcom_pull=lambda **_: {"version": 4})
+
+    done = task.get_openlineage_facets_on_complete(ended)
+
+    [source], [output] = done.inputs, done.outputs
+    assert (source.name, output.name, output.facets["version"].datasetVersion) == ("shop.orders", "shop.days", "4")
+    fields = output.facets["columnLineage"].fields
+    found = {name: [(each.name, each.field) for each in lineage.inputFields] for name, lineage in fields.items()}
+    assert found == {"day": [("shop.orders", "day")], "n": [], "following": [("shop.orders", "id")]}
+    assert {each.namespace for lineage in fields.values() for each in lineage.inputFields} == {f"file://{warehouse}"}
+
+
+def test_a_refresh_whose_source_was_dropped_still_names_its_tables(orders: Any, warehouse: Path) -> None:
+    pytest.importorskip("airflow.providers.openlineage", reason="the extra lineage is not installed")
+    catalog = open_catalog(str(warehouse))
+    definition = MaterializedTableDefinition(query="SELECT id FROM orders", database="shop", sources=("shop.orders",))
+    catalog.create_table(
+        "shop.ids", {"id": "BIGINT"}, primary_key=["id"], options={"log.system": "none", **definition.to_options()}
+    )
+    catalog.drop_table("shop.orders")
+
+    begun = RefreshMaterializedTableOperator(task_id="refresh", table="shop.ids").get_openlineage_facets_on_start()
+
+    assert ([each.name for each in begun.inputs], [each.name for each in begun.outputs]) == (
+        ["shop.orders"],
+        ["shop.ids"],
+    )
+    assert "columnLineage" not in begun.outputs[0].facets

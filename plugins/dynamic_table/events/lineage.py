@@ -6,6 +6,7 @@ the task's snapshot as ``version``.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,7 +14,9 @@ if TYPE_CHECKING:
 
     from dynamic_table.hook import DynamicTableHook
 
-__all__ = ["table_lineage"]
+__all__ = ["refresh_lineage", "table_lineage"]
+
+_log = logging.getLogger(__name__)
 
 
 def table_lineage(
@@ -34,6 +37,62 @@ def table_lineage(
             *(_dataset(hook, name, None, dropped=True) for name in drops if _is_name(name)),
         ],
     )
+
+
+def refresh_lineage(hook: DynamicTableHook, table: str, version: int | None) -> Any:
+    """Return the ``OperatorLineage`` of a refresh: the query's sources, and the table with its columns' lineage.
+
+    A table that can't be opened, or whose query can't be traced, has no lineage of columns.
+    """
+    from openlineage.client.facet_v2 import column_lineage_dataset
+
+    found = table_lineage(hook, reads=_sources_of(hook, table), writes=[table], version=version)
+    columns = _columns_of(hook, table)
+    if columns and found.outputs:
+        [output] = found.outputs
+        fields = {
+            column: column_lineage_dataset.Fields(
+                inputFields=[
+                    column_lineage_dataset.InputField(namespace=output.namespace, name=source, field=field)
+                    for source, field in sources
+                ]
+            )
+            for column, sources in columns.items()
+        }
+        output.facets["columnLineage"] = column_lineage_dataset.ColumnLineageDatasetFacet(fields=fields)
+    return found
+
+
+def _sources_of(hook: DynamicTableHook, table: str) -> Sequence[str]:
+    from storage_lib.errors import StorageError
+
+    if not _is_name(table):
+        return ()
+    try:
+        definition = hook.load_table(table).definition
+    except StorageError:
+        return ()
+    return () if definition is None else definition.sources
+
+
+def _columns_of(hook: DynamicTableHook, table: str) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Return the sources' columns by column of a materialized table; empty if they are unknown."""
+    from storage_lib.errors import StorageError
+    from storage_lib.incremental.column_lineage import column_lineage
+    from storage_lib.spark.materialized.source_tables import source_table
+
+    if not _is_name(table):
+        return {}
+    try:
+        catalog = hook.get_conn()
+        definition = catalog.load_table(table).definition
+        if definition is None:
+            return {}
+        sources = [source_table(name, catalog.load_table(name)) for name in definition.sources]
+        return column_lineage(definition.query, sources, database=definition.database)
+    except StorageError as error:
+        _log.info("The columns of %s have no lineage: %s", table, error)
+        return {}
 
 
 def _is_name(name: object) -> bool:

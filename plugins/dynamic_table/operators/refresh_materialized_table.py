@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk.exceptions import AirflowSkipException
 
 from dynamic_table.arguments.rendered_argument import checked_flag
+from dynamic_table.events.lineage import refresh_lineage
 from dynamic_table.operators.spark_operator import SPARK_FIELDS, SparkOperator
 from dynamic_table.table_events import announce
 
@@ -79,6 +80,9 @@ class RefreshMaterializedTableOperator(SparkOperator):
             positions=dict(result.positions),
             rows=result.rows_written,
         )
+
+    def _lineage(self, version: int | None) -> Any:
+        return refresh_lineage(self.hook, self.table, version)
 
     def _refreshed(self, table: DynamicTable, *, full: bool) -> RefreshResult:
         from storage_lib.spark import refresh
