@@ -14,8 +14,8 @@ from __future__ import annotations
 from airflow.sdk import DAG
 
 from dynamic_table.dag_head import dag_head
-from dynamic_table.materialized.refresh_dags import refresh_dags
 from dynamic_table.operators.list_materialized_tables import ListMaterializedTablesOperator
+from dynamic_table.refresh_dags import refresh_dags
 
 with DAG(
     dag_id="refresh_materialized_tables",

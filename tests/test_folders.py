@@ -46,6 +46,7 @@ FACADES = {
         "dag_head",
         "get_provider_info",
         "hook",
+        "refresh_dags",
         "retry_policy",
         "table_events",
         "table_pools",

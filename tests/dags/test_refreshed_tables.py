@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_rest import AirflowRest
-from dynamic_table.materialized.listed_tables import LIST_VARIABLE
+from dynamic_table.declarations.listed_tables import LIST_VARIABLE
 from dynamic_table.sinks.sink_job import SinkJob, SinkState
 from local_airflow import LocalAirflow
 from storage_lib.schema.options.materialized_table import MaterializedTableDefinition, parse_freshness

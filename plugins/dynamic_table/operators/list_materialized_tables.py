@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dynamic_table.materialized.listed_tables import LIST_VARIABLE, materialized_tables, read_list, write_list
+from dynamic_table.declarations.listed_tables import LIST_VARIABLE, materialized_tables, read_list, write_list
 from dynamic_table.operators.table_operator import CatalogOperator
 
 if TYPE_CHECKING:

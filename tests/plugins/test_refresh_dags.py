@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 from airflow.sdk import Asset, AssetAny, AssetOrTimeSchedule, DeltaTriggerTimetable
 
-from dynamic_table.materialized import listed_tables
-from dynamic_table.materialized.listed_tables import LIST_VARIABLE, ListedTable, read_list
-from dynamic_table.materialized.refresh_dags import refresh_dags, schedule_of
+from dynamic_table.declarations import listed_tables
+from dynamic_table.declarations.listed_tables import LIST_VARIABLE, ListedTable, read_list
 from dynamic_table.operators.list_materialized_tables import ListMaterializedTablesOperator
+from dynamic_table.refresh_dags import refresh_dags, schedule_of
 from storage_lib import Catalog, DynamicTable, open_catalog
 from storage_lib.errors import NotFoundError
 from storage_lib.schema.options.materialized_table import MaterializedTableDefinition, RefreshStatus, parse_freshness
 from tests.support.task_context import task_context
 
-CHECKOUT = Path(__file__).resolve().parents[3]
+CHECKOUT = Path(__file__).resolve().parents[2]
 DAILY = {"sources": ["shop.orders", "shop.items"], "freshness_seconds": 300, "is_suspended": False}
 
 
@@ -130,8 +130,8 @@ def test_each_table_has_a_dag_that_refreshes_it_one_run_at_a_time(stored: dict[s
     [dag] = dags.values()
     assert list(dags) == [dag.dag_id] == ["refresh.shop.daily"]
     assert (dag.max_active_runs, dag.catchup, dag.is_paused_upon_creation) == (1, False, False)
-    [task] = dag.tasks
-    assert (task.table, task.dynamic_table_conn_id) == ("shop.daily", "other")  # type: ignore[attr-defined]
+    task: Any = dag.get_task("refresh")
+    assert (task.table, task.dynamic_table_conn_id) == ("shop.daily", "other")
     dag.params.validate()
 
 
@@ -167,7 +167,7 @@ def test_a_worker_makes_the_dag_of_its_task_alone_without_the_list(
     def asked(*_: object, **__: object) -> None:
         pytest.fail("a worker read the list")
 
-    monkeypatch.setattr("dynamic_table.materialized.refresh_dags.read_list", asked)
+    monkeypatch.setattr("dynamic_table.refresh_dags.read_list", asked)
     found = {}
     for dag_id in ("refresh.shop.dropped", "refresh_materialized_tables"):
         # Airflow's own context manager leaves the variable behind.
@@ -182,7 +182,7 @@ def test_a_thousand_tables_are_parsed_in_seconds_without_the_catalog() -> None:
     tables = {f"shop.t{number}": DAILY for number in range(1_000)}
     program = (
         "import runpy, sys, time\n"
-        "import airflow.sdk, dynamic_table.materialized.refresh_dags\n"
+        "import airflow.sdk, dynamic_table.refresh_dags\n"
         "started = time.process_time()\n"
         f"found = runpy.run_path({str(CHECKOUT / 'dags' / 'refresh_materialized_tables.py')!r})\n"
         "heavy = {name.split('.')[0] for name in sys.modules} & {'storage_lib', 'pyarrow', 'pyspark'}\n"

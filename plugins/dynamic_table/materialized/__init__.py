@@ -1,1 +1,0 @@
-"""DAGs of materialized tables, made from their definitions."""
