@@ -69,7 +69,7 @@ def refresh_dags(
 def schedule_of(table: ListedTable) -> AssetOrTimeSchedule | AssetAny | None:
     """Return when a table's DAG runs: after a commit of any source, and after half of its freshness at the latest.
 
-    Half, as in the refresher: a commit of which Airflow hears nothing is found by the next run, which then has the
+    Half, as in the refresher: a commit that no task reports is found by the next run, which then has the
     other half of the time. None for a suspended table and one without sources: by hand only.
     """
     if table.is_suspended or not table.sources:

@@ -72,7 +72,7 @@ def end_airflow() -> None:
         local.stop(timeout=3)
         assert len(started) > len(("scheduler", "dag-processor", "api-server", "triggerer"))
         assert not any(lives(pid) for pid in started), "stopping left a process behind"
-        for directory in local.home.glob("dynamic_table_jobs/*/job-*"):
+        for directory in (local.home / "dynamic_table_jobs").rglob("job-*"):
             SinkJob(directory).kill()
 
 

@@ -166,7 +166,10 @@ def test_airflow_finds_the_plugin_the_provider_and_the_dags(beside_airflow: Inst
 
     said = beside_airflow.run("python", "-c", program).stdout.splitlines()[-1]
 
-    names = "drop_old_partitions maintain provision provision_tables publish reprocess stream stream_tables validate"
+    names = (
+        "change_refresh_status drop_old_partitions keep_tables_fresh maintain provision provision_tables publish "
+        "refresh_materialized_tables reprocess stream stream_tables validate"
+    )
     assert said == f"DAGS {names}"
 
 

@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ListedTable:
-    """What a scheduler needs to know about a materialized table.
+    """Entry of a materialized table in the list.
 
     ``sources`` are the tables that its query reads, ``freshness_seconds`` the longest time that it may lag behind them;
     None: no limit.
