@@ -30,16 +30,23 @@ if TYPE_CHECKING:
     from storage_lib import Catalog, DynamicTable
 
 ROWS = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
-# Operators that only read; sinks have their own tests.
+# Operators that only read or set options; sinks and refreshers have their own tests, and so does a refresh that is
+# killed (tests/spark/materialized).
 OTHERS = {
     "ApproveDropOperator",
     "AwaitStreamChangesOperator",
+    "DetachedJobOperator",
     "EngineOperator",
     "ListCompactionsOperator",
+    "ListMaterializedTablesOperator",
     "ListTablesInNeedOperator",
     "ListTablesOperator",
     "PartitionDropOperator",
     "ReadStreamsOperator",
+    "RefreshMaterializedTableOperator",
+    "RefresherOperator",
+    "SetRefreshStatusOperator",
+    "SparkOperator",
     "StreamSinkOperator",
     "SuperviseSinkOperator",
     "TableOperator",
