@@ -1,0 +1,46 @@
+"""The works of the benchmark, each for a process of its own: sessions, memory and compiled code are not shared."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+from benchmarks.incremental_work.sessions import SessionSettings, started_session
+from benchmarks.incremental_work.tpch_refreshes import TpchRefreshes, TpchWork
+from storage_lib import open_catalog
+
+Records = list[dict[str, Any]]
+
+
+def in_a_process(work: Callable[..., Records], *arguments: object) -> Records:
+    """Run a work in a new process, and return its records. Raises what the work raises."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(work, *arguments).result()
+
+
+def measured_tpch(settings: SessionSettings, work: TpchWork) -> Records:
+    """Maintain TPC-H's queries."""
+    with started_session(settings) as spark:
+        catalog = open_catalog(str(settings.directory / "warehouse"))
+        return _said(TpchRefreshes(spark, catalog, work).run(), _tpch_line)
+
+
+def _tpch_line(each: dict[str, Any]) -> str:
+    why = f", {each['reason']}" if each["mode"] == "full" else ""
+    return (
+        f"{each['query']} {each['function']} {each['pair']}: {each['mode']}{why}, {each['ours_seconds']:.2f} s, "
+        f"plain {each['plain_seconds']:.2f} s, {each['rows']:,} rows, {each['rows_read']:,} read, "
+        f"{each['rows_written']:,} written"
+    )
+
+
+def _said(records: Iterable[dict[str, Any]], line: Callable[[dict[str, Any]], str]) -> Records:
+    """Return the records, and print each to standard error as it comes."""
+    found = []
+    for each in records:
+        print(line(each), file=sys.stderr, flush=True)
+        found.append(each)
+    return found
