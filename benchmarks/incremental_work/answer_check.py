@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -111,8 +110,3 @@ class AnswerCheck:
     def _number(self, text: str) -> int:
         [row] = self._database.execute(text).fetchall()
         return int(row[0])
-
-
-def in_words(counts: Mapping[str, int]) -> str:
-    """Return the counts that are not 0, for a report."""
-    return ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)

@@ -6,7 +6,6 @@ same session.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -146,8 +145,3 @@ def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
     begin = time.perf_counter()
     done = work()
     return done, time.perf_counter() - begin
-
-
-def say(words: str) -> None:
-    """Print progress to standard error, apart from the table."""
-    print(words, file=sys.stderr, flush=True)

@@ -1,0 +1,2 @@
+-- Pass through
+SELECT id, auction, bidder, price, created FROM bid

@@ -1,0 +1,12 @@
+-- Channel ids
+SELECT
+  id, auction, bidder, price, channel,
+  CASE
+    WHEN lower(channel) = 'apple' THEN '0'
+    WHEN lower(channel) = 'google' THEN '1'
+    WHEN lower(channel) = 'facebook' THEN '2'
+    WHEN lower(channel) = 'baidu' THEN '3'
+    ELSE regexp_extract(url, 'channel_id=([^&]*)', 1)
+  END AS channel_id
+FROM bid
+WHERE lower(channel) IN ('apple', 'google', 'facebook', 'baidu') OR url LIKE '%channel_id=%'
