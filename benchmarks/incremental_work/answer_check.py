@@ -68,7 +68,7 @@ class AnswerCheck:
             raise WrongRowsError(message)
         return counts[1]
 
-    def _differing(self, exact: list[str]) -> list[object]:
+    def _differing(self, exact: list[str]) -> list[tuple[object, ...]]:
         columns = ", ".join(exact)
         sides = (("missing", "expected", "found"), ("wrong", "found", "expected"))
         parts = [
@@ -77,7 +77,7 @@ class AnswerCheck:
         ]
         return self._database.execute(f"{' UNION ALL '.join(parts)} LIMIT {_SHOWN}").fetchall()
 
-    def _distant(self, exact: list[str], inexact: list[str]) -> list[object]:
+    def _distant(self, exact: list[str], inexact: list[str]) -> list[tuple[object, ...]]:
         """Pair the rows of both sides by their order, and return pairs that differ."""
         values = [f"{each}::DOUBLE AS {each}" for each in inexact]
         order = ", ".join([*exact, *(f"{each}::DOUBLE" for each in inexact)])

@@ -26,7 +26,7 @@ def main(warehouse: str, database: str, rate: str, first: str) -> None:
     catalog = open_catalog(warehouse)
     tables = {name: catalog.load_table(f"{database}.{name}") for name in ("person", "auction", "bid")}
     stopped = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), stopped.set()), daemon=True).start()
+    threading.Thread(target=_wait_for_end, args=(stopped,), daemon=True).start()
     step_millis = 1000 / int(rate)
     start, next_round = time.time() * 1000, int(first)
     written = 0
@@ -43,6 +43,11 @@ def main(warehouse: str, database: str, rate: str, first: str) -> None:
             line = [name, snapshot.id, snapshot.time_millis, int(created[0]), int(created[-1]), rows.num_rows]
             print(json.dumps(line), flush=True)
         written, next_round = written + rounds, next_round + rounds
+
+
+def _wait_for_end(stopped: threading.Event) -> None:
+    sys.stdin.read()
+    stopped.set()
 
 
 if __name__ == "__main__":

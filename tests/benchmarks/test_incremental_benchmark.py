@@ -180,17 +180,17 @@ def test_copies_contain_inserted_rows_and_no_deleted_ones(tmp_path: Path) -> Non
 
 
 def test_events_are_one_person_three_auctions_and_46_bids_of_50_and_changes_of_earlier_rows() -> None:
-    created = np.arange(40 * ROUND)
-    changes = [events(first, 20, created[first * ROUND : (first + 20) * ROUND]) for first in (0, 20)]
+    created = np.arange(200 * ROUND)
+    changes = [events(first, 20, created[first * ROUND : (first + 20) * ROUND]) for first in range(0, 200, 20)]
     kinds = ("+U", "-D")
     rows = {name: [row for each in changes for row in each[name].to_pylist()] for name in COLUMNS}
     inserted, deleted = (
         {name: [r["id"] for r in rows[name] if r["_row_kind"] == kind] for name in rows} for kind in kinds
     )
-    assert inserted["person"] == list(range(40))
-    assert set(inserted["auction"]) == set(range(120))
-    assert len(inserted["auction"]) > 120
-    assert inserted["bid"] == list(range(40 * 46))
+    assert inserted["person"] == list(range(200))
+    assert set(inserted["auction"]) == set(range(600))
+    assert len(inserted["auction"]) > 600
+    assert inserted["bid"] == list(range(200 * 46))
     assert deleted["auction"]
     assert len(deleted["bid"]) > 3
     for each in changes:

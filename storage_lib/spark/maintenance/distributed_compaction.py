@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from storage_lib.file_store.snapshot.snapshot import Snapshot
     from storage_lib.table.dynamic_table import DynamicTable
 
+_BYTES_HERE_MAX = 4 << 20
+"""Files of this size are merged faster than Spark starts a Python process for a task."""
+
 
 def compact(
     spark: SparkSession,
@@ -144,11 +147,16 @@ def compact_if_due(spark: SparkSession, table: DynamicTable) -> Snapshot | None:
     """Compact the runs that the table's strategy picks, on half of the cores; None also if another commit was faster.
 
     The other half is left to writers, because Spark cannot preempt a task that has started. Over Spark Connect, where
-    the number of cores is unknown, each bucket is a task.
+    the number of cores is unknown, each bucket is a task. A few small files are merged in this process.
     """
-    cores = default_parallelism(spark)
+    plan = table.maintenance.plan_compaction(full=False)
+    if not plan:
+        return None
     try:
-        return compact(spark, table, full=False, tasks_max=None if cores is None else max(1, cores // 2))
+        if sum(file.file_size for task in plan for file in task.unit.files) <= _BYTES_HERE_MAX:
+            return table.compact(full=False)
+        cores = default_parallelism(spark)
+        return compact(spark, table, plan=plan, tasks_max=None if cores is None else max(1, cores // 2))
     except LOST_RACE_ERRORS:
         return None
 

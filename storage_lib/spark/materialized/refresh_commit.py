@@ -80,6 +80,9 @@ def commit_difference(df: DataFrame, table: DynamicTable, commit: RefreshCommit)
         storage_errors_of_spark(),
         computed(distributed, is_shuffled=distributed is not rows) as ready,
     ):
+        if ready.row_count == 0:
+            # A job with tasks in Python would take longer than all the rest of a small refresh.
+            return commit_positions(table, commit)
         context = table.new_write().begin(
             commit_user=commit.user, based_on=commit.based_on, needs_lease=True, refreshes=True
         )

@@ -9,7 +9,7 @@ attempt finds nothing to do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from storage_lib.file_store.snapshot.snapshot import Snapshot
+    from storage_lib.incremental import Views
     from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
     from storage_lib.spark.materialized.source_tables import BoundQuery
     from storage_lib.table.dynamic_table import DynamicTable
@@ -168,11 +169,20 @@ def _increment(
         return source_rows(spark, sources[name], columns[name], at[name])
 
     with source_views(spark, system_environment().new_name(), frame_of) as views:
-        delta = compiled.delta(views, frozenset(changed))
+        delta = compiled.delta(_of_one_moment(views, sources.keys() - changed.keys()), frozenset(changed))
         if delta is None:
             return commit_positions(table, commit), rows_read
         rows = spark.sql(delta)
         return commit_difference(net_rows(answer_rows(table, rows)), table, commit), rows_read
+
+
+def _of_one_moment(views: Views, unchanged: Collection[str]) -> Views:
+    """Return ``views`` with one view for both moments of an unchanged source, which is planned and read once."""
+
+    def view(name: str, moment: Moment) -> str:
+        return views(name, Moment.AFTER if name in unchanged else moment)
+
+    return view
 
 
 def _whole(

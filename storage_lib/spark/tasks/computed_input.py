@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _ADAPTIVE = "AdaptiveSparkPlanExec"
 _RESULT_STAGE = "ResultQueryStageExec"
 _SHUFFLE_STAGE = "ShuffleQueryStageExec"
+_NO_ROWS = "EmptyRelationExec"
 _OBSERVES = "CollectMetrics"
 
 _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -35,11 +36,12 @@ _ONE_BATCH_BYTES_MAX = 1 << 30
 class ComputedRows:
     """Rows of a write. ``decimals``: positions where ``df`` has unscaled values in place of decimals of these digits.
 
-    ``unscaled_decimals.with_decimals`` restores the decimals in the tasks.
+    ``unscaled_decimals.with_decimals`` restores the decimals in the tasks. ``row_count``: None if Spark did not count.
     """
 
     df: DataFrame
     decimals: Mapping[int, Digits] = field(default_factory=dict)
+    row_count: int | None = None
 
 
 @contextmanager
@@ -59,8 +61,7 @@ def computed(df: DataFrame, *, is_shuffled: bool) -> Iterator[ComputedRows]:
         return
     df.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        df.count()
-        yield ComputedRows(df)
+        yield ComputedRows(df, row_count=df.count())
     finally:
         df.unpersist()
 
@@ -84,12 +85,16 @@ def _shuffled(df: DataFrame) -> ComputedRows | None:
     if _kind(stage) == _RESULT_STAGE:
         stage = stage.plan()
     if _kind(stage) != _SHUFFLE_STAGE:
-        return ComputedRows(DataFrame(session.internalCreateDataFrame(rdd, df._jdf.schema(), False), spark))  # noqa: SLF001
+        plain = DataFrame(session.internalCreateDataFrame(rdd, df._jdf.schema(), False), spark)  # noqa: SLF001
+        # Adaptive execution replaces a plan of which it has found that it has no rows.
+        return ComputedRows(plain, row_count=0 if _kind(stage) == _NO_ROWS else None)
     # The rows of a shuffle are UnsafeRows.
     numbers, decimals = with_numbers(df.schema)
     kind = session.parseDataType(numbers.json()) if decimals else df._jdf.schema()  # noqa: SLF001
     sender = _without_limit(spark, session, stage)
-    return ComputedRows(DataFrame(sender.internalCreateDataFrame(rdd, kind, False), spark), decimals)
+    counted = stage.getRuntimeStatistics().rowCount()
+    count = int(counted.get()) if counted.isDefined() else None
+    return ComputedRows(DataFrame(sender.internalCreateDataFrame(rdd, kind, False), spark), decimals, count)
 
 
 def _without_limit(spark: SparkSession, session: Any, stage: Any) -> Any:
