@@ -15,6 +15,7 @@ from storage_lib.spark import create_materialized_table, refresh
 from storage_lib.spark.maintenance import distributed_compaction
 from storage_lib.spark.materialized import refresh_commit, refresh_table, source_tables
 from storage_lib.spark.materialized.refresh_result import RefreshWork
+from storage_lib.spark.materialized.source_delta import source_rows
 from tests.support.materialized_answers import expected_bag, stored_bag
 
 if TYPE_CHECKING:
@@ -74,7 +75,6 @@ def test_an_unchanged_source_is_planned_once_and_a_changed_one_at_both_moments(
     table = create_materialized_table(catalog, "shop.most", text, spark=spark)
     refresh(spark, table)
     planned: Counter[str] = Counter()
-    source_rows = refresh_table.source_rows
 
     def counted(spark: SparkSession, source: DynamicTable, columns: Any, snapshot_id: int) -> DataFrame:
         planned[source.name] += 1
