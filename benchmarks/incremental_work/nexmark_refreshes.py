@@ -131,7 +131,7 @@ class NexmarkRefreshes:
         ):
             timer = threading.Timer(self._work.seconds, writer.stdin.close)  # type: ignore[union-attr]
             timer.start()
-            # The refreshes go on until they contain the writer's last commit, as they would if it went on writing.
+            # Refreshes continue until the writer has ended; one more after this loop contains its last commits.
             while writer.poll() is None and not errors:
                 tables.run_once()
                 time.sleep(_POLL_SECONDS)

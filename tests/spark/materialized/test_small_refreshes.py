@@ -1,4 +1,4 @@
-"""What a refresh of few rows leaves out: jobs, plans and compilations that it does not need."""
+"""Refreshes of few rows start no jobs, plans and compilations that they do not need."""
 
 from __future__ import annotations
 
