@@ -8,6 +8,8 @@ and with the change between both, and runs the statements.
     query.delta(lambda table, moment: f"{table}_{moment.value}", changed=["shop.orders"])
 """
 
+from storage_lib.incremental.accumulate.accumulator_types import ItemTypes
+from storage_lib.incremental.accumulate.accumulators import Accumulators
 from storage_lib.incremental.compile_query import compile_query
 from storage_lib.incremental.compiled_query import CompiledQuery
 from storage_lib.incremental.derive.maintenance import MaintainedOperator
@@ -16,7 +18,9 @@ from storage_lib.incremental.read.table_names import tables_of
 
 __all__ = [
     "RESULT",
+    "Accumulators",
     "CompiledQuery",
+    "ItemTypes",
     "MaintainedOperator",
     "Moment",
     "SourceTable",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from storage_lib.incremental.accumulate.accumulated_groups import accumulated_groups
+from storage_lib.incremental.accumulate.accumulators import Accumulators
 from storage_lib.incremental.change.differentiate import ADDED, REMOVED, Change, Differentiation
 from storage_lib.incremental.change.restrict import Touched, restricted
 from storage_lib.incremental.derive.groups import regrouped
@@ -56,6 +58,12 @@ class CompiledQuery:
     def reads_result(self) -> bool:
         """Whether ``delta`` reads the stored rows of the materialized table, as the view of ``RESULT``."""
         return self.tree is not None and regrouped(self.tree) is not None
+
+    @property
+    def accumulators(self) -> Accumulators | None:
+        """Statements that keep sums and counts by group; None if the query has aggregates of other forms, or none."""
+        groups = None if self.tree is None else accumulated_groups(self.tree)
+        return None if groups is None else Accumulators(groups, self.columns)
 
     def full(self, views: Views, moment: Moment = Moment.AFTER, *, dialect: str = "spark") -> str:
         """Return a SELECT of the whole answer at a moment."""

@@ -1,0 +1,1 @@
+"""Aggregates that are kept by accumulators: sums and counts by group, to which changes are added."""
