@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from storage_lib.catalog.added_log import open_added_log
 from storage_lib.catalog.declaration.connection_options import refuse_unknown_of_connection
-from storage_lib.catalog.declaration.frozen_options import frozen_options
+from storage_lib.catalog.declaration.frozen_options import frozen_options, state_options
 from storage_lib.catalog.declaration.log_refusals import refuse_log
 from storage_lib.catalog.declaration.table_drift import declared_differences
 from storage_lib.catalog.lifecycle.catalog_orphans import CatalogOrphans
@@ -120,19 +120,54 @@ class Catalog:
             return self._life.create(table_name, self._new_schema(table_name, descriptor), hold)
 
     def load_table(self, name: str) -> DynamicTable:
-        """Load a table, or a branch of it (``db.table$branch_dev``); ``NotFoundError`` if it does not exist."""
+        """Load a table, a branch of it (``db.table$branch_dev``) or a state of it; ``NotFoundError`` if it does not exist.
+
+        See ``create_state`` for states.
+        """
         table_name = TableName.parse(name)
         if table_name.system_table is not None:
             message = f"{name} is a system table, which can only be read: use system_table({name!r})"
             raise InvalidInputError(message)
-        place = self._entries.place(table_name.plain)
+        entry = self._entries.place(table_name.plain)
+        place = None if entry is None else table_name.place_in(entry)
         schema = None if place is None else schema_in_force(self._environment.file_io, TablePaths(place))
         if place is None or schema is None:
             known = ", ".join(self.list_tables()) or "none"
-            message = f"table {table_name.plain} does not exist in {self.warehouse}; existing tables: {known}"
+            missing = table_name if table_name.state else table_name.plain
+            message = f"table {missing} does not exist in {self.warehouse}; existing tables: {known}"
             raise NotFoundError(message)
-        table = self._table(table_name.plain, place, schema)
+        table = self._table(replace(table_name, branch=None), place, schema)
         return table if table_name.branch is None else table.branches.open(table_name.branch)
+
+    def create_state(
+        self, name: str, state: str, columns: Columns, *, primary_key: Sequence[str], options: Mapping[str, str]
+    ) -> DynamicTable:
+        """Create a table inside the directory of the materialized table ``name``, for what its refreshes remember.
+
+        It has no entry in the catalog: it is not listed, moves and is dropped with the table, and is loaded by its
+        name ``db.table$state_<state>`` only. It has no log, and its files are below its own directory. ``options`` are
+        stored as they are. Raises ``NotFoundError`` if the table does not exist, ``AlreadyExistsError`` if it has this
+        state.
+        """
+        table = self.load_table(name)
+        state_name = TableName.parse_plain(name).of_state(state)
+        location = state_name.place_in(table.location)
+        schema = new_table_schema(
+            columns,
+            primary_keys=primary_key,
+            options={**state_options(options), UUID_OPTION: self._environment.new_name()},
+            time_millis=self._environment.clock.now_millis(),
+        )
+        if not self._schemas(location).append(schema):
+            message = f"table {state_name} already exists"
+            raise AlreadyExistsError(message)
+        return self._table(state_name, location, schema)
+
+    def drop_state(self, name: str, state: str) -> None:
+        """Delete the files of a state of a table. Idempotent; ``NotFoundError`` if the table does not exist."""
+        table = self.load_table(name)
+        location = TableName.parse_plain(name).of_state(state).place_in(table.location)
+        self._environment.file_io.delete_tree(location, below=table.location)
 
     def system_table(self, name: str) -> pa.Table:
         """Return a system table, ``db.table$snapshots`` or ``db.table$branch_dev$files``; see ``TableInspection``."""

@@ -1,7 +1,7 @@
 """Names of tables: ``database.table``, valid as directories and as Kafka topics.
 
 A branch, a system table, or both may follow after a ``$``: ``db.t$branch_dev``, ``db.t$snapshots``,
-``db.t$branch_dev$files``.
+``db.t$branch_dev$files``. ``db.t$state_<id>`` is a state of a materialized table: a table inside its directory.
 """
 
 from __future__ import annotations
@@ -13,16 +13,20 @@ from storage_lib.errors import InvalidInputError
 
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 _BRANCH = "branch_"
+_STATE = "state_"
+_STATE_ID = re.compile(r"[A-Za-z0-9-]+")
+_STATES_DIRECTORY = "states"
 
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """Name of a table, a branch or a system table; ``str`` returns the text that ``parse`` reads."""
+    """Name of a table, a branch, a system table or a state; ``str`` returns the text that ``parse`` reads."""
 
     database: str
     table: str
     branch: str | None = None
     system_table: str | None = None
+    state: str | None = None
 
     @classmethod
     def parse(cls, text: str) -> TableName:
@@ -35,6 +39,8 @@ class TableName:
                 "(they become directories and the Kafka topic's name)"
             )
             raise InvalidInputError(message)
+        if len(suffixes) == 1 and suffixes[0].startswith(_STATE):
+            return cls(parts[0], parts[1]).of_state(suffixes[0].removeprefix(_STATE))
         branch = system_table = None
         if suffixes and suffixes[0].startswith(_BRANCH):
             branch = suffixes.pop(0).removeprefix(_BRANCH)
@@ -51,25 +57,39 @@ class TableName:
         """Parse the name of a table itself. Raises ``InvalidInputError`` for a branch or a system table."""
         name = cls.parse(text)
         if name.plain != name:
-            message = f"{text!r} is a branch or a system table of {name.plain}: name the table itself"
+            message = f"{text!r} is a branch, a system table or a state of {name.plain}: name the table itself"
             raise InvalidInputError(message)
         return name
 
     @property
     def plain(self) -> TableName:
-        """Name of the table itself, without branch and system table."""
-        return replace(self, branch=None, system_table=None)
+        """Name of the table itself, without branch, system table and state."""
+        return replace(self, branch=None, system_table=None, state=None)
+
+    def of_state(self, state: str) -> TableName:
+        """Return the name of a state of this table. Raises ``InvalidInputError`` for an invalid id."""
+        if not _STATE_ID.fullmatch(state):
+            message = f"invalid id {state!r} of a state of {self.plain}; it has letters, digits and '-'"
+            raise InvalidInputError(message)
+        return replace(self.plain, state=state)
 
     @property
     def directory(self) -> str:
         """Directory below the warehouse: ``database.db/table``, as in Paimon."""
         return f"{self.database}.db/{self.table}"
 
+    def place_in(self, table_directory: str) -> str:
+        """Return the directory of what is named, given that of the table: a state is inside it."""
+        if self.state is None:
+            return table_directory
+        return f"{table_directory}/{_STATES_DIRECTORY}/{self.state}"
+
     def __str__(self) -> str:
         """Format as ``database.table`` with its suffixes."""
         branch = "" if self.branch is None else f"${_BRANCH}{self.branch}"
         system_table = "" if self.system_table is None else f"${self.system_table}"
-        return f"{self.database}.{self.table}{branch}{system_table}"
+        state = "" if self.state is None else f"${_STATE}{self.state}"
+        return f"{self.database}.{self.table}{branch}{system_table}{state}"
 
 
 def database_name(text: str) -> str:

@@ -65,3 +65,8 @@ def frozen_options(
     if effective.effective_log_system is LogSystem.KAFKA:
         merged.setdefault(_TOPIC_OPTION, str(name))
     return merged
+
+
+def state_options(declared: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a state of a materialized table: without a log, and never expired by other engines."""
+    return {**_PINNED, "log.system": str(LogSystem.NONE), **declared}
