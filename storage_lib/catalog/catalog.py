@@ -120,9 +120,9 @@ class Catalog:
             return self._life.create(table_name, self._new_schema(table_name, descriptor), hold)
 
     def load_table(self, name: str) -> DynamicTable:
-        """Load a table, a branch of it (``db.table$branch_dev``) or a state of it; ``NotFoundError`` if it does not exist.
+        """Load a table, a branch of it (``db.table$branch_dev``) or a state (``create_state``).
 
-        See ``create_state`` for states.
+        Raises ``NotFoundError`` if it does not exist.
         """
         table_name = TableName.parse(name)
         if table_name.system_table is not None:
@@ -162,6 +162,12 @@ class Catalog:
             message = f"table {state_name} already exists"
             raise AlreadyExistsError(message)
         return self._table(state_name, location, schema)
+
+    def states(self, name: str) -> list[str]:
+        """Return the ids of the states of a table, sorted; ``NotFoundError`` if the table does not exist."""
+        directory = TableName.parse_plain(name).states_in(self.load_table(name).location)
+        found = self._environment.file_io.list_directory(directory)
+        return sorted(entry.name for entry in found if entry.is_directory)
 
     def drop_state(self, name: str, state: str) -> None:
         """Delete the files of a state of a table. Idempotent; ``NotFoundError`` if the table does not exist."""

@@ -82,7 +82,12 @@ class TableName:
         """Return the directory of what is named, given that of the table: a state is inside it."""
         if self.state is None:
             return table_directory
-        return f"{table_directory}/{_STATES_DIRECTORY}/{self.state}"
+        return f"{self.states_in(table_directory)}/{self.state}"
+
+    @staticmethod
+    def states_in(table_directory: str) -> str:
+        """Return the directory of a table's states, given that of the table."""
+        return f"{table_directory}/{_STATES_DIRECTORY}"
 
     def __str__(self) -> str:
         """Format as ``database.table`` with its suffixes."""

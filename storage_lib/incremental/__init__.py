@@ -9,7 +9,7 @@ and with the change between both, and runs the statements.
 """
 
 from storage_lib.incremental.accumulate.accumulator_types import ItemTypes
-from storage_lib.incremental.accumulate.accumulators import Accumulators
+from storage_lib.incremental.accumulate.accumulators import ROW_COUNT, Accumulators
 from storage_lib.incremental.compile_query import compile_query
 from storage_lib.incremental.compiled_query import CompiledQuery
 from storage_lib.incremental.derive.maintenance import MaintainedOperator
@@ -18,6 +18,7 @@ from storage_lib.incremental.read.table_names import tables_of
 
 __all__ = [
     "RESULT",
+    "ROW_COUNT",
     "Accumulators",
     "CompiledQuery",
     "ItemTypes",

@@ -63,9 +63,11 @@ def test_orphan_cleanup_of_the_table_leaves_its_states(catalog: Catalog) -> None
 def test_a_dropped_state_can_be_dropped_again_and_is_not_found(catalog: Catalog) -> None:
     create_state(catalog).upsert([{"k": 1, "n": 2}])
 
+    listed = catalog.states("shop.t")
     catalog.drop_state("shop.t", "a1")
     catalog.drop_state("shop.t", "a1")
 
+    assert (listed, catalog.states("shop.t")) == (["a1"], [])
     with pytest.raises(NotFoundError, match=r"shop.t\$state_a1 does not exist"):
         catalog.load_table("shop.t$state_a1")
     assert catalog.load_table("shop.t").count() == 1

@@ -24,6 +24,7 @@ from storage_lib.incremental.accumulate.accumulator_types import (
     sum_type,
 )
 from storage_lib.incremental.change.differentiate import ADDED, REMOVED, Differentiation
+from storage_lib.incremental.derive.maintenance import MaintainedOperator, maintained
 from storage_lib.incremental.names import Names
 from storage_lib.incremental.query_sources import Moment, Views
 from storage_lib.incremental.render.statement import Renderer
@@ -157,6 +158,11 @@ class Accumulators:
         outputs = tuple(rules.names.column() for _ in self.labels)
         change = rules.weighted(parts, outputs)
         return self._named(change.rows, (*self.labels, "_weight"), _as_text, dialect)
+
+    @property
+    def operators(self) -> tuple[MaintainedOperator, ...]:
+        """How each part of the query is maintained with the accumulators."""
+        return maintained(self.groups.tree, self.groups.groups)
 
     @property
     def _summed(self) -> tuple[Item, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -32,8 +32,8 @@ class MaintainedOperator:
     """One operator of a query.
 
     ``text`` is its condition, keys or columns, in the sources' names. ``how`` is "incremental" (computed from the
-    changes), "recomputed" (computed again for the groups or rows that a change touches) or "full" (computed again as a
-    whole); ``why`` explains it.
+    changes), "accumulators" (changes are added to sums and counts), "recomputed" (computed again for the groups or
+    rows that a change touches) or "full" (computed again as a whole); ``why`` explains it.
     """
 
     name: str
@@ -42,17 +42,21 @@ class MaintainedOperator:
     why: str
 
 
-def maintained(relation: Relation) -> tuple[MaintainedOperator, ...]:
-    """Return the operators of a tree, from its root to its sources."""
-    return tuple(_operators(relation, _written(relation)))
+def maintained(relation: Relation, accumulated: Aggregate | None = None) -> tuple[MaintainedOperator, ...]:
+    """Return the operators of a tree, from its root to its sources; ``accumulated`` is kept by accumulators."""
+    return tuple(_operators(relation, _written(relation), accumulated))
 
 
-def _operators(relation: Relation, names: Mapping[str, exp.Expr]) -> Iterable[MaintainedOperator]:
+def _operators(
+    relation: Relation, names: Mapping[str, exp.Expr], accumulated: Aggregate | None
+) -> Iterable[MaintainedOperator]:
     own = _operator(relation, names)
-    if own is not None:
+    if own is not None and relation is accumulated:
+        yield replace(own, how="accumulators", why="adds the changes to sums and counts of the groups")
+    elif own is not None:
         yield own
     for each in inputs_of(relation):
-        yield from _operators(each, names)
+        yield from _operators(each, names, accumulated)
 
 
 def _written(relation: Relation) -> dict[str, exp.Expr]:

@@ -26,6 +26,8 @@ from storage_lib.incremental import RESULT, Moment
 from storage_lib.io.environment import system_environment
 from storage_lib.schema.options.materialized_table import RefreshStatus
 from storage_lib.spark.maintenance.distributed_compaction import compact_after_write
+from storage_lib.spark.materialized.accumulated_plan import AccumulatedPlan, accumulated_plan
+from storage_lib.spark.materialized.accumulated_refresh import UnreadableStateError, add_changes, build_state
 from storage_lib.spark.materialized.answer_columns import answer_rows, refusals_of_spark
 from storage_lib.spark.materialized.kept_snapshots import keep_snapshots
 from storage_lib.spark.materialized.refresh_commit import RefreshCommit, commit_difference, commit_positions
@@ -83,9 +85,10 @@ def refresh(
         try:
             bound = bound_query(table.address, definition)
             plan = refresh_plan(table, definition, bound, full=full, why=why)
+            plan, accumulated = accumulated_plan(spark, table, definition, bound, plan)
             if plan.work is RefreshWork.NONE and attempt > 1:
                 plan = replace(plan, reason="another refresh has made the table current")
-            result = _run(spark, table, bound, plan)
+            result = _run(spark, table, bound, plan, accumulated)
             break
         except (CommitConflictError, LeaseLostError, CommitOutcomeUnknownError):
             # If the commit exists after all, the next plan finds nothing to do.
@@ -97,6 +100,10 @@ def refresh(
             if attempt == _ATTEMPTS:
                 raise
             full, why = True, f"a snapshot expired during the refresh: {error}"
+        except UnreadableStateError as error:
+            if attempt == _ATTEMPTS:
+                raise
+            full, why = True, str(error)
     if partition is not None and result.mode is not RefreshWork.FULL:
         result = _recompute_partition(spark, table.refresh(), bound, result, partition)
     return replace(result, seconds=clock.monotonic() - started)
@@ -114,7 +121,9 @@ def definition_of(table: DynamicTable) -> MaterializedTableDefinition:
     return definition
 
 
-def _run(spark: SparkSession, table: DynamicTable, bound: BoundQuery, plan: RefreshPlan) -> RefreshResult:
+def _run(
+    spark: SparkSession, table: DynamicTable, bound: BoundQuery, plan: RefreshPlan, accumulated: AccumulatedPlan | None
+) -> RefreshResult:
     if plan.work is RefreshWork.NONE:
         return RefreshResult(mode=plan.work, reason=plan.reason, positions=plan.after)
     commit = RefreshCommit(
@@ -123,9 +132,13 @@ def _run(spark: SparkSession, table: DynamicTable, bound: BoundQuery, plan: Refr
         sources=plan.ranges,
         watermark=plan.watermark,
     )
-    work = _increment if plan.work is RefreshWork.INCREMENTAL else _whole
     with active_session(spark), refusals_of_spark(table.name):
-        snapshot, rows_read = work(spark, table, bound, plan, commit)
+        if plan.work is RefreshWork.INCREMENTAL:
+            snapshot, rows_read = _increment(spark, table, bound, plan, commit, accumulated)
+        elif accumulated is not None:
+            snapshot, rows_read = _rebuilt(spark, table, bound, plan, commit, accumulated)
+        else:
+            snapshot, rows_read = _whole(spark, table, bound, plan, commit)
     if table.definition is not None and table.definition.status is RefreshStatus.ACTIVATED and plan.keeps_snapshots:
         keep_snapshots(table, bound.sources, plan.after)
     if snapshot is not None and not table.options.write_only:
@@ -145,7 +158,12 @@ _Done = tuple["Snapshot | None", Mapping[str, int]]
 
 
 def _increment(
-    spark: SparkSession, table: DynamicTable, bound: BoundQuery, plan: RefreshPlan, commit: RefreshCommit
+    spark: SparkSession,
+    table: DynamicTable,
+    bound: BoundQuery,
+    plan: RefreshPlan,
+    commit: RefreshCommit,
+    accumulated: AccumulatedPlan | None,
 ) -> _Done:
     """Apply the changes of the sources to the table."""
     compiled, sources = bound.compiled, bound.sources
@@ -158,7 +176,8 @@ def _increment(
     changed = {name: delta for name, delta in deltas.items() if delta.row_count}
     rows_read = {name: deltas[name].row_count if name in deltas else 0 for name in sources}
     if not changed:
-        return commit_positions(table, commit), rows_read
+        unchanged = commit if accumulated is None else accumulated.unchanged(commit)
+        return commit_positions(table, unchanged), rows_read
 
     def frame_of(name: str, moment: Moment) -> DataFrame:
         if name == RESULT:
@@ -169,6 +188,8 @@ def _increment(
         return source_rows(spark, sources[name], columns[name], at[name])
 
     with source_views(spark, system_environment().new_name(), frame_of) as views:
+        if accumulated is not None:
+            return add_changes(spark, table, views, frozenset(changed), commit, accumulated), rows_read
         delta = compiled.delta(_of_one_moment(views, sources.keys() - changed.keys()), frozenset(changed))
         if delta is None:
             return commit_positions(table, commit), rows_read
@@ -207,6 +228,25 @@ def _whole(
             rows = rows.union(stored.withColumn(WEIGHT, sql.lit(-1).cast("bigint")))
         rows = net_rows(rows if where is None else rows.where(where))
         snapshot = commit_difference(rows, table, commit)
+    return snapshot, {name: stored_rows(source, plan.after[name]) for name, source in sources.items()}
+
+
+def _rebuilt(
+    spark: SparkSession,
+    table: DynamicTable,
+    bound: BoundQuery,
+    plan: RefreshPlan,
+    commit: RefreshCommit,
+    accumulated: AccumulatedPlan,
+) -> _Done:
+    """Compute the state of the accumulators in full, and write the difference between the table and their answer."""
+    compiled, sources = bound.compiled, bound.sources
+
+    def frame_of(name: str, _: Moment) -> DataFrame:
+        return source_rows(spark, sources[name], columns_of(compiled, name, sources[name]), plan.after[name])
+
+    with source_views(spark, system_environment().new_name(), frame_of) as views:
+        snapshot = build_state(spark, table, views, commit, accumulated)
     return snapshot, {name: stored_rows(source, plan.after[name]) for name, source in sources.items()}
 
 

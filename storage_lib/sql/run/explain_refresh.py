@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.options.materialized_table import RefreshMode
+from storage_lib.spark.materialized.accumulated_plan import accumulated_plan
+from storage_lib.spark.materialized.accumulated_query import AccumulatedQuery, accumulated_query
 from storage_lib.spark.materialized.refresh_plan import RefreshPlan, refresh_plan
 from storage_lib.spark.materialized.refresh_result import RefreshWork
 from storage_lib.spark.materialized.source_tables import BoundQuery, bound_query
@@ -14,7 +17,8 @@ from storage_lib.sql.state.result import Result, rows_of
 from storage_lib.sql.statements.materialized_statements import ExplainRefresh
 
 if TYPE_CHECKING:
-    from storage_lib.incremental import CompiledQuery
+    from pyspark.sql import SparkSession
+
     from storage_lib.sql.state.session_state import SessionState
     from storage_lib.table.dynamic_table import DynamicTable
 
@@ -28,8 +32,9 @@ def run_explain_refresh(state: SessionState, statement: ExplainRefresh) -> Resul
         raise InvalidInputError(message)
     bound = bound_query(table.address, definition)
     plan = refresh_plan(table, definition, bound, full=False)
+    plan, _ = accumulated_plan(state.spark, table, definition, bound, plan)
     lines = ["== Next refresh ==", *_work(plan), "", "== Sources ==", *_sources(table, bound, plan)]
-    lines += ["", "== Operators ==", *_operators(bound.compiled)]
+    lines += ["", "== Operators ==", *_operators(state.spark, bound, definition.refresh_mode)]
     changed = [name for name in plan.after if plan.after[name] != plan.before.get(name)]
     columns = [field.name for field in table.schema.fields]
     delta = delta_text(bound.compiled, table.name, columns, changed or bound.compiled.sources)
@@ -55,10 +60,13 @@ def _sources(table: DynamicTable, bound: BoundQuery, plan: RefreshPlan) -> list[
     return lines
 
 
-def _operators(compiled: CompiledQuery) -> list[str]:
+def _operators(spark: SparkSession, bound: BoundQuery, mode: RefreshMode) -> list[str]:
+    compiled = bound.compiled
     if compiled.reason is not None:
         return [f"only a full refresh is right: {compiled.reason}"]
-    return [
-        f"{each.how}: {each.name} {each.text}{f' ({each.why})' if each.why else ''}".rstrip()
-        for each in compiled.operators
+    found = None if mode is RefreshMode.FULL else accumulated_query(spark, bound)
+    operators = found.accumulators.operators if isinstance(found, AccumulatedQuery) else compiled.operators
+    lines = [
+        f"{each.how}: {each.name} {each.text}{f' ({each.why})' if each.why else ''}".rstrip() for each in operators
     ]
+    return [*lines, f"no accumulators: {found}"] if isinstance(found, str) else lines

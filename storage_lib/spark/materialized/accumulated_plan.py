@@ -1,0 +1,69 @@
+"""Decide whether a refresh uses accumulators, and whether it has to rebuild their state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from storage_lib.schema.options.materialized_table import RefreshMode
+from storage_lib.spark.materialized.accumulated_query import AccumulatedQuery, accumulated_query
+from storage_lib.spark.materialized.accumulated_state import NamedState, named_state, state_range
+from storage_lib.spark.materialized.refresh_plan import RefreshPlan, refresh_plan
+from storage_lib.spark.materialized.refresh_result import RefreshWork
+from storage_lib.table.protocol.source_offsets import SourceOffsets
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
+    from storage_lib.spark.materialized.refresh_commit import RefreshCommit
+    from storage_lib.spark.materialized.source_tables import BoundQuery
+    from storage_lib.table.dynamic_table import DynamicTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccumulatedPlan:
+    """A refresh with accumulators. ``recorded`` are the positions of the table that it begins from.
+
+    ``state`` is the one that belongs to them; None if the refresh builds a new one.
+    """
+
+    query: AccumulatedQuery
+    recorded: SourceOffsets
+    state: NamedState | None
+
+    def naming(self, commit: RefreshCommit, state: NamedState) -> RefreshCommit:
+        """Return the commit with the snapshot of a state."""
+        return replace(commit, sources=(*commit.sources, state_range(self.query, self.recorded, state, commit.sources)))
+
+    def unchanged(self, commit: RefreshCommit) -> RefreshCommit:
+        """Return the commit with the state as it is, for changes that add nothing to it."""
+        return commit if self.state is None else self.naming(commit, self.state)
+
+
+def accumulated_plan(
+    spark: SparkSession,
+    table: DynamicTable,
+    definition: MaterializedTableDefinition,
+    bound: BoundQuery,
+    plan: RefreshPlan,
+) -> tuple[RefreshPlan, AccumulatedPlan | None]:
+    """Return the plan, and how it uses accumulators (None: not at all).
+
+    An incremental plan becomes a full one if there is no state that belongs to the table's newest snapshot.
+    """
+    if plan.work is RefreshWork.NONE or definition.refresh_mode is RefreshMode.FULL:
+        return plan, None
+    query = accumulated_query(spark, bound)
+    if not isinstance(query, AccumulatedQuery):
+        return plan, None
+    recorded = table.inspect.source_positions(plan.based_on) if plan.based_on else SourceOffsets()
+    if plan.work is RefreshWork.FULL:
+        return plan, AccumulatedPlan(query=query, recorded=recorded, state=None)
+    found = named_state(table, query, recorded, plan.ranges)
+    if isinstance(found, NamedState):
+        return plan, AccumulatedPlan(query=query, recorded=recorded, state=found)
+    whole = refresh_plan(table, definition, bound, full=True, why=found)
+    if whole.based_on != plan.based_on:
+        recorded = table.inspect.source_positions(whole.based_on)
+    return whole, AccumulatedPlan(query=query, recorded=recorded, state=None)
