@@ -13,12 +13,14 @@ from typing import Any
 
 from storage_lib import open_catalog
 from storage_lib.spark import refresh, session
-from storage_lib.spark.materialized import refresh_table
+from storage_lib.spark.materialized import accumulated_refresh, refresh_table
+from storage_lib.spark.materialized.accumulated_state import commit_state
 from storage_lib.spark.materialized.refresh_commit import commit_difference
 from storage_lib.table.builders.write_builder import WriteBuilder
 
-KILL_POINTS = ("computed", "leased", "committed")
-"""Before the lease, with the rows computed; under the lease, before rows are written; right after the commit."""
+KILL_POINTS = ("computed", "leased", "accumulated", "committed")
+"""Before a lease, with the rows computed; under the lease, before rows are written; after the commit of the state of
+accumulators; right after the commit."""
 
 
 def kill_everything() -> None:
@@ -44,9 +46,17 @@ def main(job: dict[str, Any]) -> None:
             kill_everything()
         return snapshot
 
+    def accumulate_and_die(*arguments: Any) -> Any:
+        state = commit_state(*arguments)
+        if job["point"] == "accumulated":
+            kill_everything()
+        return state
+
     # mypy does not know that the functions are replaced on purpose.
     setattr(WriteBuilder, "begin", begin_and_die)  # noqa: B010
-    setattr(refresh_table, "commit_difference", commit_and_die)  # noqa: B010
+    setattr(accumulated_refresh, "commit_state", accumulate_and_die)  # noqa: B010
+    for each in (refresh_table, accumulated_refresh):
+        each.commit_difference = commit_and_die
     spark = session("refresh", master="local[2]", conf=job["conf"])
     refresh(spark, open_catalog(job["warehouse"]).load_table(job["table"]))
 

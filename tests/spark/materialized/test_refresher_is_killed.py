@@ -60,6 +60,6 @@ def test_a_killed_refresh_leaves_nothing_or_everything(
         assert result.mode == ("none" if point == "committed" else "incremental"), point
         assert stored_bag(counts) == expected_bag(catalog, counts), point
 
-    assert stored_bag(counts) == {(0, 2): 1, (1, 2): 1, (2, 2): 1, (7, 3): 1}
+    assert stored_bag(counts) == {(0, 1): 1, (1, 2): 1, (2, 2): 1, (7, 4): 1}
     orphans = counts.maintenance.remove_orphan_files(older_than=timedelta(0), dry_run=True)
     assert orphans.paths == ()
