@@ -56,7 +56,7 @@ def main(job: dict[str, Any]) -> None:
     setattr(WriteBuilder, "begin", begin_and_die)  # noqa: B010
     setattr(accumulated_refresh, "commit_state", accumulate_and_die)  # noqa: B010
     for each in (refresh_table, accumulated_refresh):
-        each.commit_difference = commit_and_die
+        setattr(each, "commit_difference", commit_and_die)  # noqa: B010
     spark = session("refresh", master="local[2]", conf=job["conf"])
     refresh(spark, open_catalog(job["warehouse"]).load_table(job["table"]))
 

@@ -124,6 +124,15 @@ def parse_count(text: str) -> int:
     return number
 
 
+def parse_number(text: str) -> int:
+    """Parse a whole number of at least 0. Raises ``ValueError`` for anything else."""
+    number = parse_integer(text)
+    if number < 0:
+        message = "it has to be at least 0"
+        raise ValueError(message)
+    return number
+
+
 def parse_moment(text: str) -> int:
     """Parse epoch milliseconds from 0 to 2^63 - 1. Raises ``ValueError`` for anything else."""
     millis = parse_integer(text)

@@ -52,6 +52,7 @@ from storage_lib.schema.options.option_values import (
     parse_millis,
     parse_moment,
     parse_names,
+    parse_number,
     parse_replication,
     parse_retention,
     parse_size,
@@ -728,6 +729,13 @@ class TableOptions:
         RefreshStatus.ACTIVATED,
         parse_refresh_status,
         "Whether schedulers refresh a materialized table: activated or suspended.",
+    )
+    accumulators_rows_min: int = _option(
+        "accumulators.rows-min",
+        3_000_000,
+        parse_number,
+        "Rows of its sources, in their files, from which on a materialized table keeps accumulators for counts and "
+        "sums; with fewer rows, groups that a change touches are computed again, which is faster. 0: always.",
     )
     # fmt: on
     log_kafka_client: Mapping[str, str] = field(default_factory=dict)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from storage_lib.schema.options.materialized_table import RefreshMode
 from storage_lib.spark.materialized.accumulated_query import AccumulatedQuery, accumulated_query
-from storage_lib.spark.materialized.accumulated_state import NamedState, named_state, state_range
+from storage_lib.spark.materialized.accumulated_state import ACCUMULATORS, NamedState, named_state, state_range
 from storage_lib.spark.materialized.refresh_plan import RefreshPlan, refresh_plan
 from storage_lib.spark.materialized.refresh_result import RefreshWork
+from storage_lib.spark.materialized.source_delta import stored_rows
+from storage_lib.spark.materialized.source_positions import recorded_position
 from storage_lib.table.protocol.source_offsets import SourceOffsets
 
 if TYPE_CHECKING:
@@ -50,14 +53,18 @@ def accumulated_plan(
 ) -> tuple[RefreshPlan, AccumulatedPlan | None]:
     """Return the plan, and how it uses accumulators (None: not at all).
 
-    An incremental plan becomes a full one if there is no state that belongs to the table's newest snapshot.
+    An incremental plan becomes a full one if there is no state that belongs to the table's newest snapshot, and the
+    sources are large enough for one.
     """
     if plan.work is RefreshWork.NONE or definition.refresh_mode is RefreshMode.FULL:
         return plan, None
-    query = accumulated_query(spark, bound)
+    recorded = table.inspect.source_positions(plan.based_on) if plan.based_on else SourceOffsets()
+    is_worth_it = why_not_worth_it(table, bound, plan.after) is None
+    # A state that exists is kept when the sources shrink, and rebuilt if it is damaged.
+    has_state = plan.work is RefreshWork.INCREMENTAL and recorded_position(recorded, ACCUMULATORS) is not None
+    query = accumulated_query(spark, bound) if is_worth_it or has_state else None
     if not isinstance(query, AccumulatedQuery):
         return plan, None
-    recorded = table.inspect.source_positions(plan.based_on) if plan.based_on else SourceOffsets()
     if plan.work is RefreshWork.FULL:
         return plan, AccumulatedPlan(query=query, recorded=recorded, state=None)
     found = named_state(table, query, recorded, plan.ranges)
@@ -67,3 +74,10 @@ def accumulated_plan(
     if whole.based_on != plan.based_on:
         recorded = table.inspect.source_positions(whole.based_on)
     return whole, AccumulatedPlan(query=query, recorded=recorded, state=None)
+
+
+def why_not_worth_it(table: DynamicTable, bound: BoundQuery, after: Mapping[str, int]) -> str | None:
+    """Return why the sources at the snapshots ``after`` are too small for accumulators; None if they are not."""
+    rows = sum(stored_rows(bound.sources[name], snapshot_id) for name, snapshot_id in after.items())
+    least = table.options.accumulators_rows_min
+    return None if rows >= least else f"the sources have {rows:,} rows, and accumulators.rows-min is {least:,}"

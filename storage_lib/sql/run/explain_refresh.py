@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.options.materialized_table import RefreshMode
-from storage_lib.spark.materialized.accumulated_plan import accumulated_plan
+from storage_lib.spark.materialized.accumulated_plan import AccumulatedPlan, accumulated_plan, why_not_worth_it
 from storage_lib.spark.materialized.accumulated_query import AccumulatedQuery, accumulated_query
 from storage_lib.spark.materialized.refresh_plan import RefreshPlan, refresh_plan
 from storage_lib.spark.materialized.refresh_result import RefreshWork
@@ -32,9 +32,9 @@ def run_explain_refresh(state: SessionState, statement: ExplainRefresh) -> Resul
         raise InvalidInputError(message)
     bound = bound_query(table.address, definition)
     plan = refresh_plan(table, definition, bound, full=False)
-    plan, _ = accumulated_plan(state.spark, table, definition, bound, plan)
+    plan, accumulated = accumulated_plan(state.spark, table, definition, bound, plan)
     lines = ["== Next refresh ==", *_work(plan), "", "== Sources ==", *_sources(table, bound, plan)]
-    lines += ["", "== Operators ==", *_operators(state.spark, bound, definition.refresh_mode)]
+    lines += ["", "== Operators ==", *_operators(state.spark, table, bound, plan, accumulated)]
     changed = [name for name in plan.after if plan.after[name] != plan.before.get(name)]
     columns = [field.name for field in table.schema.fields]
     delta = delta_text(bound.compiled, table.name, columns, changed or bound.compiled.sources)
@@ -60,13 +60,26 @@ def _sources(table: DynamicTable, bound: BoundQuery, plan: RefreshPlan) -> list[
     return lines
 
 
-def _operators(spark: SparkSession, bound: BoundQuery, mode: RefreshMode) -> list[str]:
+def _operators(
+    spark: SparkSession, table: DynamicTable, bound: BoundQuery, plan: RefreshPlan, accumulated: AccumulatedPlan | None
+) -> list[str]:
     compiled = bound.compiled
+    mode = None if table.definition is None else table.definition.refresh_mode
     if compiled.reason is not None:
         return [f"only a full refresh is right: {compiled.reason}"]
-    found = None if mode is RefreshMode.FULL else accumulated_query(spark, bound)
-    operators = found.accumulators.operators if isinstance(found, AccumulatedQuery) else compiled.operators
+    why_not: str | None = None
+    operators = compiled.operators
+    if accumulated is not None:
+        operators = accumulated.query.accumulators.operators
+    elif compiled.accumulators is not None and mode is not RefreshMode.FULL:
+        why_not = why_not_worth_it(table, bound, plan.after)
+        found = accumulated_query(spark, bound) if why_not is None else None
+        if isinstance(found, AccumulatedQuery):
+            # Nothing has to be done now.
+            operators = found.accumulators.operators
+        elif found is not None:
+            why_not = found
     lines = [
         f"{each.how}: {each.name} {each.text}{f' ({each.why})' if each.why else ''}".rstrip() for each in operators
     ]
-    return [*lines, f"no accumulators: {found}"] if isinstance(found, str) else lines
+    return lines if why_not is None else [*lines, f"no accumulators: {why_not}"]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from storage_lib.catalog.catalog import Catalog
     from storage_lib.table.dynamic_table import DynamicTable
 
+ALWAYS = {"accumulators.rows-min": "0"}
 COMMIT_STATE = "storage_lib.spark.materialized.accumulated_refresh.commit_state"
 READ_SOURCE = "storage_lib.spark.materialized.refresh_table.source_rows"
 ORDERS = {"id": "INT NOT NULL", "cat": "STRING", "amount": "BIGINT", "price": "DECIMAL(12, 2)", "day": "DATE"}
@@ -57,7 +58,7 @@ def order(number: int, cat: str | None, amount: int | None) -> dict[str, object]
 
 
 def sums(spark: SparkSession, catalog: Catalog, name: str = "sums") -> DynamicTable:
-    return create_materialized_table(catalog, f"shop.{name}", QUERIES[name], spark=spark)
+    return create_materialized_table(catalog, f"shop.{name}", QUERIES[name], spark=spark, options=ALWAYS)
 
 
 def state_of(catalog: Catalog, table: DynamicTable) -> DynamicTable:
@@ -253,7 +254,7 @@ def test_averages_and_sums_have_the_digits_of_spark(
         "SELECT k, avg(i) AS ai, avg(d) AS ad, sum(wide) AS sw, sum(d) AS sd, count_if(i > 0) AS n"
         " FROM numbers GROUP BY k"
     )
-    table = create_materialized_table(catalog, "shop.averages", query, spark=spark)
+    table = create_materialized_table(catalog, "shop.averages", query, spark=spark, options=ALWAYS)
     refresh(spark, table)
     source.upsert([row(number) for number in range(20)])
     source.delete("id > 50")
@@ -263,6 +264,29 @@ def test_averages_and_sums_have_the_digits_of_spark(
     assert result.mode is RefreshWork.INCREMENTAL
     expected = {tuple(each) for each in spark.sql(query).collect()}
     assert {tuple(each.values()) for each in table.to_arrow().to_pylist()} == expected
+
+
+def test_a_table_whose_sources_have_grown_builds_accumulators_once(
+    spark: SparkSession, catalog: Catalog, orders: DynamicTable
+) -> None:
+    table = create_materialized_table(
+        catalog, "shop.sums", QUERIES["sums"], spark=spark, options={"accumulators.rows-min": "12"}
+    )
+    refresh(spark, table)
+    orders.upsert([order(9, "a", 5)])
+    small = refresh(spark, table)
+    states = catalog.states("shop.sums")
+    orders.upsert([order(number, "b", 5) for number in range(10, 14)])
+    grown = refresh(spark, table)
+    orders.delete("id < 12")
+    orders.compact(full=True)
+    shrunk = refresh(spark, table)
+
+    assert (small.mode, states) == (RefreshWork.INCREMENTAL, [])
+    assert (grown.mode, grown.reason) == (RefreshWork.FULL, "the table has no accumulators yet")
+    assert shrunk.mode is RefreshWork.INCREMENTAL
+    assert recorded_position(table.inspect.source_positions(shrunk.snapshot_id or 0), ACCUMULATORS) is not None
+    assert_is_answer(catalog, table)
 
 
 def test_a_sum_that_overflows_fails_as_the_query_does_until_the_source_is_corrected(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from storage_lib.catalog.catalog import Catalog
     from storage_lib.table.dynamic_table import DynamicTable
 
-COMMIT = "storage_lib.spark.materialized.accumulated_refresh.commit_difference"
+COMMIT = "storage_lib.spark.materialized.refresh_table.commit_difference"
 ORDERS = {"id": "BIGINT NOT NULL", "cat": "STRING", "amount": "BIGINT"}
 SUMS = "SELECT cat, count(*) AS n, sum(amount) AS total FROM orders GROUP BY cat"
 

@@ -35,7 +35,12 @@ def test_a_killed_refresh_leaves_nothing_or_everything(
     orders.append([{"id": number, "n": number % 3} for number in range(9)])
     query = "SELECT coalesce(n, 0) AS n, count(*) AS c FROM orders GROUP BY coalesce(n, 0)"
     counts = create_materialized_table(
-        catalog, "shop.counts", query, spark=spark, options={"lease.timeout": "2 s"}, primary_key=["n"]
+        catalog,
+        "shop.counts",
+        query,
+        spark=spark,
+        options={"lease.timeout": "2 s", "accumulators.rows-min": "0"},
+        primary_key=["n"],
     )
     refresh(spark, counts)
 
