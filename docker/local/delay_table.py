@@ -69,7 +69,8 @@ class DelayTable:
             table = self._catalog.create_table(name, rows.schema, primary_key=key, options={"log.system": "none"})
             table.append(rows)
         options = [word for key, value in self._catalog.options.items() for word in ("--option", f"{key}={value}")]
-        command = [sys.executable, "-m", "storage_lib.cli.app", "--warehouse", self._catalog.warehouse, *options]
+        program = str(Path(sys.executable).with_name("dynamic-table"))
+        command = [program, "--warehouse", self._catalog.warehouse, *options]
         created = subprocess.run(
             [*command, "sql", "--master", "local[2]", "--spark-log", str(self._log), "-e", STATEMENT],
             capture_output=True,
