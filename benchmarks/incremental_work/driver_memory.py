@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import psutil  # type: ignore[import-untyped]
 
-_INTERVAL_SECONDS = 0.1
+from benchmarks.spark_engine.memory_peak import repeated
 
 
 @dataclass
@@ -24,21 +23,9 @@ class DriverPeaks:
 @contextmanager
 def sampled_driver(pid: int) -> Iterator[DriverPeaks]:
     """Sample the memory of the driver ``pid``, whose JVM is its child, at least once, until the body ends."""
-    peaks, ended = DriverPeaks(), threading.Event()
-
-    def sample() -> None:
-        while True:
-            _add(pid, peaks)
-            if ended.wait(_INTERVAL_SECONDS):
-                return
-
-    sampler = threading.Thread(target=sample, daemon=True)
-    sampler.start()
-    try:
+    peaks = DriverPeaks()
+    with repeated(lambda: _add(pid, peaks)):
         yield peaks
-    finally:
-        ended.set()
-        sampler.join()
 
 
 def _add(pid: int, peaks: DriverPeaks) -> None:

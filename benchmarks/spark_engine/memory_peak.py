@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -22,21 +22,33 @@ class Peak:
 @contextmanager
 def sampled_memory(pid: int) -> Iterator[Peak]:
     """Sample the memory of the process ``pid`` and its descendants, at least once, until the body ends."""
-    peak, ended = Peak(), threading.Event()
+    peak = Peak()
 
-    def sample() -> None:
+    def look() -> None:
+        peak.bytes = max(peak.bytes, memory_of(pid))
+
+    with repeated(look):
+        yield peak
+
+
+@contextmanager
+def repeated(look: Callable[[], None]) -> Iterator[None]:
+    """Call ``look`` ten times a second in a thread, at least once, until the body ends."""
+    ended = threading.Event()
+
+    def run() -> None:
         while True:
-            peak.bytes = max(peak.bytes, memory_of(pid))
+            look()
             if ended.wait(_INTERVAL_SECONDS):
                 return
 
-    sampler = threading.Thread(target=sample, daemon=True)
-    sampler.start()
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
     try:
-        yield peak
+        yield
     finally:
         ended.set()
-        sampler.join()
+        thread.join()
 
 
 def memory_of(pid: int) -> int:

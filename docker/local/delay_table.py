@@ -68,11 +68,19 @@ class DelayTable:
         ):
             table = self._catalog.create_table(name, rows.schema, primary_key=key, options={"log.system": "none"})
             table.append(rows)
-        options = [word for key, value in self._catalog.options.items() for word in ("--option", f"{key}={value}")]
         program = str(Path(sys.executable).with_name("dynamic-table"))
-        command = [program, "--warehouse", self._catalog.warehouse, *options]
         created = subprocess.run(
-            [*command, "sql", "--master", "local[2]", "--spark-log", str(self._log), "-e", STATEMENT],
+            [
+                program,
+                *self._connection(),
+                "sql",
+                "--master",
+                "local[2]",
+                "--spark-log",
+                str(self._log),
+                "-e",
+                STATEMENT,
+            ],
             capture_output=True,
             text=True,
             check=False,
@@ -87,10 +95,9 @@ class DelayTable:
 
     def start(self) -> None:
         """Start the refresher and the observer of the table's age."""
-        options = [word for key, value in self._catalog.options.items() for word in ("--option", f"{key}={value}")]
         self._process.launch(
-            *(sys.executable, "-m", "storage_lib.spark.refresher", "--warehouse", self._catalog.warehouse),
-            *(*options, "--table", DELAYS, "--poll-seconds", "0.25", "--master", "local[2]"),
+            *(sys.executable, "-m", "storage_lib.spark.refresher", *self._connection()),
+            *("--table", DELAYS, "--poll-seconds", "0.25", "--master", "local[2]"),
             *("--conf", f"spark.app.name={self._identity}", "--conf", "spark.sql.shuffle.partitions=2"),
         )
         self._observer.start()
@@ -131,6 +138,11 @@ class DelayTable:
         """Return quantiles of the ages seen from a moment of ``time.monotonic()`` on, in seconds."""
         seen = pl.Series([age for at, age in list(self._ages) if at >= since], dtype=pl.Float64)
         return {f"p{q}": float(seen.quantile(q / 100) or 0.0) for q in (50, 99)}
+
+    def _connection(self) -> list[str]:
+        """Return the arguments by which a program opens the catalog."""
+        options = [word for key, value in self._catalog.options.items() for word in ("--option", f"{key}={value}")]
+        return ["--warehouse", self._catalog.warehouse, *options]
 
     def _observe(self) -> None:
         while not self._over.wait(_LOOK_SECONDS):

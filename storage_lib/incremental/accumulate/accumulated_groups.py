@@ -52,7 +52,7 @@ class AccumulatedGroups:
 
     @property
     def is_global(self) -> bool:
-        """Whether there are no keys, so that there is always one group."""
+        """Whether the query groups by nothing: one group, which exists even without rows."""
         return not self.groups.keys
 
     def over(self, groups: Relation) -> Relation:

@@ -117,20 +117,12 @@ def parse_integer(text: str) -> int:
 
 def parse_count(text: str) -> int:
     """Parse a whole number of at least 1. Raises ``ValueError`` for anything else."""
-    number = parse_integer(text)
-    if number < 1:
-        message = "it has to be at least 1"
-        raise ValueError(message)
-    return number
+    return _at_least(1, text)
 
 
 def parse_number(text: str) -> int:
     """Parse a whole number of at least 0. Raises ``ValueError`` for anything else."""
-    number = parse_integer(text)
-    if number < 0:
-        message = "it has to be at least 0"
-        raise ValueError(message)
-    return number
+    return _at_least(0, text)
 
 
 def parse_moment(text: str) -> int:
@@ -153,11 +145,7 @@ def parse_replication(text: str) -> int:
 
 def parse_level_count(text: str) -> int:
     """Parse a number of at least 2: level 0 and one to compact into. Raises ``ValueError`` for anything else."""
-    number = parse_integer(text)
-    if number < 2:
-        message = "it has to be at least 2"
-        raise ValueError(message)
-    return number
+    return _at_least(2, text)
 
 
 def parse_zstd_level(text: str) -> int:
@@ -229,6 +217,14 @@ def parse_word(words: type[_Word]) -> Callable[[str], _Word]:
             raise ValueError(message) from None
 
     return parse
+
+
+def _at_least(least: int, text: str) -> int:
+    number = parse_integer(text)
+    if number < least:
+        message = f"it has to be at least {least}"
+        raise ValueError(message)
+    return number
 
 
 def _scaled(text: str, units: dict[str, int], wanted: str) -> int:

@@ -53,8 +53,8 @@ def accumulated_plan(
 ) -> tuple[RefreshPlan, AccumulatedPlan | None]:
     """Return the plan, and how it uses accumulators (None: not at all).
 
-    An incremental plan becomes a full one if there is no state that belongs to the table's newest snapshot, and the
-    sources are large enough for one.
+    An incremental plan becomes a full one if no state belongs to the table's newest snapshot and the sources are
+    large enough for one.
     """
     if plan.work is RefreshWork.NONE or definition.refresh_mode is RefreshMode.FULL:
         return plan, None
