@@ -93,6 +93,10 @@ class DelayTable:
         """Update a row of ``demo.airlines``, which changes the rows of all hours of that airline."""
         self._catalog.load_table("demo.airlines").upsert([RENAMED])
 
+    def touch_airline(self) -> None:
+        """Commit a row of ``demo.airlines`` that the query does not read, so that there is something to refresh."""
+        self._catalog.load_table("demo.airlines").upsert([{"carrier": "--", "name": "none"}])
+
     def start(self) -> None:
         """Start the refresher and the observer of the table's age."""
         self._process.launch(

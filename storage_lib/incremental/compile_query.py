@@ -30,13 +30,15 @@ from storage_lib.incremental.tree.relational_operators import Relation, Scan, in
 __all__ = ["ResolvedQuery", "compile_query", "resolve_query"]
 
 
-def compile_query(text: str, sources: Sequence[SourceTable], *, database: str) -> CompiledQuery:
+def compile_query(text: str, sources: Sequence[SourceTable], *, database: str, has_names: bool = True) -> CompiledQuery:
     """Compile a query of Spark SQL over tables; names without a database are of ``database``.
+
+    Without ``has_names``, the columns of the answer are found by position, and called ``column1`` and so on.
 
     Raises ``InvalidInputError``, with line and column, if the text is not a query, or names a table that is not among
     ``sources``, a column that does not exist or is ambiguous, or two result columns of one name.
     """
-    query = resolve_query(text, sources, database=database)
+    query = resolve_query(text, sources, database=database, has_names=has_names)
     volatile = first_volatile(query.written)
     used, labels = query.used, query.labels
     tree, reason = _tree(query.resolved, used, volatile)
@@ -50,6 +52,7 @@ def compile_query(text: str, sources: Sequence[SourceTable], *, database: str) -
         reason=reason,
         is_deterministic=volatile is None,
         tree=tree,
+        inexact=None if tree is None else first_inexact(tree, None),
     )
 
 
@@ -68,7 +71,7 @@ class ResolvedQuery:
     labels: tuple[str, ...]
 
 
-def resolve_query(text: str, sources: Sequence[SourceTable], *, database: str) -> ResolvedQuery:
+def resolve_query(text: str, sources: Sequence[SourceTable], *, database: str, has_names: bool = True) -> ResolvedQuery:
     """Find the table of each column; raises as ``compile_query``."""
     tables = read_table_names(text, database=database)
     by_name = {each.name.lower(): each for each in sources}
@@ -79,9 +82,8 @@ def resolve_query(text: str, sources: Sequence[SourceTable], *, database: str) -
         used[by_name[name.lower()].name] = by_name[name.lower()]
     written = parsed(text)
     resolved = _resolved(text, written, used, database)
-    return ResolvedQuery(
-        tables=tables, written=written, resolved=resolved, used=used, labels=_labels(written, resolved, used)
-    )
+    labels = _labels(written, resolved, used) if has_names else _numbered(resolved)
+    return ResolvedQuery(tables=tables, written=written, resolved=resolved, used=used, labels=labels)
 
 
 def _tree(
@@ -175,11 +177,7 @@ def _read(resolved: exp.Expr, used: Mapping[str, SourceTable]) -> Answer:
 
 def _labels(written: exp.Query, resolved: exp.Expr, used: Mapping[str, SourceTable]) -> tuple[str, ...]:
     """Return the answer's column names, as they are written where they are written."""
-    first, names = written, resolved
-    while isinstance(first, exp.SetOperation | exp.Subquery):
-        first = first.this
-    while isinstance(names, exp.SetOperation | exp.Subquery):
-        names = names.this
+    first, names = _first_select(written), _first_select(resolved)
     labels = [each.alias_or_name for each in names.expressions]
     own = [each.alias_or_name if isinstance(each, exp.Alias | exp.Column) else "" for each in first.expressions]
     is_written = len(own) == len(labels) and not any(each.is_star for each in first.expressions)
@@ -196,6 +194,17 @@ def _labels(written: exp.Query, resolved: exp.Expr, used: Mapping[str, SourceTab
             raise InvalidInputError(f"column {number + 1} of the result has no name; give it one with AS")
         seen.add(label.lower())
     return tuple(labels)
+
+
+def _numbered(resolved: exp.Expr) -> tuple[str, ...]:
+    return tuple(f"column{number + 1}" for number, _ in enumerate(_first_select(resolved).expressions))
+
+
+def _first_select(query: exp.Expr) -> exp.Expr:
+    """Return the SELECT that names the columns of a query."""
+    while isinstance(query, exp.SetOperation | exp.Subquery):
+        query = query.this
+    return query
 
 
 def _needed(tree: Relation | None, used: Mapping[str, SourceTable]) -> dict[str, tuple[str, ...]]:

@@ -36,7 +36,8 @@ class CompiledQuery:
     ``sources`` are the qualified names of the tables that it reads and ``needed`` the columns read of each;
     ``columns`` are the answer's, ``key`` those of a primary key that every answer satisfies (None if none is known).
     ``operators`` say how each part of the query is maintained. If ``reason`` is given, only the whole answer can be
-    computed, for this reason. ``is_deterministic``: the answer depends on nothing but the sources' rows.
+    computed, for this reason. ``is_deterministic``: the answer depends on nothing but the sources' rows. ``inexact``
+    is an aggregate whose value may have other last digits each time that it is computed; None if there is none.
     """
 
     tables: NamedTables
@@ -48,6 +49,7 @@ class CompiledQuery:
     reason: str | None
     is_deterministic: bool
     tree: Relation | None
+    inexact: str | None = None
 
     @property
     def is_incremental(self) -> bool:
@@ -75,16 +77,20 @@ class CompiledQuery:
         names = ", ".join(f"{own} AS {renderer.name(name)}" for own, name in items)
         return f"SELECT {names} FROM ({renderer.query(tree)}) AS answer"
 
-    def delta(self, views: Views, changed: Collection[str], *, dialect: str = "spark") -> str | None:
+    def delta(
+        self, views: Views, changed: Collection[str], *, dialect: str = "spark", may_read_result: bool = True
+    ) -> str | None:
         """Return a SELECT of the answer's change: its columns and ``_weight``.
 
         A row may occur several times, with weights that add up; a sum of 0 means that it did not change. ``changed``
-        are the sources with a change; None if there are none. Raises ``ValueError`` if the query is not incremental.
+        are the sources with a change; None if there are none. Unless ``may_read_result``, old rows of the answer are
+        computed from the sources, not read from the view of ``RESULT``. Raises ``ValueError`` if the query is not
+        incremental.
         """
         if self.tree is None:
             raise ValueError(f"the query has no delta: {self.reason}")
         rules = Differentiation(frozenset(changed), Names(_FIRST_NEW_NAME))
-        change = self._change(self.tree, rules)
+        change = self._change(self.tree, rules) if may_read_result else rules.change(self.tree)
         if change is None:
             return None
         renderer = Renderer(views, dialect)

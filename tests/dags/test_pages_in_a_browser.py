@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_rest import AirflowRest
+from storage_lib.schema.options.materialized_table import MaterializedTableDefinition, RefreshStatus
 from tests.support.chromium import PROGRAM, Chromium
 
 if TYPE_CHECKING:
@@ -58,6 +59,20 @@ def browser(tmp_path_factory: pytest.TempPathFactory, rest: AirflowRest) -> Iter
     with Chromium(tmp_path_factory.mktemp("profile")) as chromium:
         chromium.log_in(rest.base_url, rest.user, rest.password)
         yield chromium
+
+
+@pytest.fixture(scope="module")
+def counted(catalog: Catalog) -> DynamicTable:
+    """Create a source, and a materialized table over it that was not refreshed yet."""
+    source = catalog.create_table("watched.clicks", {"id": "BIGINT", "page": "STRING"}, primary_key=["id"])
+    source.append(pa.table({"id": pa.array([1, 2], pa.int64()), "page": ["a", "b"]}))
+    definition = MaterializedTableDefinition(
+        query="SELECT page, count(*) AS n FROM watched.clicks WHERE page <> '<b id=\"bold\">' GROUP BY page",
+        database="watched",
+        sources=("watched.clicks",),
+    )
+    columns = {"page": "STRING", "n": "BIGINT"}
+    return catalog.create_table("watched.counted", columns, primary_key=["page"], options=definition.to_options())
 
 
 def opened(browser: Chromium, rest: AirflowRest, page: str) -> Chromium:
@@ -142,6 +157,34 @@ def test_a_button_opens_the_dags_form_filled_in_and_starts_it_through_airflows_o
     run_id = browser.run("document.querySelector('dialog .good a').innerText")
 
     assert rest.get(f"/dags/maintain/dagRuns/{run_id}")["conf"]["tables"] == [visits.name]
+
+
+def test_the_page_of_a_materialized_table_shows_its_query_and_its_sources_and_suspends_it(
+    browser: Chromium, rest: AirflowRest, counted: DynamicTable
+) -> None:
+    rest.wait_for_dag("change_refresh_status")
+    opened(browser, rest, f"table?name={counted.name}").wait_for("document.querySelector('#graph table')")
+
+    assert "count(*) AS n FROM watched.clicks" in browser.run("document.getElementById('query').innerText")
+    assert browser.run("document.getElementById('bold')") is None, "the query is text"
+    graph = browser.run("document.getElementById('graph').innerText")
+    assert "watched.clicks: holds snapshot none of 1" in graph
+    assert "activated" in graph
+
+    press = "[...document.querySelectorAll('#actions button')].find((each) => each.innerText === '{0}').click()"
+    browser.run(press.format("Suspend"))
+    browser.wait_for("document.querySelector('dialog button[type=submit]')")
+    browser.run("document.querySelector('dialog button[type=submit]').click()")
+    browser.wait_for("document.querySelector('dialog .good a')")
+    run_id = browser.run("document.querySelector('dialog .good a').innerText")
+    rest.check_success("change_refresh_status", run_id, rest.wait("change_refresh_status", run_id))
+
+    definition = counted.refresh().definition
+    assert definition is not None
+    assert definition.status is RefreshStatus.SUSPENDED
+    opened(browser, rest, f"table?name={counted.name}").wait_for(
+        "[...document.querySelectorAll('#actions button')].some((each) => each.innerText === 'Resume')"
+    )
 
 
 def test_a_statement_keeps_its_lines_in_a_form(browser: Chromium, rest: AirflowRest, visits: DynamicTable) -> None:

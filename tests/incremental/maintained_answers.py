@@ -66,11 +66,11 @@ class MaintainedAnswer:
         """Compute the whole answer by the compiled statement."""
         self.rows = Counter(self._fetched(self.query.full(name_of, dialect="duckdb")))
 
-    def refresh(self) -> None:
+    def refresh(self, *, may_read_result: bool = True) -> None:
         """Apply the change of the answer."""
         changed = [name for name, rows in self._contents.items() if _bag(rows) != _bag(self._before[name])]
         self._store_result()
-        text = self.query.delta(name_of, changed, dialect="duckdb")
+        text = self.query.delta(name_of, changed, dialect="duckdb", may_read_result=may_read_result)
         self.rows = self.rows.copy()
         for *row, weight in self._fetched(text) if text is not None else ():
             self.rows[tuple(row)] += int(weight)

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from storage_lib.sql.run.run_insert import wait_for
+from storage_lib.sql.run.run_insert_stream import wait_for
 
 
 class EndlessStream:

@@ -182,9 +182,17 @@ class Differentiation:
         return Project(rows, (*ordered, (change.weight, column(change.weight)))), column(change.weight)
 
     def _union(self, union: Union) -> Change | None:
-        changes = [change for each in union.inputs if (change := self.change(each)) is not None]
-        parts: list[tuple[Relation, exp.Expr]] = [(each.rows, column(each.weight)) for each in changes]
-        return self.weighted(parts, union.outputs) if parts else None
+        changes = [self.change(each) for each in union.inputs]
+        if not any(changes):
+            return None
+        parts: list[tuple[Relation, exp.Expr]] = []
+        for each, change in zip(union.inputs, changes, strict=True):
+            if change is None:
+                # No rows, but the types of this input: the union has the common type of all its inputs.
+                parts.append((Filter(at(each, Moment.AFTER), exp.false()), ADDED))
+            else:
+                parts.append((change.rows, column(change.weight)))
+        return self.weighted(parts, union.outputs)
 
     def _regrouped(self, relation: Aggregate | Window) -> Change | None:
         change = self.change(relation.input)

@@ -41,6 +41,10 @@ class MaintainedOperator:
     how: str
     why: str
 
+    def __str__(self) -> str:
+        """Return the operator as a line of text."""
+        return f"{self.how}: {self.name} {self.text}{f' ({self.why})' if self.why else ''}".rstrip()
+
 
 def maintained(relation: Relation, accumulated: Aggregate | None = None) -> tuple[MaintainedOperator, ...]:
     """Return the operators of a tree, from its root to its sources; ``accumulated`` is kept by accumulators."""

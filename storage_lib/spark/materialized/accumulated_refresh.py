@@ -31,7 +31,8 @@ from storage_lib.spark.materialized.accumulated_state import (
 from storage_lib.spark.materialized.answer_columns import answer_rows
 from storage_lib.spark.materialized.kept_snapshots import keep_snapshots
 from storage_lib.spark.materialized.refresh_commit import commit_difference, commit_positions
-from storage_lib.spark.materialized.source_delta import WEIGHT, net_rows, source_rows
+from storage_lib.spark.materialized.source_delta import source_rows
+from storage_lib.spark.materialized.weighted_rows import net_rows, weighted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -121,11 +122,11 @@ def _answered(
     reached = commit_state(spark.sql(query.accumulators.whole(views, query.types)), state, query, 0)
     stored = source_rows(spark, state, query.state.fieldNames(), reached.snapshot_id)
     with _view(query.restored(stored)) as view:
-        answer = spark.sql(query.accumulators.answer(view, query.types)).withColumn(WEIGHT, sql.lit(1).cast("bigint"))
+        answer = weighted(spark.sql(query.accumulators.answer(view, query.types)), 1)
         rows = answer_rows(table, answer)
         if commit.based_on:
             old = source_rows(spark, table, [field.name for field in table.schema.fields], commit.based_on)
-            rows = rows.union(old.withColumn(WEIGHT, sql.lit(-1).cast("bigint")))
+            rows = rows.union(weighted(old, -1))
         snapshot = commit_difference(net_rows(rows), table, plan.naming(commit, reached))
     drop_other_states(table, plan.recorded, reached)
     _tidy(table, reached)

@@ -30,13 +30,8 @@ from storage_lib.incremental import ROW_COUNT
 from storage_lib.io.environment import system_environment
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.types.row_kind import RowKind
-from storage_lib.spark.batch.write_job import run_write
 from storage_lib.spark.materialized.source_positions import SourcePosition, position_of, recorded_position
-from storage_lib.spark.tasks.active_session import active_session
-from storage_lib.spark.tasks.bucket_distribution import by_partition_and_bucket
-from storage_lib.spark.tasks.computed_input import computed
-from storage_lib.spark.tasks.driver_lease import given_back
-from storage_lib.spark.translation.spark_errors import storage_errors_of_spark
+from storage_lib.spark.source.commit_rows import commit_rows
 from storage_lib.spark.translation.spark_schema import arrow_schema_of
 from storage_lib.table.protocol.source_offsets import SourceRange
 
@@ -136,15 +131,13 @@ def commit_state(rows: DataFrame, table: DynamicTable, query: AccumulatedQuery, 
     if not query.accumulators.groups.is_global:
         kind = sql.when(sql.col(ROW_COUNT) != 0, kind).otherwise(RowKind.DELETE.symbol)
     changes = query.stored(rows).withColumn(table.options.row_kind_field, kind)
-    with (
-        active_session(rows.sparkSession),
-        storage_errors_of_spark(),
-        computed(by_partition_and_bucket(changes, table.schema), is_shuffled=True) as ready,
-    ):
-        user = f"refresh-{system_environment().new_name()}"
-        context = table.new_write().begin(commit_user=user, based_on=based_on, needs_lease=True)
-        with given_back(table, context):
-            snapshot = run_write(ready, table, context, BATCH_COMMIT_IDENTIFIER)
+    user = f"refresh-{system_environment().new_name()}"
+    snapshot = commit_rows(
+        changes,
+        table,
+        lambda: table.new_write().begin(commit_user=user, based_on=based_on, needs_lease=True),
+        BATCH_COMMIT_IDENTIFIER,
+    )
     return NamedState(table, based_on if snapshot is None else snapshot.id)
 
 

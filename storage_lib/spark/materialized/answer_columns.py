@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.spark.materialized.source_delta import WEIGHT
+from storage_lib.spark.materialized.weighted_rows import WEIGHT
 from storage_lib.spark.translation.predicate_column import quoted
 from storage_lib.spark.translation.spark_schema import struct_of
 

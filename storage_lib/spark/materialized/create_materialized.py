@@ -18,9 +18,9 @@ from storage_lib.schema.options.materialized_table import parse_refresh_mode as 
 from storage_lib.schema.options.option_precedence import effective_options
 from storage_lib.schema.options.table_options import LogConsistency, MergeEngine, TableOptions, WriteMode
 from storage_lib.spark.materialized.answer_columns import refusals_of_spark
-from storage_lib.spark.materialized.source_delta import WEIGHT, net_rows
 from storage_lib.spark.materialized.source_tables import BoundQuery, bound_query
 from storage_lib.spark.materialized.source_views import source_views
+from storage_lib.spark.materialized.weighted_rows import WEIGHT, net_rows
 from storage_lib.spark.runtime.spark_session import session
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.translation.spark_schema import arrow_schema_of, struct_of

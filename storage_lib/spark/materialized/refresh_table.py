@@ -9,11 +9,9 @@ attempt finds nothing to do.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as sql
 
 from storage_lib.errors import (
     CommitConflictError,
@@ -33,15 +31,10 @@ from storage_lib.spark.materialized.kept_snapshots import keep_snapshots
 from storage_lib.spark.materialized.refresh_commit import RefreshCommit, commit_difference, commit_positions
 from storage_lib.spark.materialized.refresh_plan import RefreshPlan, columns_of, refresh_plan
 from storage_lib.spark.materialized.refresh_result import RefreshResult, RefreshWork
-from storage_lib.spark.materialized.source_delta import (
-    WEIGHT,
-    net_rows,
-    source_delta,
-    source_rows,
-    stored_rows,
-)
+from storage_lib.spark.materialized.source_delta import source_delta, source_rows, stored_rows
 from storage_lib.spark.materialized.source_tables import bound_query
-from storage_lib.spark.materialized.source_views import source_views
+from storage_lib.spark.materialized.source_views import of_one_moment, source_views
+from storage_lib.spark.materialized.weighted_rows import net_rows, weighted
 from storage_lib.spark.source.table_source import register
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.translation.predicate_column import column_of
@@ -51,7 +44,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from storage_lib.file_store.snapshot.snapshot import Snapshot
-    from storage_lib.incremental import Views
     from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
     from storage_lib.spark.materialized.source_tables import BoundQuery
     from storage_lib.table.dynamic_table import DynamicTable
@@ -190,20 +182,11 @@ def _increment(
     with source_views(spark, system_environment().new_name(), frame_of) as views:
         if accumulated is not None:
             return add_changes(spark, table, views, frozenset(changed), commit, accumulated), rows_read
-        delta = compiled.delta(_of_one_moment(views, sources.keys() - changed.keys()), frozenset(changed))
+        delta = compiled.delta(of_one_moment(views, sources.keys() - changed.keys()), frozenset(changed))
         if delta is None:
             return commit_positions(table, commit), rows_read
         rows = spark.sql(delta)
         return commit_difference(net_rows(answer_rows(table, rows)), table, commit), rows_read
-
-
-def _of_one_moment(views: Views, unchanged: Collection[str]) -> Views:
-    """Return ``views`` with one view for both moments of an unchanged source, which is planned and read once."""
-
-    def view(name: str, moment: Moment) -> str:
-        return views(name, Moment.AFTER if name in unchanged else moment)
-
-    return view
 
 
 def _whole(
@@ -221,11 +204,11 @@ def _whole(
         return source_rows(spark, sources[name], columns_of(compiled, name, sources[name]), plan.after[name])
 
     with source_views(spark, system_environment().new_name(), frame_of) as views:
-        answer = spark.sql(compiled.full(views, Moment.AFTER)).withColumn(WEIGHT, sql.lit(1).cast("bigint"))
+        answer = weighted(spark.sql(compiled.full(views, Moment.AFTER)), 1)
         rows = answer_rows(table, answer)
         if plan.based_on:
             stored = source_rows(spark, table, [field.name for field in table.schema.fields], plan.based_on)
-            rows = rows.union(stored.withColumn(WEIGHT, sql.lit(-1).cast("bigint")))
+            rows = rows.union(weighted(stored, -1))
         rows = net_rows(rows if where is None else rows.where(where))
         snapshot = commit_difference(rows, table, commit)
     return snapshot, {name: stored_rows(source, plan.after[name]) for name, source in sources.items()}

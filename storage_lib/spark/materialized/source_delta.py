@@ -18,6 +18,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from storage_lib.schema.types.row_kind import RETRACT_BIT
 from storage_lib.spark.batch.incremental_range import BETWEEN
+from storage_lib.spark.materialized.weighted_rows import WEIGHT, net_rows, weighted
 from storage_lib.spark.native.native_read import SnapshotRead, frame_of_table
 from storage_lib.spark.source import statement_options as said
 from storage_lib.spark.tasks.active_session import active_session
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from storage_lib.table.dynamic_table import DynamicTable
 
-WEIGHT = "_weight"
 _BYTES_HERE_MAX = 16 << 20
 _ROWS_HERE_MAX = 200_000
 
@@ -56,7 +56,7 @@ def source_delta(
     """
     if before == 0:
         rows = source_rows(spark, table, columns, after)
-        return SourceDelta(rows.withColumn(WEIGHT, sql.lit(1).cast("bigint")), stored_rows(table, after))
+        return SourceDelta(weighted(rows, 1), stored_rows(table, after))
     if _shows_only_compacted(table):
         count = stored_rows(table, before) + stored_rows(table, after)
         return SourceDelta(_compared(spark, table, columns, before, after), count)
@@ -75,12 +75,6 @@ def source_rows(spark: SparkSession, table: DynamicTable, columns: Sequence[str]
     """Return ``columns`` of a snapshot's rows (0: the empty table)."""
     read = SnapshotRead(columns=columns, needed=frozenset(columns), snapshot_id=snapshot_id)
     return frame_of_table(spark, table, read).df
-
-
-def net_rows(rows: DataFrame) -> DataFrame:
-    """Sum the weights (``_weight``) of equal rows; rows with weight 0 are omitted."""
-    columns = [quoted(name) for name in rows.columns if name != WEIGHT]
-    return rows.groupBy(*columns).agg(sql.sum(WEIGHT).alias(WEIGHT)).where(sql.col(WEIGHT) != 0)
 
 
 def stored_rows(table: DynamicTable, snapshot_id: int) -> int:
@@ -145,10 +139,7 @@ def _by_tasks(spark: SparkSession, table: DynamicTable, columns: Sequence[str], 
 
 
 def _compared(spark: SparkSession, table: DynamicTable, columns: Sequence[str], before: int, after: int) -> DataFrame:
-    old, new = (
-        source_rows(spark, table, columns, at).withColumn(WEIGHT, sql.lit(weight).cast("bigint"))
-        for at, weight in ((before, -1), (after, 1))
-    )
+    old, new = (weighted(source_rows(spark, table, columns, at), weight) for at, weight in ((before, -1), (after, 1)))
     return net_rows(old.union(new))
 
 

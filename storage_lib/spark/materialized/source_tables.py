@@ -33,8 +33,8 @@ def source_at(home: TableAddress, name: str) -> DynamicTable:
     return table_at(replace(home, name=name))
 
 
-def bound_query(home: TableAddress, definition: MaterializedTableDefinition) -> BoundQuery:
-    """Load the sources of a query and compile it.
+def bound_query(home: TableAddress, definition: MaterializedTableDefinition, *, has_names: bool = True) -> BoundQuery:
+    """Load the sources of a query and compile it; ``has_names`` as for ``compile_query``.
 
     Raises ``NotFoundError`` for a source that does not exist, ``InvalidInputError`` for a query that does not fit the
     sources' columns.
@@ -47,13 +47,15 @@ def bound_query(home: TableAddress, definition: MaterializedTableDefinition) -> 
             message = f"table {home.name} reads {name} in its query: {error}"
             raise NotFoundError(message) from error
     described = tuple(source_table(name, table) for name, table in sources.items())
-    return BoundQuery(compiled=_compiled(definition.query, described, definition.database), sources=sources)
+    return BoundQuery(
+        compiled=_compiled(definition.query, described, definition.database, has_names=has_names), sources=sources
+    )
 
 
 @lru_cache(maxsize=_COMPILED_QUERIES_MAX)
-def _compiled(query: str, described: tuple[SourceTable, ...], database: str) -> CompiledQuery:
+def _compiled(query: str, described: tuple[SourceTable, ...], database: str, *, has_names: bool) -> CompiledQuery:
     """Compile a query once for all refreshes under the same columns of its sources: that takes tens of milliseconds."""
-    return compile_query(query, described, database=database)
+    return compile_query(query, described, database=database, has_names=has_names)
 
 
 def source_table(name: str, table: DynamicTable) -> SourceTable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,15 @@ def source_views(spark: SparkSession, token: str, frame_of: FrameOf) -> Iterator
     finally:
         for relation in views.values():
             spark.catalog.dropTempView(relation)
+
+
+def of_one_moment(views: Views, unchanged: Collection[str]) -> Views:
+    """Return ``views`` with one view for both moments of an unchanged source, which is planned and read once."""
+
+    def view(name: str, moment: Moment) -> str:
+        return views(name, Moment.AFTER if name in unchanged else moment)
+
+    return view
 
 
 def needed_columns(needed: Mapping[str, tuple[str, ...]], name: str, all_columns: tuple[str, ...]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from storage_lib.spark.sink.sink_spec import OUTPUT_MODES
 from storage_lib.spark.source import statement_options as said
 from storage_lib.spark.source.table_source import register
 from storage_lib.spark.stream.batch_sources import CheckpointSources
-from storage_lib.spark.stream.checkpoint_identity import settled_query_id
+from storage_lib.spark.stream.checkpoint_identity import QUERY_FILE, is_there, settled_query_id
 from storage_lib.spark.stream.stream_tiering import StreamTiering
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.tasks.bucket_distribution import by_bucket, by_partition_and_bucket
@@ -100,6 +100,12 @@ def write_stream(
     spark = df.sparkSession
     register(spark)
     user = settled_query_id(spark, checkpoint_location, table)
+    if is_there(spark, checkpoint_location, QUERY_FILE):
+        message = (
+            f"table {table.name}: checkpoint {checkpoint_location} is of a stream whose query was kept up to date from "
+            "commits; give this one a checkpoint of its own, and an empty table"
+        )
+        raise InvalidInputError(message)
     tracked = _is_tracked(table, change_tracking=change_tracking)
     past = CheckpointSources.of(checkpoint_location, table.address.options)
     if past is not None:

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.spark.query.query_facts import QueryFacts
 from storage_lib.spark.query.stream_plan import LOOKUP, STATE, StreamPlan
 from storage_lib.spark.query.write_plan import plan_of_write, refuse_frozen
+from storage_lib.spark.sink.sink_spec import OUTPUT_MODES
 from storage_lib.spark.stream.pinned_snapshots import pinned_snapshots
 from storage_lib.spark.translation.spark_schema import ROW_POSITION
 from storage_lib.sql.query.query_runner import Rewritten, names_of_changes, rewritten, sql_of
 from storage_lib.sql.query.relations import StreamReads
 from storage_lib.sql.state.session_state import SessionState
 from storage_lib.sql.state.settings import RUNTIME_MODE
+from storage_lib.sql.state.spark_words import errors_in_words
 from storage_lib.sql.text.query_tables import Query, quoted
 from storage_lib.sql.text.source_text import SourceText
 
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from storage_lib.table.dynamic_table import DynamicTable
+
+
+class LostChangesError(InvalidInputError):
+    """Rows of a streaming query would not tell which changes of the result they are, or in which order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +62,8 @@ class StreamTarget:
 def stream_query(state: SessionState, query: Query, source: SourceText, target: StreamTarget) -> StreamQuery:
     """Return the query as a stream with row kinds, if it reads changes, and anything else that the write needs.
 
-    Raises ``InvalidInputError`` for a query that would lose the row kinds, or with whose result the table could not be
-    kept equal.
+    Raises ``LostChangesError`` for a query that would lose the row kinds or their order, and ``InvalidInputError`` for
+    other queries with whose result the table could not be kept equal.
     """
     kind = target.table.options.row_kind_field
     with rewritten(state, query) as found:
@@ -67,6 +73,9 @@ def stream_query(state: SessionState, query: Query, source: SourceText, target: 
         if found.changes and not has_kind and changed is None:
             raise _loses_kinds(found, target.output_mode)
         rows = target.rows_of(df)
+        if df.isStreaming and target.output_mode in OUTPUT_MODES:
+            with errors_in_words(source):
+                _check_streamable(df, target.output_mode)
         if not df.isStreaming or target.output_mode == "complete":
             return StreamQuery(rows=rows)
         plan, facts = plan_of_write(
@@ -90,6 +99,14 @@ def stream_query(state: SessionState, query: Query, source: SourceText, target: 
         if not reads.has_position or ROW_POSITION in df.columns:
             break
     return StreamQuery(rows=target.rows_of(df), plan=plan)
+
+
+def _check_streamable(df: DataFrame, output_mode: str) -> None:
+    """Let Spark refuse a query that it can't run as a stream, as it would at the start of the stream."""
+    jvm: Any = df.sparkSession.sparkContext._jvm  # noqa: SLF001  pyspark has no public way to the check
+    mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, output_mode.capitalize())()
+    analyzed = df._jdf.queryExecution().analyzed()  # noqa: SLF001
+    jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker.checkForStreaming(analyzed, mode)
 
 
 def _reads_of(state: SessionState, plan: StreamPlan, facts: QueryFacts, target: StreamTarget) -> StreamReads:
@@ -131,7 +148,7 @@ def _changed_table(query: Query, found: Rewritten) -> str | None:
     return quoted(reference.alias or reference.parts[-1])
 
 
-def _loses_kinds(found: Rewritten, output_mode: str) -> InvalidInputError:
+def _loses_kinds(found: Rewritten, output_mode: str) -> LostChangesError:
     if output_mode in ("update", "complete"):
         message = (
             f"the query reads changes of {names_of_changes(list(found.changes.values()))} and works out results of "
@@ -146,13 +163,13 @@ def _loses_kinds(found: Rewritten, output_mode: str) -> InvalidInputError:
             f"{next(iter(found.changes.values())).row_kind_column} as well, or read one snapshot of all tables but "
             f"one: hint OPTIONS('{RUNTIME_MODE}' = 'batch')"
         )
-    return InvalidInputError(message)
+    return LostChangesError(message)
 
 
-def _loses_position(plan: StreamPlan, found: Rewritten) -> InvalidInputError:
+def _loses_position(plan: StreamPlan, found: Rewritten) -> LostChangesError:
     message = (
         f"the query reads changes of {names_of_changes(list(found.changes.values()))}, and {plan.position_reason} may "
         f"change their order. Select the column {ROW_POSITION} as well, wherever the row kind is selected, or join "
         "in the outermost SELECT, where it is carried along"
     )
-    return InvalidInputError(message)
+    return LostChangesError(message)

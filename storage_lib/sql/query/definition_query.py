@@ -1,4 +1,4 @@
-"""The query of a materialized table: checked, with errors at its place in the statement, and as the text to store.
+"""The query of a materialized table or of a stream: checked, with errors at its place, and as the text to store.
 
 The stored text outlives the session, so it may name only tables of the catalog, at their newest rows.
 """
@@ -37,27 +37,38 @@ class DefinitionQuery:
     columns: tuple[str, ...]
 
 
-def definition_query(state: SessionState, query: Query, source: SourceText, *, table: str) -> DefinitionQuery:
-    """Check a query and return it as it is stored as the definition of ``table``.
+def definition_query(
+    state: SessionState,
+    query: Query,
+    source: SourceText,
+    *,
+    table: str,
+    reader: str = "a materialized table",
+    has_names: bool = True,
+) -> DefinitionQuery:
+    """Check a query and return it as it is stored as the definition of ``table``, which ``reader`` is in messages.
+
+    ``has_names`` as for ``compile_query``.
 
     Raises ``InvalidInputError`` for temporary views and tables, tables of Spark, system tables, branches, hints, AS OF
     and ``table`` itself, and for anything that Spark refuses; ``NotFoundError`` for missing tables. Each shows its
     place in ``source``, the whole statement.
     """
     for reference in query.tables:
-        _check(state, reference, source, table=table, has_star=query.has_star)
+        _check(state, reference, source, table=table, reader=reader, has_star=query.has_star)
     dataframe_of(state, query, source, streaming=False)
-    columns = _compiled_columns(state, query, source)
+    columns = _compiled_columns(state, query, source, has_names=has_names)
     return DefinitionQuery(text=qualified(query, state.database), columns=columns)
 
 
-def _compiled_columns(state: SessionState, query: Query, source: SourceText) -> tuple[str, ...]:
+def _compiled_columns(state: SessionState, query: Query, source: SourceText, *, has_names: bool) -> tuple[str, ...]:
     """Compile the query where it is in the statement, as a refresh will do with the stored text."""
     names = dict.fromkeys(state.full_name(reference.parts) for reference in query.tables)
     tables = [state.catalog.load_table(name) for name in names]
     sources = [source_table(table.name, table) for table in tables]
     try:
-        return compile_query(in_place(query, source), sources, database=state.database).columns
+        text = in_place(query, source)
+        return compile_query(text, sources, database=state.database, has_names=has_names).columns
     except InvalidInputError as error:
         hint = _hint_at_computed(str(error), tables)
         raise InvalidInputError(_marked(f"{error}{hint}", query, source)) from error
@@ -79,8 +90,10 @@ def _marked(message: str, query: Query, source: SourceText) -> str:
     return source.marked(source.offset(int(found[1]), int(found[2])), found[3])
 
 
-def _check(state: SessionState, reference: TableReference, source: SourceText, *, table: str, has_star: bool) -> None:
-    problem = _problem(state, reference, table=table)
+def _check(
+    state: SessionState, reference: TableReference, source: SourceText, *, table: str, reader: str, has_star: bool
+) -> None:
+    problem = _problem(state, reference, table=table, reader=reader)
     if problem is not None:
         raise InvalidInputError(source.marked(reference.start, problem))
     if state.home_of(reference.parts) is None:
@@ -90,7 +103,7 @@ def _check(state: SessionState, reference: TableReference, source: SourceText, *
             error = of_catalog
         if isinstance(error, NotFoundError):
             raise NotFoundError(source.marked(reference.start, str(error)))
-        problem = f"{reference} is a Spark table; the query of a materialized table reads tables of the catalog"
+        problem = f"{reference} is a Spark table; the query of {reader} reads tables of the catalog"
         raise InvalidInputError(source.marked(reference.start, problem))
     computed = computed_columns(state.catalog.load_table(state.full_name(reference.parts)).schema.options)
     if computed and has_star:
@@ -101,8 +114,8 @@ def _check(state: SessionState, reference: TableReference, source: SourceText, *
         raise InvalidInputError(source.marked(reference.start, problem))
 
 
-def _problem(state: SessionState, reference: TableReference, *, table: str) -> str | None:
-    """Return why the query of a materialized table can't name this table; None if it can or the table is missing."""
+def _problem(state: SessionState, reference: TableReference, *, table: str, reader: str) -> str | None:
+    """Return why the query can't name this table; None if it can or the table is missing."""
     if state.view(reference.parts) is not None:
         return (
             f"{reference} is a temporary view, which ends with the session; write its query as a common table "
@@ -111,11 +124,11 @@ def _problem(state: SessionState, reference: TableReference, *, table: str) -> s
     if len(reference.parts) == 1 and state.temporary.home_of(reference.parts[0]) is not None:
         return f"{reference} is a temporary table, which ends with the session; name a table of the catalog"
     if reference.as_of is not None or reference.hint:
-        return f"a materialized table follows the newest rows of {reference}; leave the hint or AS OF out"
-    return _problem_of_name(state, reference, table)
+        return f"{reader} follows the newest rows of {reference}; leave the hint or AS OF out"
+    return _problem_of_name(state, reference, table, reader)
 
 
-def _problem_of_name(state: SessionState, reference: TableReference, table: str) -> str | None:
+def _problem_of_name(state: SessionState, reference: TableReference, table: str, reader: str) -> str | None:
     try:
         name = TableName.parse(state.full_name(reference.parts))
     except InvalidInputError as error:
@@ -128,4 +141,4 @@ def _problem_of_name(state: SessionState, reference: TableReference, table: str)
     if path is None:
         return None
     through = "".join(f", and {reader} reads {read}" for reader, read in pairwise(path))
-    return f"materialized table {table} can't read itself: the query reads {name}{through}"
+    return f"{reader.partition(' ')[2]} {table} can't read itself: the query reads {name}{through}"

@@ -79,7 +79,5 @@ def _operators(
             operators = found.accumulators.operators
         elif found is not None:
             why_not = found
-    lines = [
-        f"{each.how}: {each.name} {each.text}{f' ({each.why})' if each.why else ''}".rstrip() for each in operators
-    ]
+    lines = [str(each) for each in operators]
     return lines if why_not is None else [*lines, f"no accumulators: {why_not}"]

@@ -11,7 +11,7 @@ from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.schema.options.nearest import did_you_mean
 from storage_lib.schema.options.option_values import parse_millis
 from storage_lib.spark.maintenance.distributed_compaction import compact
-from storage_lib.sql.run.run_insert import written
+from storage_lib.sql.run.insert_rows import written
 from storage_lib.sql.state.result import Result, rows_of
 from storage_lib.sql.state.session_state import SessionState
 from storage_lib.sql.statements.parts import Literal, NamedTable

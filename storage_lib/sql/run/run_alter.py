@@ -26,8 +26,8 @@ from storage_lib.schema.placing.layout import LAYOUT_OPTIONS
 from storage_lib.spark.maintenance.distributed_compaction import compact
 from storage_lib.sql.definition.check_virtual_columns import check_virtual_columns
 from storage_lib.sql.definition.virtual_columns import computed_columns
+from storage_lib.sql.run.insert_rows import written
 from storage_lib.sql.run.materialized_refusals import refuse_column_change, refuse_row_change
-from storage_lib.sql.run.run_insert import written
 from storage_lib.sql.run.run_show_describe import static_values
 from storage_lib.sql.state.definition_options import refuse_definition_options
 from storage_lib.sql.state.result import Result

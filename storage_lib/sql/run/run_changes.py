@@ -17,8 +17,8 @@ from storage_lib.sql.definition.virtual_columns import computed_columns
 from storage_lib.sql.query.query_runner import rewritten, sql_of
 from storage_lib.sql.query.store_assignment import as_stored
 from storage_lib.sql.run.changed_rows import commit_changed_rows
+from storage_lib.sql.run.insert_rows import CHANGE_TRACKING, change_tracking_of, write_hint, written
 from storage_lib.sql.run.materialized_refusals import refuse_row_change
-from storage_lib.sql.run.run_insert import CHANGE_TRACKING, change_tracking_of, write_hint, written
 from storage_lib.sql.run.run_show_describe import static_values
 from storage_lib.sql.state.result import Result
 from storage_lib.sql.state.session_state import SessionState

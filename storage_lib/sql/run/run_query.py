@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from storage_lib.spark.query.plan_text import plan_text
 from storage_lib.sql.query.query_runner import dataframe_of, rewritten, sql_of
-from storage_lib.sql.run.run_insert import explained_stream
+from storage_lib.sql.run.run_insert_stream import ExplainedStream, explained_stream
 from storage_lib.sql.state.result import Result, rows_of
 from storage_lib.sql.state.session_state import SessionState
 from storage_lib.sql.state.settings import RuntimeMode
@@ -19,10 +19,12 @@ def run_select(state: SessionState, statement: Select, source: SourceText) -> Re
 
 def run_explain(state: SessionState, statement: Explain, source: SourceText) -> Result:
     """Return Spark's plan of a query as text; for a streaming INSERT also its additions to the query, with reasons."""
-    plan = ""
+    plan = ExplainedStream("")
     if statement.insert is not None and state.settings.runtime_mode is RuntimeMode.STREAMING:
         plan = explained_stream(state, statement.insert, source)
-    texts = [*([plan] if plan else []), _spark_plan(state, statement, source)]
+    texts = [plan.text] if plan.text else []
+    if plan.runs_in_spark:
+        texts.append(_spark_plan(state, statement, source))
     return Result(rows=rows_of(("plan",), [(text,) for text in texts]))
 
 

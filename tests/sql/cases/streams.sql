@@ -79,10 +79,6 @@ SET 'execution.runtime-mode' = 'streaming';
 --> execution.runtime-mode is set
 INSERT INTO joined /*+ OPTIONS('available-now' = 'true') */ SELECT o.id, o.item, i.category FROM orders AS o LEFT JOIN items /*+ OPTIONS('execution.runtime-mode' = 'batch') */ AS i ON o.item = i.item;
 --> default.joined: stream <uuid> runs from <warehouse>/checkpoints/default.joined; scan.normalize=none (the key of default.orders is the key of default.joined, and no row can drop out); rows are put back into the source's order (the join with default.items)
-INSERT INTO joined SELECT item, count(*), max(item) FROM orders GROUP BY item;
---> InvalidInputError: the query reads changes of default.orders, and its rows would not tell insertions from deletions. Select the column _row_kind as well, or read one snapshot of all tables but one: hint OPTIONS('execution.runtime-mode' = 'batch')
-INSERT INTO joined SELECT o.id, o.item, i.category FROM orders o JOIN items i ON o.item = i.item;
---> InvalidInputError: the query reads changes of default.items, default.orders, and its rows would not tell insertions from deletions. Select the column _row_kind as well, or read one snapshot of all tables but one: hint OPTIONS('execution.runtime-mode' = 'batch')
 INSERT INTO joined SELECT 1, 'a', 'b';
 --> InvalidInputError: table default.joined: the query reads no stream, so there is nothing to wait for; SET 'execution.runtime-mode' = 'batch' to write it once
 INSERT INTO joined /*+ OPTIONS('commit-user' = 'me') */ SELECT id, item, item FROM orders;
@@ -256,13 +252,13 @@ SET 'execution.runtime-mode' = 'streaming';
 SET 'execution.checkpointing.dir' = '<warehouse>/checkpoints';
 --> execution.checkpointing.dir is set
 INSERT INTO u /*+ OPTIONS('available-now' = 'true') */ SELECT DISTINCT id, v FROM t;
---> InvalidInputError: the query reads changes of default.t, and its rows would not tell insertions from deletions. Select the column _row_kind as well, or read one snapshot of all tables but one: hint OPTIONS('execution.runtime-mode' = 'batch')
+--> default.u: stream <uuid> runs from <warehouse>/checkpoints/default.u; each micro-batch applies what commits of default.t changed in the query's result
 INSERT INTO u /*+ OPTIONS('available-now' = 'true') */ SELECT id, v FROM t LIMIT 1;
---> InvalidInputError: the query reads changes of default.t, and its rows would not tell insertions from deletions. Select the column _row_kind as well, or read one snapshot of all tables but one: hint OPTIONS('execution.runtime-mode' = 'batch')
+--> InvalidInputError: the query reads changes of default.t, and its rows would not tell insertions from deletions. Select the column _row_kind as well, or read one snapshot of all tables but one: hint OPTIONS('execution.runtime-mode' = 'batch'). Nor can its result be kept up to date from the commits of its tables: LIMIT keeps rows by an order of all rows, so the rows that a change removes from its result are not known. A materialized table compares the result with its own rows: CREATE MATERIALIZED TABLE ... AS SELECT
 INSERT INTO u /*+ OPTIONS('available-now' = 'true') */ SELECT row_number() OVER (ORDER BY id), v FROM t;
---> InvalidInputError: the query reads changes of default.t, and its rows would not tell insertions from deletions. Select the column _row_kind as well, or read one snapshot of all tables but one: hint OPTIONS('execution.runtime-mode' = 'batch')
-INSERT INTO u /*+ OPTIONS('available-now' = 'true') */ SELECT id, v FROM t UNION ALL SELECT id, v FROM t;
---> InvalidInputError: the query reads changes of default.t, and its rows would not tell insertions from deletions. Select the column _row_kind as well, or read one snapshot of all tables but one: hint OPTIONS('execution.runtime-mode' = 'batch')
+--> InvalidInputError: the query reads changes of default.t, and its rows would not tell insertions from deletions. Select the column _row_kind as well, or read one snapshot of all tables but one: hint OPTIONS('execution.runtime-mode' = 'batch'). Nor can its result be kept up to date from the commits of its tables: a window without PARTITION BY reads all rows, so the rows that a change removes from its result are not known. A materialized table compares the result with its own rows: CREATE MATERIALIZED TABLE ... AS SELECT
+INSERT INTO u /*+ OPTIONS('available-now' = 'true', 'query-name' = 'both') */ SELECT id, v FROM t UNION ALL SELECT id, v FROM t;
+--> default.u: stream <uuid> runs from <warehouse>/checkpoints/both; each micro-batch applies what commits of default.t changed in the query's result
 INSERT INTO u /*+ OPTIONS('available-now' = 'true') */ SELECT id, v FROM t WHERE id IN (SELECT id FROM u);
 --> InvalidInputError: line 1, column 56: Invalid subquery: Streaming query is not allowed in subquery expressions
 -->   INSERT INTO u /*+ OPTIONS('available-now' = 'true') */ SELECT id, v FROM t WHERE id IN (SELECT id FROM u)

@@ -1,0 +1,208 @@
+"""``insert_stream``: a stream that keeps the answer of any query in a table, from the commits of the query's tables.
+
+    commits of the tables ─▶ Spark's checkpoint ─▶ change of the answer, as a batch query ─▶ one commit per micro-batch
+
+Spark runs the stream: its trigger, its checkpoint, its progress. What it can't compute with retractions, for example
+aggregates and joins of changes, the incremental compiler does. Each commit stores the number of the next micro-batch
+among the table's source offsets, so a replayed micro-batch is not written twice, and one after a rollback is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import InvalidInputError, SnapshotExpiredError, StorageError
+from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
+from storage_lib.schema.options.table_options import LogConsistency, MergeEngine
+from storage_lib.spark.insert_stream.answer_change import answer_change
+from storage_lib.spark.insert_stream.commit_source import (
+    SOURCE_NAME,
+    TABLES,
+    Positions,
+    positions_in,
+    register_commits,
+)
+from storage_lib.spark.maintenance.stream_compaction import StreamCompaction
+from storage_lib.spark.materialized.source_tables import BoundQuery, bound_query
+from storage_lib.spark.materialized.weighted_rows import rows_with_kinds
+from storage_lib.spark.runtime.spark_session import STREAM_POOL, scheduler_pool
+from storage_lib.spark.source import statement_options as said
+from storage_lib.spark.source.commit_rows import commit_rows, commit_sources
+from storage_lib.spark.source.table_source import register
+from storage_lib.spark.stream.checkpoint_identity import QUERY_FILE, has_begun, is_there, settled, settled_query_id
+from storage_lib.spark.tasks.active_session import active_session
+from storage_lib.spark.tasks.session_kind import refuse_connect
+from storage_lib.spark.verbs.stream_settings import quick_batches
+from storage_lib.spark.verbs.table_stream import TableStream
+from storage_lib.table.protocol.source_offsets import SourceRange
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from storage_lib.table.dynamic_table import DynamicTable
+    from storage_lib.table.protocol.table_address import TableAddress
+    from storage_lib.table.protocol.write_context import WriteContext
+
+_LOGGER = logging.getLogger(__name__)
+_PARTITION = 0
+
+
+def insert_stream(
+    spark: SparkSession,
+    table: DynamicTable,
+    definition: MaterializedTableDefinition,
+    home: TableAddress,
+    rows_of: Callable[[DataFrame], DataFrame],
+    *,
+    checkpoint_location: str,
+    trigger_seconds: float = 0.0,
+    available_now: bool = False,
+    change_tracking: bool | None = None,
+    query_name: str | None = None,
+) -> TableStream:
+    """Start a stream after whose micro-batches the table holds the query's answer at the snapshots read so far.
+
+    The first micro-batch writes the answer of all rows. ``definition`` is the query, over tables of the catalog of
+    ``home``; ``rows_of`` converts rows of its answer, whose columns are found by position and are followed by the row
+    kind, to rows of the table. The snapshots that
+    the next micro-batch needs do not expire: the stream is a consumer, ``stream-<query id>``, of each source.
+
+    Raises ``InvalidInputError``, before anything starts, for a query that is not incremental, a table that can't
+    hold an answer, and the checkpoint of another stream.
+    """
+    refuse_connect(
+        spark,
+        "a stream of a query's answer",
+        why="it computes each micro-batch on the driver",
+        remedy="Use a classic session",
+    )
+    bound = bound_query(home, definition, has_names=False)
+    refuse_table(table)
+    refuse_query(bound)
+    register(spark)
+    register_commits(spark)
+    user = settled_query_id(spark, checkpoint_location, table)
+    _refuse_another_query(spark, table, checkpoint_location, definition)
+    options = said.options_of(next(iter(bound.sources.values())))
+    commits = spark.readStream.format(SOURCE_NAME).options(**options, **{TABLES: json.dumps(sorted(bound.sources))})
+
+    def commit_batch(batch: DataFrame, batch_id: int) -> None:
+        target = table.refresh()
+        if target.new_write().committed(user, batch_id) is not None:
+            return
+        before, after = map(positions_in, batch.collect()[0])
+        now = bound_query(home, definition, has_names=False)
+        _keep(now.sources, user, {**after, **before})
+        reached = _range_of(target, user, batch_id)
+
+        def begin() -> WriteContext:
+            return target.new_write().begin(commit_user=user, tracked=change_tracking, needs_lease=True)
+
+        # The session of a micro-batch has no adaptive execution, which small changes need.
+        with answer_change(spark, now, before, after) as change:
+            if change is None:
+                commit_sources(target, begin, batch_id, sources=(reached,))
+            else:
+                commit_rows(
+                    rows_of(rows_with_kinds(change, target.options.row_kind_field)),
+                    target,
+                    begin,
+                    batch_id,
+                    adds_up=bool(target.schema.primary_keys),
+                    change_tracking=change_tracking,
+                    sources=(reached,),
+                )
+        _keep(now.sources, user, after)
+
+    df = commits.load()
+    writer = df.writeStream.foreachBatch(commit_batch).option("checkpointLocation", checkpoint_location)
+    if query_name is not None:
+        writer = writer.queryName(query_name)
+    if available_now:
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=f"{round(trigger_seconds * 1000)} milliseconds")
+    with active_session(spark), scheduler_pool(spark, STREAM_POOL), quick_batches(df, checkpoint_location):
+        query = writer.start()
+    compaction = None if table.options.write_only else StreamCompaction(spark, table, interval_seconds=10.0)
+    return TableStream(query, table, user, compaction)
+
+
+def _range_of(table: DynamicTable, user: str, batch_id: int) -> SourceRange:
+    """Return the numbers of a micro-batch and the next; raise if the table is not where the last one has left it."""
+    source = f"stream-{user}"
+    start = LogOffsets({_PARTITION: batch_id}) if batch_id else None
+    reached = table.inspect.source_offsets(source)
+    if (start is None) != (reached is None) or (start is not None and not start.is_same_place(reached)):
+        message = (
+            f"table {table.name} does not hold what its stream has written before micro-batch {batch_id}: it was "
+            "rolled back or recreated, or the checkpoint is an older copy. Start the stream with a new checkpoint, "
+            "into an empty table"
+        )
+        raise InvalidInputError(message)
+    return SourceRange(source=source, start=start, end=LogOffsets({_PARTITION: batch_id + 1}))
+
+
+def refuse_query(bound: BoundQuery) -> None:
+    """Raise ``InvalidInputError`` for a query whose rows of an earlier moment can't be computed again exactly."""
+    reason = bound.compiled.reason
+    if reason is None and bound.compiled.inexact is not None:
+        reason = f"{bound.compiled.inexact} may differ in its last digits from run to run (cast to DECIMAL)"
+    if reason is not None:
+        message = (
+            f"{reason}, so the rows that a change removes from its result are not known. A materialized "
+            "table compares the result with its own rows: CREATE MATERIALIZED TABLE ... AS SELECT"
+        )
+        raise InvalidInputError(message)
+
+
+def refuse_table(table: DynamicTable) -> None:
+    """Raise ``InvalidInputError`` for a table that would not hold exactly the rows of an answer."""
+    options = table.options
+    refused = {
+        "merge-engine": options.merge_engine not in (MergeEngine.DEDUPLICATE, MergeEngine.VALUE_COUNT),
+        "sequence.field": bool(options.sequence_field),
+        "ignore-delete": options.ignore_delete,
+        "log.consistency": options.log_consistency is LogConsistency.EVENTUAL,
+    }
+    for option, is_refused in refused.items():
+        if is_refused:
+            message = (
+                f"table {table.name}: with its option {option} it would not hold exactly the rows of a query that "
+                "aggregates or joins changes. Insert into a table without that option"
+            )
+            raise InvalidInputError(message)
+
+
+def _refuse_another_query(
+    spark: SparkSession, table: DynamicTable, checkpoint: str, definition: MaterializedTableDefinition
+) -> None:
+    text = json.dumps({"query": definition.query, "database": definition.database})
+    is_other = has_begun(spark, checkpoint) and not is_there(spark, checkpoint, QUERY_FILE)
+    if is_other or settled(spark, f"{checkpoint.rstrip('/')}/{QUERY_FILE}", text) != text:
+        message = (
+            f"table {table.name}: checkpoint {checkpoint} is of another stream or of one with another query, whose rows "
+            "are in the table. Give this one a checkpoint of its own, and an empty table"
+        )
+        raise InvalidInputError(message)
+
+
+def _keep(sources: Mapping[str, DynamicTable], user: str, positions: Positions) -> None:
+    """Keep the snapshots of a micro-batch from expiring, also for a restart."""
+    for name, source in sources.items():
+        at = positions.get(name)
+        try:
+            source.consumers.create(f"stream-{user}", max(1, 0 if at is None else at.position.snapshot_id))
+        except SnapshotExpiredError:
+            # The micro-batch that needs it says what to do.
+            continue
+        except StorageError as error:
+            _LOGGER.warning(
+                "a stream can't keep the snapshots of %s that it reads from expiring: %s. If one expires, it fails",
+                name,
+                error,
+            )
