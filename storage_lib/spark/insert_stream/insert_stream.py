@@ -185,8 +185,8 @@ def _refuse_another_query(
     is_other = has_begun(spark, checkpoint) and not is_there(spark, checkpoint, QUERY_FILE)
     if is_other or settled(spark, f"{checkpoint.rstrip('/')}/{QUERY_FILE}", text) != text:
         message = (
-            f"table {table.name}: checkpoint {checkpoint} is of another stream or of one with another query, whose rows "
-            "are in the table. Give this one a checkpoint of its own, and an empty table"
+            f"table {table.name}: checkpoint {checkpoint} is of another stream or of one with another query, whose "
+            "rows are in the table. Give this one a checkpoint of its own, and an empty table"
         )
         raise InvalidInputError(message)
 
