@@ -1,5 +1,7 @@
 """Batch write as one Spark job: its tasks write files and open log transactions, and the driver commits.
 
+The driver also writes the files of a few rows: a job with Python tasks takes longer.
+
 ``format("dynamic_table")`` does the same through Spark's data source API, which finds the source, plans the write and
 commits it in three more Python processes. A session starts each of them cold, a second or more one after the other.
 """
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from storage_lib.table.protocol.write_context import WriteContext
 
 _MESSAGE = "message"
+_ROWS_HERE_MAX = 10_000
+_BYTES_HERE_MAX = 16 << 20
 _PICKLE: Any = CPickleSerializer()
 
 
@@ -72,10 +76,19 @@ def run_write(
         finished.add([message])
         yield pa.RecordBatch.from_pydict({_MESSAGE: pa.array([message], pa.binary())})
 
+    def write_here() -> TaskMessage:
+        batches = (with_decimals(batch.rename_columns(names), decimals) for batch in df.toArrow().to_batches())
+        return write_task(key, write_context, batches, adds_up=adds_up)
+
     lease = write_context.lease
+    messages: list[TaskMessage] = []
     try:
         with nullcontext() if lease is None else table.new_write().leases.beating(lease):
-            pickled = df.mapInArrow(write, f"{_MESSAGE} BINARY").collect()
+            if _is_small(rows):
+                messages.append(write_here())
+            else:
+                pickled = df.mapInArrow(write, f"{_MESSAGE} BINARY").collect()
+                messages += [_message(row[_MESSAGE]) for row in pickled]
     except BaseException:
         # None stands for the tasks that have not finished: no commit was begun.
         give_up(table, write_context.commit_user, [*map(_message, finished.value), None], write_context)
@@ -83,8 +96,14 @@ def run_write(
     finally:
         # pyspark keeps each accumulator as long as the process lives.
         finished.value.clear()
-    messages = [_message(row[_MESSAGE]) for row in pickled]
     return commit_tasks(table, write_context, messages, commit_identifier, sources=sources, watermark=watermark)
+
+
+def _is_small(rows: ComputedRows) -> bool:
+    """Return whether the rows are known to be few, and fit into the driver easily."""
+    if rows.row_count is None or rows.size_bytes is None:
+        return False
+    return rows.row_count <= _ROWS_HERE_MAX and rows.size_bytes <= _BYTES_HERE_MAX
 
 
 def _with_plain_names(df: DataFrame) -> tuple[DataFrame, list[str]]:

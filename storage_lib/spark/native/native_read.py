@@ -14,6 +14,7 @@ from storage_lib.spark.batch.native_files import NativeFiles
 from storage_lib.spark.native.frame_mark import FrameSnapshot
 from storage_lib.spark.native.merge_tasks import are_few, frame_of_tasks
 from storage_lib.spark.native.native_groups import NativeGroup, frame_of, native_groups
+from storage_lib.spark.native.replaced_frame import replaced_frame
 from storage_lib.spark.source import statement_options as said
 from storage_lib.spark.source.fresh_scans import fresh_frame
 from storage_lib.spark.tasks.session_kind import is_connect
@@ -117,8 +118,15 @@ def _frame_of_table(spark: SparkSession, table: DynamicTable, read: SnapshotRead
         )
     native = NativeFiles(snapshot.id, frozenset(group.key for group in groups))
     count = sum(len(group.files) for group in groups)
+    replaced = None
+    if is_enabled(spark) and divided.merged.entries and count == len(divided.unmerged.entries):
+        needed = frozenset(read.columns) if read.needed is None else read.needed
+        replaced = replaced_frame(spark, table, builder, divided.merged, read.columns, needed)
     left_files = len(divided.merged.entries) + len(divided.unmerged.entries) - count
     native_bytes = sum(group.size_bytes for group in groups)
+    if replaced is not None:
+        count, left_files = count + replaced.native_files, left_files - replaced.native_files
+        native_bytes += replaced.native_bytes
     summary = ReadSummary(
         table=table.name,
         snapshot_id=snapshot.id,
@@ -130,7 +138,9 @@ def _frame_of_table(spark: SparkSession, table: DynamicTable, read: SnapshotRead
     if not divided.merged.entries and not divided.unmerged.entries:
         return TableFrame(_no_rows(spark, table, read).df, summary)
     frames = [frame_of(spark, builder, table.schema, group, options) for group in groups]
-    if left_files or not groups:
+    if replaced is not None:
+        frames.append(replaced.df)
+    elif left_files or not groups:
         merged = _by_tasks(spark, table, builder, read, divided, native) if read.needed is not None else None
         if merged is None:
             # A tag may keep a snapshot that has expired otherwise.

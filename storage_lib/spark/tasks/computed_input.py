@@ -36,12 +36,14 @@ _ONE_BATCH_BYTES_MAX = 1 << 30
 class ComputedRows:
     """Rows of a write. ``decimals``: positions where ``df`` has unscaled values in place of decimals of these digits.
 
-    ``unscaled_decimals.with_decimals`` restores the decimals in the tasks. ``row_count``: None if Spark did not count.
+    ``unscaled_decimals.with_decimals`` restores the decimals in the tasks. ``row_count`` and ``size_bytes``: None
+    if Spark did not count.
     """
 
     df: DataFrame
     decimals: Mapping[int, Digits] = field(default_factory=dict)
     row_count: int | None = None
+    size_bytes: int | None = None
 
 
 @contextmanager
@@ -92,9 +94,12 @@ def _shuffled(df: DataFrame) -> ComputedRows | None:
     numbers, decimals = with_numbers(df.schema)
     kind = session.parseDataType(numbers.json()) if decimals else df._jdf.schema()  # noqa: SLF001
     sender = _without_limit(spark, session, stage)
-    counted = stage.getRuntimeStatistics().rowCount()
+    statistics = stage.getRuntimeStatistics()
+    counted = statistics.rowCount()
     count = int(counted.get()) if counted.isDefined() else None
-    return ComputedRows(DataFrame(sender.internalCreateDataFrame(rdd, kind, False), spark), decimals, count)
+    # Spark has an integer of any size, as text.
+    size = int(str(statistics.sizeInBytes()))
+    return ComputedRows(DataFrame(sender.internalCreateDataFrame(rdd, kind, False), spark), decimals, count, size)
 
 
 def _without_limit(spark: SparkSession, session: Any, stage: Any) -> Any:

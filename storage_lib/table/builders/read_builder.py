@@ -21,6 +21,7 @@ from storage_lib.table.changelog.change_scan import ChangeMode, ChangeScan
 from storage_lib.table.protocol.change_split import ChangeSplit
 from storage_lib.table.protocol.stream_position import StreamPosition
 from storage_lib.table.read.batch_reads import BatchReads
+from storage_lib.table.read.replaced_rows import ReplacedRows
 from storage_lib.table.read.unmerged_file import UnmergedFile
 from storage_lib.table.stream.hybrid_source import HybridSource
 from storage_lib.table.stream.table_streams import TableStreams
@@ -69,6 +70,13 @@ class ReadBuilder:
     def unmerged_files(self, unmerged: Plan) -> tuple[UnmergedFile, ...]:
         """Return the files of ``plan_divided().unmerged``, in the plan's order."""
         return self.batch_reads.unmerged_files(unmerged)
+
+    def replaced_rows(self, merged: Plan, columns: Sequence[str]) -> ReplacedRows | None:
+        """Return the rows of ``plan_divided().merged`` as large files without the keys of a few newer rows, and these.
+
+        ``columns`` are those of the newer rows. None if the files have to be merged. Raises as ``read_split``.
+        """
+        return self.batch_reads.replaced_rows(merged, columns)
 
     def stored_columns(self, schema_id: int) -> StoredColumns:
         """Return where the table's columns are in files written under that schema."""

@@ -14,6 +14,7 @@ from storage_lib.schema.placing.layout import has_same_rows
 from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.read.cheapest_column import cheapest_column
 from storage_lib.table.read.planned_read import PlannedRead
+from storage_lib.table.read.replaced_rows import ReplacedRows, replaced_rows, replaces_by_key
 from storage_lib.table.read.unmerged_file import UnmergedFile
 
 if TYPE_CHECKING:
@@ -65,6 +66,15 @@ class BatchReads:
         """See ``ReadBuilder.unmerged_files``."""
         read = self._file_store.read
         return tuple(UnmergedFile(path=read.path_of(entry), entry=entry) for entry in unmerged.entries)
+
+    def replaced_rows(self, merged: Plan, columns: Sequence[str]) -> ReplacedRows | None:
+        """See ``ReadBuilder.replaced_rows``."""
+        if not replaces_by_key(self._schema, self._options):
+            return None
+        read, arrow = self._file_store.read, self._schema.arrow_schema
+        key_schema = pa.schema([arrow.field(name) for name in self._schema.primary_keys])
+        row_schema = pa.schema([arrow.field(name) for name in columns])
+        return replaced_rows(merged, read, columns, key_schema, row_schema, read.path_of)
 
     def stored_columns(self, schema_id: int) -> StoredColumns:
         """See ``ReadBuilder.stored_columns``."""

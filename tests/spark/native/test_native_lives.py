@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -17,8 +17,11 @@ pytest.importorskip("pyspark")
 
 from storage_lib import AddColumn, AlterType, DropColumn, RenameColumn, SetOption
 from storage_lib.spark import read
+from storage_lib.spark.native import native_read
 from storage_lib.spark.native.native_read import ENABLED, SnapshotRead, frame_of_table
+from storage_lib.spark.native.replaced_frame import ReplacedFrame, replaced_frame
 from storage_lib.spark.translation.spark_schema import arrow_schema_of, struct_of
+from storage_lib.table.read import replaced_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -199,10 +202,16 @@ def expected(spark: SparkSession, life: Life) -> DataFrame:
     return spark.createDataFrame(rows.cast(arrow_schema_of(struct)), struct)
 
 
-def run(spark: SparkSession, make_table: Callable[..., DynamicTable], seed: int, steps: int = 8) -> int:
+def run(
+    spark: SparkSession,
+    make_table: Callable[..., DynamicTable],
+    seed: int,
+    steps: int = 8,
+    kinds: Sequence[str] = tuple(KINDS),
+) -> int:
     """Return the number of files that were read natively."""
     rng = Random(seed)  # noqa: S311  reproducible
-    kind = rng.choice(list(KINDS))
+    kind = rng.choice(kinds)
     left_out = rng.choice([{"clock"}, {"clock"}, NOT_IN_ORC, set()])
     types = {name: type_ for name, type_ in TYPES.items() if name not in left_out}
     columns = {"k": "BIGINT NOT NULL", "p": "STRING NOT NULL", **types}
@@ -237,3 +246,21 @@ def test_spark_reads_random_tables_as_the_model_and_the_data_source_do(
     spark: SparkSession, make_table: Callable[..., DynamicTable], seeds: range
 ) -> None:
     assert sum(run(spark, make_table, seed) for seed in seeds) > 0, "some files are read natively"
+
+
+@pytest.mark.parametrize("seeds", [range(14, 17), range(22, 25)], ids=["first", "second"])
+def test_newer_rows_replace_those_of_large_files_whatever_their_number(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], monkeypatch: pytest.MonkeyPatch, seeds: range
+) -> None:
+    monkeypatch.setattr(replaced_rows, "ROWS_PER_NEWER_ROW_MIN", 0)
+    found: list[ReplacedFrame] = []
+
+    def noted(*arguments: Any) -> ReplacedFrame | None:
+        frame = replaced_frame(*arguments)
+        found.extend([] if frame is None else [frame])
+        return frame
+
+    monkeypatch.setattr(native_read, "replaced_frame", noted)
+    for seed in seeds:
+        run(spark, make_table, seed, kinds=("keyed", "partitioned"), steps=12)
+    assert found, "some reads replace rows"

@@ -1,0 +1,81 @@
+"""Rows of large files without those that a few newer rows replace: Spark's own readers and an anti join."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as sql
+
+from storage_lib.spark.native.native_groups import frame_of, native_groups
+from storage_lib.spark.translation.predicate_column import quoted
+from storage_lib.spark.translation.spark_schema import arrow_schema_of, conform, struct_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from storage_lib.file_store.planning.plan import Plan
+    from storage_lib.table.builders.read_builder import ReadBuilder
+    from storage_lib.table.dynamic_table import DynamicTable
+
+_REPLACED = "__replaced_{}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedFrame:
+    """Rows of files that have to be merged, and how many of the files Spark reads itself."""
+
+    df: DataFrame
+    native_files: int
+    native_bytes: int
+
+
+def replaced_frame(
+    spark: SparkSession,
+    table: DynamicTable,
+    builder: ReadBuilder,
+    merged: Plan,
+    columns: Sequence[str],
+    needed: Collection[str],
+) -> ReplacedFrame | None:
+    """Return ``columns`` of the rows of a plan; those that are not ``needed`` are null. None: merge them instead."""
+    names = [name for name in columns if name in needed] or list(columns[:1])
+    found = builder.replaced_rows(merged, names)
+    if found is None:
+        return None
+    keys = table.schema.primary_keys
+    wanted = list(dict.fromkeys([*columns, *keys]))
+    options = table.address.options
+    groups = native_groups(spark, builder, found.files, wanted, {*needed, *keys}, options)
+    if sum(len(group.files) for group in groups) != len(found.files):
+        return None
+    if any(name.lower().startswith(_REPLACED.format("")) for name in wanted):
+        return None
+    large = reduce(
+        lambda one, other: one.union(other),
+        [frame_of(spark, builder, table.schema, group, options) for group in groups],
+    )
+    key_struct = struct_of(table.schema, keys)
+    newer = _frame(spark, found.keys, key_struct, table.name)
+    newer = newer.toDF(*[_REPLACED.format(place) for place in range(len(keys))])
+    same = [quoted(name) == quoted(_REPLACED.format(place)) for place, name in enumerate(keys)]
+    kept = large.join(sql.broadcast(newer), on=same, how="left_anti").select(*map(quoted, columns))
+    struct = struct_of(table.schema, columns)
+    types = {field.name: field.dataType for field in struct.fields}
+    rows = _frame(spark, found.rows, struct_of(table.schema, names), table.name)
+    added = rows.select(
+        *[quoted(name) if name in names else sql.lit(None).cast(types[name]).alias(name) for name in columns]
+    )
+    return ReplacedFrame(kept.union(added), len(found.files), sum(file.size_bytes for file in found.files))
+
+
+def _frame(spark: SparkSession, rows: pa.Table, struct: StructType, table: str) -> DataFrame:
+    if rows.num_rows == 0:
+        return spark.createDataFrame([], struct)
+    schema = arrow_schema_of(struct)
+    batches = [conform(batch, schema, table) for batch in rows.to_batches()]
+    return spark.createDataFrame(pa.Table.from_batches(batches, schema).combine_chunks(), struct)
