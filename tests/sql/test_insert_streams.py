@@ -13,6 +13,8 @@ pytest.importorskip("pyspark")
 
 from storage_lib import open_catalog
 from storage_lib.errors import InvalidInputError, SnapshotExpiredError
+from storage_lib.spark.insert_stream import commit_source
+from storage_lib.table.protocol.table_address import TableAddress
 from tests.support.changing_sources import QUERIES, ChangingSources
 
 if TYPE_CHECKING:
@@ -314,6 +316,95 @@ def test_a_checkpoint_of_a_stream_of_rows_is_not_taken_for_one_of_commits_or_the
     streams.insert("sink", COUNTED)
     with pytest.raises(InvalidInputError, match="kept up to date from commits"):
         streams.insert("sink", rows)
+
+
+def test_a_stream_that_starts_before_the_first_row_removes_the_answer_over_no_rows(streams: Streams) -> None:
+    streams.sql.execute("CREATE TABLE orders (id INT, cat INT, amount BIGINT, PRIMARY KEY (id) NOT ENFORCED)")
+    streams.sql.execute("CREATE TABLE sink (n BIGINT)")
+    counted = "SELECT count(*) FROM orders"
+    streams.insert("sink", counted)
+    assert streams.bag("FROM sink") == Counter({(0,): 1})
+
+    streams.sql.execute("INSERT INTO orders VALUES (1, 1, 10), (2, 2, 20)")
+    streams.insert("sink", counted)
+    assert streams.bag("FROM sink") == Counter({(2,): 1})
+
+
+def test_settings_of_the_session_that_change_later_do_not_change_old_rows(
+    streams: Streams, spark: SparkSession, orders: Callable[[str], None]
+) -> None:
+    orders("CREATE TABLE events (id INT, at TIMESTAMP_LTZ(3), PRIMARY KEY (id) NOT ENFORCED)")
+    orders("INSERT INTO events VALUES (1, timestamp_millis(0)), (2, timestamp_millis(1))")
+    orders("CREATE TABLE hours (h INT, n BIGINT)")
+    zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    by_hour = "SELECT hour(at), count(*) FROM events GROUP BY hour(at)"
+    try:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+        streams.insert("hours", by_hour)
+        spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+        orders("INSERT INTO events VALUES (3, timestamp_millis(2))")
+        streams.insert("hours", by_hour)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    assert streams.bag("FROM hours") == Counter({(0, 3): 1})
+
+
+def test_an_altered_column_stops_the_stream_and_another_one_does_not(
+    streams: Streams, orders: Callable[[str], None]
+) -> None:
+    orders("CREATE TABLE sink (cat INT, n BIGINT)")
+    query = "SELECT cat, count(*) FROM orders GROUP BY cat"
+    streams.insert("sink", query)
+    orders("ALTER TABLE orders ADD COLUMN more INT")
+    orders("INSERT INTO orders (id, cat) VALUES (3, 1)")
+    streams.insert("sink", query)
+    streams.check("sink", query)
+
+    orders("ALTER TABLE orders DROP COLUMN cat")
+    orders("ALTER TABLE orders ADD COLUMN cat INT")
+    with pytest.raises(InvalidInputError, match=r"columns of shop\.orders that a stream reads have changed"):
+        streams.insert("sink", query)
+
+
+def test_a_negative_zero_is_removed_as_it_was_written(streams: Streams) -> None:
+    streams.sql.execute("CREATE TABLE t (id INT, v DOUBLE, PRIMARY KEY (id) NOT ENFORCED)")
+    streams.sql.execute("CREATE TABLE sink (id INT, v DOUBLE, n BIGINT, PRIMARY KEY (id) NOT ENFORCED)")
+    streams.sql.execute("INSERT INTO t VALUES (1, -0.0D), (2, -0.0D)")
+    query = "SELECT id, v, count(*) FROM t GROUP BY id, v"
+    for change in ("INSERT INTO t VALUES (1, 5.0D)", "DELETE FROM t WHERE id = 2"):
+        streams.insert("sink", query)
+        streams.sql.execute(change)
+    streams.insert("sink", query)
+    assert streams.bag("FROM sink") == Counter({(1, 5.0, 1): 1})
+
+
+def test_a_committed_micro_batch_is_known_after_its_snapshot_has_expired(
+    streams: Streams, catalog: Catalog, tmp_path: Path, orders: Callable[[str], None]
+) -> None:
+    orders(SINK)
+    streams.insert("sink", COUNTED)
+    orders("INSERT INTO orders VALUES (3, 1, 5)")
+    streams.insert("sink", COUNTED)
+    sink = catalog.load_table("shop.sink")
+    sink.compact()
+    sink.maintenance.expire_snapshots(retain_last=1)
+    commits = tmp_path / "checkpoints" / "shop.sink" / "commits"
+    for left in (commits / "1", commits / ".1.crc"):
+        left.unlink(missing_ok=True)
+
+    streams.insert("sink", COUNTED)
+
+    streams.check("sink", COUNTED)
+
+
+def test_a_run_to_the_end_waits_where_no_snapshots_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An end at the beginning of all tables would remove every row."""
+    start = {"shop.orders": {"table": "x@main", "snapshot": 7, "mark": "m"}}
+    monkeypatch.setattr(commit_source, "table_at", lambda _: None)
+    monkeypatch.setattr(commit_source, "consistent_snapshots", lambda *_: None)
+    reader = commit_source.CommitReader(TableAddress(warehouse="w", name="shop.orders"), ["shop.orders"])
+    reader.prepareForTriggerAvailableNow()
+    assert reader.latestOffset(start, reader.getDefaultReadLimit()) == start
 
 
 def test_explain_shows_how_each_operator_is_maintained(streams: Streams, orders: Callable[[str], None]) -> None:

@@ -1,6 +1,6 @@
 """Batch write as one Spark job: its tasks write files and open log transactions, and the driver commits.
 
-The driver also writes the files of a few rows: a job with Python tasks takes longer.
+On request, the driver writes a few rows itself: a job with Python tasks takes longer.
 
 ``format("dynamic_table")`` does the same through Spark's data source API, which finds the source, plans the write and
 commits it in three more Python processes. A session starts each of them cold, a second or more one after the other.
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _MESSAGE = "message"
 _ROWS_HERE_MAX = 10_000
-_BYTES_HERE_MAX = 16 << 20
+_BYTES_HERE_MAX = 4 << 20
 _PICKLE: Any = CPickleSerializer()
 
 
@@ -58,8 +58,11 @@ def run_write(
     adds_up: bool = False,
     sources: Sequence[SourceRange] = (),
     watermark: int | None = None,
+    may_collect: bool = False,
 ) -> Snapshot | None:
     """Write the rows, and commit them as one snapshot; None if ``WriteBuilder.commit`` returns none.
+
+    With ``may_collect``, the driver writes the rows if they are known to be few.
 
     ``write_context`` was begun for this write. ``adds_up`` as for ``write_task``; ``sources`` and ``watermark`` as for
     ``WriteBuilder.commit``. In any case its lease is released; if a task fails permanently, the
@@ -84,14 +87,14 @@ def run_write(
     messages: list[TaskMessage] = []
     try:
         with nullcontext() if lease is None else table.new_write().leases.beating(lease):
-            if _is_small(rows):
+            if may_collect and _is_small(rows):
                 messages.append(write_here())
             else:
                 pickled = df.mapInArrow(write, f"{_MESSAGE} BINARY").collect()
                 messages += [_message(row[_MESSAGE]) for row in pickled]
     except BaseException:
         # None stands for the tasks that have not finished: no commit was begun.
-        give_up(table, write_context.commit_user, [*map(_message, finished.value), None], write_context)
+        give_up(table, write_context.commit_user, [*messages, *map(_message, finished.value), None], write_context)
         raise
     finally:
         # pyspark keeps each accumulator as long as the process lives.
@@ -101,7 +104,8 @@ def run_write(
 
 def _is_small(rows: ComputedRows) -> bool:
     """Return whether the rows are known to be few, and fit into the driver easily."""
-    if rows.row_count is None or rows.size_bytes is None:
+    if rows.row_count is None or rows.size_bytes is None or "variant" in rows.df.schema.simpleString():
+        # Spark gives the driver other Arrow types of a VARIANT than its tasks.
         return False
     return rows.row_count <= _ROWS_HERE_MAX and rows.size_bytes <= _BYTES_HERE_MAX
 

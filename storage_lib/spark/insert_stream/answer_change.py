@@ -40,7 +40,8 @@ def answer_change(
     ends = {name: _checked(name, bound.sources[name], after.get(name)) for name in names}
     starts = {name: _checked(name, bound.sources[name], before.get(name)) for name in names}
     deltas: dict[str, SourceDelta] = {}
-    is_first = not any(starts.values())
+    # A source may have been without a snapshot before; the answer over no rows was written all the same.
+    is_first = not before
     if not is_first and _is_known(bound, before, ends):
         deltas = {
             name: source_delta(spark, source, columns_of(bound.compiled, name, source), starts[name], ends[name])
@@ -66,7 +67,8 @@ def answer_change(
             return
         new = weighted(spark.sql(bound.compiled.full(views, Moment.AFTER)), 1)
         if is_first:
-            yield new
+            # The sums of later changes compare rows as groups do, for which 0.0 and -0.0 are equal.
+            yield net_rows(new)
             return
         old = weighted(spark.sql(bound.compiled.full(views, Moment.BEFORE)), -1)
         yield net_rows(new.union(old))
@@ -84,7 +86,7 @@ def _checked(name: str, source: DynamicTable, at: TablePosition | None) -> int:
     if at.table != source_name(source):
         message = f"table {name} was dropped and created again while a stream was reading it. {remedy}"
         raise InvalidInputError(message)
-    expired = f"snapshot {snapshot_id} of {name}, which a stream was reading, has expired. {remedy}"
+    expired = f"snapshot {snapshot_id} of {name}, which a stream was reading, has expired or was rolled back. {remedy}"
     if snapshot_id < (source.inspect.earliest_snapshot_id() or 0):
         raise SnapshotExpiredError(expired)
     try:

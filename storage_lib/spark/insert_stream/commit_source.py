@@ -98,6 +98,7 @@ class CommitReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, home: TableAddress, names: Sequence[str]) -> None:
         self._home = home
         self._names = names
+        self._ends = False
         self._last: Offset | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802  Spark's name
@@ -110,11 +111,15 @@ class CommitReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: ARG002, N802  Spark's name
         """Return the newest snapshots that agree about the tables from which several of them derive."""
-        return self._newest(start) if self._last is None else self._last
+        if not self._ends:
+            return self._newest(start)
+        if self._last is None:
+            self._last = self._newest(start)
+        return self._last
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
-        """Fix the end of this run at the newest snapshots."""
-        self._last = self._newest({})
+        """Let the next offset be the end of this run."""
+        self._ends = True
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Return one partition, whose row is the range."""

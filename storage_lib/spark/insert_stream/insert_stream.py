@@ -5,6 +5,8 @@
 Spark runs the stream: its trigger, its checkpoint, its progress. What it can't compute with retractions, for example
 aggregates and joins of changes, the incremental compiler does. Each commit stores the number of the next micro-batch
 among the table's source offsets, so a replayed micro-batch is not written twice, and one after a rollback is refused.
+Old rows are computed again from the sources, so the query, the settings that its values depend on, and the columns that
+it reads stay as they were when the stream first started (``kept_query``).
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from storage_lib.spark.insert_stream.commit_source import (
     positions_in,
     register_commits,
 )
+from storage_lib.spark.insert_stream.kept_query import kept_query, refuse_altered, session_of
 from storage_lib.spark.maintenance.stream_compaction import StreamCompaction
 from storage_lib.spark.materialized.source_tables import BoundQuery, bound_query
 from storage_lib.spark.materialized.weighted_rows import rows_with_kinds
@@ -33,7 +36,7 @@ from storage_lib.spark.runtime.spark_session import STREAM_POOL, scheduler_pool
 from storage_lib.spark.source import statement_options as said
 from storage_lib.spark.source.commit_rows import commit_rows, commit_sources
 from storage_lib.spark.source.table_source import register
-from storage_lib.spark.stream.checkpoint_identity import QUERY_FILE, has_begun, is_there, settled, settled_query_id
+from storage_lib.spark.stream.checkpoint_identity import settled_query_id
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.tasks.session_kind import refuse_connect
 from storage_lib.spark.verbs.stream_settings import quick_batches
@@ -86,24 +89,26 @@ def insert_stream(
     register(spark)
     register_commits(spark)
     user = settled_query_id(spark, checkpoint_location, table)
-    _refuse_another_query(spark, table, checkpoint_location, definition)
+    kept = kept_query(spark, table, checkpoint_location, definition, bound)
+    # What the user sets from now on must not change how old rows are computed.
+    own = session_of(spark, kept)
     options = said.options_of(next(iter(bound.sources.values())))
     commits = spark.readStream.format(SOURCE_NAME).options(**options, **{TABLES: json.dumps(sorted(bound.sources))})
 
     def commit_batch(batch: DataFrame, batch_id: int) -> None:
         target = table.refresh()
-        if target.new_write().committed(user, batch_id) is not None:
+        reached = _range_of(target, user, batch_id)
+        if reached is None:
             return
         before, after = map(positions_in, batch.collect()[0])
         now = bound_query(home, definition, has_names=False)
+        refuse_altered(kept, now)
         _keep(now.sources, user, {**after, **before})
-        reached = _range_of(target, user, batch_id)
 
         def begin() -> WriteContext:
             return target.new_write().begin(commit_user=user, tracked=change_tracking, needs_lease=True)
 
-        # The session of a micro-batch has no adaptive execution, which small changes need.
-        with answer_change(spark, now, before, after) as change:
+        with active_session(own), answer_change(own, now, before, after) as change:
             if change is None:
                 commit_sources(target, begin, batch_id, sources=(reached,))
             else:
@@ -132,11 +137,17 @@ def insert_stream(
     return TableStream(query, table, user, compaction)
 
 
-def _range_of(table: DynamicTable, user: str, batch_id: int) -> SourceRange:
-    """Return the numbers of a micro-batch and the next; raise if the table is not where the last one has left it."""
+def _range_of(table: DynamicTable, user: str, batch_id: int) -> SourceRange | None:
+    """Return the numbers of a micro-batch and the next one; None if the table holds this micro-batch already.
+
+    Raises ``InvalidInputError`` if the table is not where the last micro-batch has left it.
+    """
     source = f"stream-{user}"
     start = LogOffsets({_PARTITION: batch_id}) if batch_id else None
+    end = LogOffsets({_PARTITION: batch_id + 1})
     reached = table.inspect.source_offsets(source)
+    if end.is_same_place(reached):
+        return None
     if (start is None) != (reached is None) or (start is not None and not start.is_same_place(reached)):
         message = (
             f"table {table.name} does not hold what its stream has written before micro-batch {batch_id}: it was "
@@ -144,7 +155,7 @@ def _range_of(table: DynamicTable, user: str, batch_id: int) -> SourceRange:
             "into an empty table"
         )
         raise InvalidInputError(message)
-    return SourceRange(source=source, start=start, end=LogOffsets({_PARTITION: batch_id + 1}))
+    return SourceRange(source=source, start=start, end=end)
 
 
 def refuse_query(bound: BoundQuery) -> None:
@@ -176,19 +187,6 @@ def refuse_table(table: DynamicTable) -> None:
                 "aggregates or joins changes. Insert into a table without that option"
             )
             raise InvalidInputError(message)
-
-
-def _refuse_another_query(
-    spark: SparkSession, table: DynamicTable, checkpoint: str, definition: MaterializedTableDefinition
-) -> None:
-    text = json.dumps({"query": definition.query, "database": definition.database})
-    is_other = has_begun(spark, checkpoint) and not is_there(spark, checkpoint, QUERY_FILE)
-    if is_other or settled(spark, f"{checkpoint.rstrip('/')}/{QUERY_FILE}", text) != text:
-        message = (
-            f"table {table.name}: checkpoint {checkpoint} is of another stream or of one with another query, whose "
-            "rows are in the table. Give this one a checkpoint of its own, and an empty table"
-        )
-        raise InvalidInputError(message)
 
 
 def _keep(sources: Mapping[str, DynamicTable], user: str, positions: Positions) -> None:

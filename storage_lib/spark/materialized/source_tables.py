@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from storage_lib.errors import NotFoundError
+from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.incremental import CompiledQuery, SourceTable, compile_query
+from storage_lib.spark.materialized.weighted_rows import WEIGHT
 from storage_lib.spark.tasks.table_cache import table_at
 from storage_lib.spark.translation.spark_schema import struct_of
 
@@ -47,9 +48,12 @@ def bound_query(home: TableAddress, definition: MaterializedTableDefinition, *, 
             message = f"table {home.name} reads {name} in its query: {error}"
             raise NotFoundError(message) from error
     described = tuple(source_table(name, table) for name, table in sources.items())
-    return BoundQuery(
-        compiled=_compiled(definition.query, described, definition.database, has_names=has_names), sources=sources
-    )
+    compiled = _compiled(definition.query, described, definition.database, has_names=has_names)
+    for name, columns in compiled.needed.items():
+        if reserved := next((each for each in columns if each.lower() == WEIGHT), None):
+            message = f"table {home.name} reads column {reserved} of {name}; refreshes use that name, so rename it"
+            raise InvalidInputError(message)
+    return BoundQuery(compiled=compiled, sources=sources)
 
 
 @lru_cache(maxsize=_COMPILED_QUERIES_MAX)

@@ -71,7 +71,14 @@ def commit_rows(
                     watermark=watermark,
                 )
             return run_write(
-                ready, table, context, commit_identifier, adds_up=adds_up, sources=sources, watermark=watermark
+                ready,
+                table,
+                context,
+                commit_identifier,
+                adds_up=adds_up,
+                sources=sources,
+                watermark=watermark,
+                may_collect=True,
             )
 
 

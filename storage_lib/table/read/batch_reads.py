@@ -74,7 +74,7 @@ class BatchReads:
         read, arrow = self._file_store.read, self._schema.arrow_schema
         key_schema = pa.schema([arrow.field(name) for name in self._schema.primary_keys])
         row_schema = pa.schema([arrow.field(name) for name in columns])
-        return replaced_rows(merged, read, columns, key_schema, row_schema, read.path_of)
+        return replaced_rows(merged, read, columns, key_schema, row_schema)
 
     def stored_columns(self, schema_id: int) -> StoredColumns:
         """See ``ReadBuilder.stored_columns``."""

@@ -10,7 +10,7 @@ newer files are higher, which those of writers that ran during a compaction may 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 NEWER_ROWS_MAX = 100_000
 NEWER_BYTES_MAX = 32 << 20
+"""Size of the newer files, and of their rows in memory."""
+
+_BATCH_ROWS = 10_000
 ROWS_PER_NEWER_ROW_MIN = 10
 """The large runs have at least so many times as many rows as the newer files."""
 
@@ -56,8 +59,6 @@ class ReplacedRows:
     files: tuple[UnmergedFile, ...]
     keys: pa.Table
     rows: pa.Table
-    newer_files: int
-    newer_bytes: int
 
 
 def replaces_by_key(schema: TableSchema, options: TableOptions) -> bool:
@@ -74,49 +75,64 @@ def replaces_by_key(schema: TableSchema, options: TableOptions) -> bool:
 
 
 def replaced_rows(
-    plan: Plan,
-    read: FileStoreRead,
-    columns: Sequence[str],
-    key_schema: pa.Schema,
-    row_schema: pa.Schema,
-    path_of: Callable[..., str],
+    plan: Plan, read: FileStoreRead, columns: Sequence[str], key_schema: pa.Schema, row_schema: pa.Schema
 ) -> ReplacedRows | None:
     """Return the rows of files that have to be merged, with ``columns``; None if a merge of all of them is better.
 
     Raises as ``FileStoreRead.read``.
     """
-    if plan.snapshot is None:
+    newer = _newer_files(plan)
+    if newer is None:
         return None
-    large: set[str] = set()
-    newer: list[Split] = []
+    names = key_schema.names
+    keys = _up_to(NEWER_BYTES_MAX, (batch for split in newer for batch in _keys(read, split, names)))
+    rows = None if keys is None else _up_to(NEWER_BYTES_MAX, (b for split in newer for b in read.read(split, columns)))
+    if keys is None or rows is None:
+        return None
+    apart = {file.file_name for split in newer for file in split.files}
+    entries = [entry for entry in plan.entries if entry.file.file_name not in apart]
+    return ReplacedRows(
+        files=tuple(UnmergedFile(path=read.path_of(entry), entry=entry) for entry in entries),
+        keys=pa.Table.from_batches(keys, key_schema).group_by(names).aggregate([]).select(names),
+        rows=pa.Table.from_batches(rows, row_schema),
+    )
+
+
+def _newer_files(plan: Plan) -> list[Split] | None:
+    """Return the files above the largest level of each bucket; None if they are many, or may not be newer."""
+    found: list[Split] = []
+    large_rows = newer_rows = newer_bytes = 0
     for partition, bucket, files in plan.by_bucket():
         level = max(file.level for file in files)
         below = [file for file in files if file.level == level]
         above = tuple(file for file in files if file.level != level)
-        if not above or level == 0 or not _is_older(below, above):
+        if plan.snapshot is None or not above or level == 0 or not _is_older(below, above):
             return None
-        large.update(file.file_name for file in below)
-        newer.append(Split(snapshot_id=plan.snapshot.id, partition=partition, bucket=bucket, files=above))
-    newer_files = [file for split in newer for file in split.files]
-    newer_rows = sum(file.row_count for file in newer_files)
-    newer_bytes = sum(file.file_size for file in newer_files)
-    if newer_rows > NEWER_ROWS_MAX or newer_bytes > NEWER_BYTES_MAX or not newer:
-        return None
-    entries = [entry for entry in plan.entries if entry.file.file_name in large]
-    if len(entries) != len(plan.entries) - len(newer_files):
-        return None
-    if sum(entry.file.row_count for entry in entries) < newer_rows * ROWS_PER_NEWER_ROW_MIN:
-        return None
-    names = key_schema.names
-    keys = [batch.select(names) for split in newer for batch, _ in read.changes(split)]
-    rows = [batch for split in newer for batch in read.read(split, columns)]
-    return ReplacedRows(
-        files=tuple(UnmergedFile(path=path_of(entry), entry=entry) for entry in entries),
-        keys=pa.Table.from_batches(keys, key_schema).group_by(names).aggregate([]).select(names),
-        rows=pa.Table.from_batches(rows, row_schema),
-        newer_files=len(newer_files),
-        newer_bytes=newer_bytes,
-    )
+        found.append(Split(snapshot_id=plan.snapshot.id, partition=partition, bucket=bucket, files=above))
+        large_rows += sum(file.row_count for file in below)
+        newer_rows += sum(file.row_count for file in above)
+        newer_bytes += sum(file.file_size for file in above)
+    are_few = newer_rows <= NEWER_ROWS_MAX and newer_bytes <= NEWER_BYTES_MAX
+    return found if found and are_few and large_rows >= newer_rows * ROWS_PER_NEWER_ROW_MIN else None
+
+
+def _keys(read: FileStoreRead, split: Split, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the keys of all records of the files, also of deletions."""
+    reader = read.reader(split.partition, split.bucket)
+    for file in split.files:
+        yield from reader.read(file, names, batch_rows=_BATCH_ROWS)
+
+
+def _up_to(bytes_max: int, batches: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch] | None:
+    """Return all batches; None if they are larger than their files promised."""
+    found: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        size += batch.nbytes
+        if size > bytes_max:
+            return None
+        found.append(batch)
+    return found
 
 
 def _is_older(below: Sequence[DataFileMeta], above: Sequence[DataFileMeta]) -> bool:

@@ -13,9 +13,10 @@ from storage_lib import AddColumn
 from storage_lib.file_store.snapshot.snapshot import CommitKind
 from storage_lib.spark import create_materialized_table, refresh
 from storage_lib.spark.maintenance import distributed_compaction
-from storage_lib.spark.materialized import refresh_commit, refresh_table, source_tables
+from storage_lib.spark.materialized import refresh_table, source_tables
 from storage_lib.spark.materialized.refresh_result import RefreshWork
 from storage_lib.spark.materialized.source_delta import source_rows
+from storage_lib.spark.source import commit_rows
 from tests.support.materialized_answers import expected_bag, stored_bag
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def test_a_refresh_whose_answer_stays_the_same_commits_positions_without_a_write
     table = create_materialized_table(catalog, "shop.joined", JOINED, spark=spark)
     first = refresh(spark, table)
     orders.append([{"id": 20, "item": 1, "amount": -5}, {"id": 21, "item": 77, "amount": 5}])
-    monkeypatch.setattr(refresh_commit, "run_write", unwanted)
+    monkeypatch.setattr(commit_rows, "run_write", unwanted)
 
     second = refresh(spark, table)
 
