@@ -136,7 +136,11 @@ class CommitReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         chosen = consistent_snapshots(tables, reached)
         if chosen is None:
             return start
-        same = {name for name, each in start.items() if each["snapshot"] == chosen[name]}
+        same = {
+            name
+            for name, each in start.items()
+            if (each["table"], each["snapshot"]) == (source_name(tables[name]), chosen[name])
+        }
         return {
             name: start[name] if name in same else _offset_at(table, chosen[name]) for name, table in tables.items()
         }
