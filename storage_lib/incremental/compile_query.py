@@ -52,7 +52,6 @@ def compile_query(text: str, sources: Sequence[SourceTable], *, database: str, h
         reason=reason,
         is_deterministic=volatile is None,
         tree=tree,
-        inexact=None if tree is None else first_inexact(tree, None),
     )
 
 

@@ -9,6 +9,7 @@ from storage_lib.incremental.accumulate.accumulated_groups import accumulated_gr
 from storage_lib.incremental.accumulate.accumulators import Accumulators
 from storage_lib.incremental.change.differentiate import ADDED, REMOVED, Change, Differentiation
 from storage_lib.incremental.change.restrict import Touched, restricted
+from storage_lib.incremental.derive.exactness import first_inexact
 from storage_lib.incremental.derive.groups import regrouped
 from storage_lib.incremental.derive.maintenance import MaintainedOperator
 from storage_lib.incremental.names import Names
@@ -36,8 +37,7 @@ class CompiledQuery:
     ``sources`` are the qualified names of the tables that it reads and ``needed`` the columns read of each;
     ``columns`` are the answer's, ``key`` those of a primary key that every answer satisfies (None if none is known).
     ``operators`` say how each part of the query is maintained. If ``reason`` is given, only the whole answer can be
-    computed, for this reason. ``is_deterministic``: the answer depends on nothing but the sources' rows. ``inexact``
-    is an aggregate whose value may have other last digits each time that it is computed; None if there is none.
+    computed, for this reason. ``is_deterministic``: the answer depends on nothing but the sources' rows.
     """
 
     tables: NamedTables
@@ -49,7 +49,6 @@ class CompiledQuery:
     reason: str | None
     is_deterministic: bool
     tree: Relation | None
-    inexact: str | None = None
 
     @property
     def is_incremental(self) -> bool:
@@ -60,6 +59,11 @@ class CompiledQuery:
     def reads_result(self) -> bool:
         """Whether ``delta`` reads the stored rows of the materialized table, as the view of ``RESULT``."""
         return self.tree is not None and regrouped(self.tree) is not None
+
+    @property
+    def inexact(self) -> str | None:
+        """An aggregate whose value may have other last digits each time that it is computed; None without one."""
+        return None if self.tree is None else first_inexact(self.tree, None)
 
     @property
     def accumulators(self) -> Accumulators | None:

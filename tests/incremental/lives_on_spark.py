@@ -9,7 +9,6 @@ written, computed by Spark over the newest rows.
 from __future__ import annotations
 
 import argparse
-import math
 import shutil
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from storage_lib import open_catalog
 from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
 from storage_lib.spark import create_materialized_table, read, refresh
 from storage_lib.spark.insert_stream.insert_stream import insert_stream
+from tests.incremental.maintained_answers import rounded
 from tests.incremental.random_queries import TABLES, RandomQueries
 from tests.incremental.small_rows import Row, SmallRows
 
@@ -176,14 +176,7 @@ def _changes(table: SourceTable, added: list[Row], removed: list[Row]) -> pa.Tab
 
 
 def _bag(rows: list[dict[str, Any]]) -> Bag:
-    return Counter(tuple(map(_rounded, row.values())) for row in rows)
-
-
-def _rounded(value: Any) -> Any:
-    """Return averages as far as they do not depend on the order of rows."""
-    if isinstance(value, float):
-        return "NaN" if math.isnan(value) else float(f"{value:.9g}")
-    return value
+    return Counter(tuple(map(rounded, row.values())) for row in rows)
 
 
 def main(session: Callable[[], SparkSession]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from random import Random
@@ -99,7 +100,7 @@ class MaintainedAnswer:
         return original.sql("duckdb")
 
     def _fetched(self, text: str) -> list[Row]:
-        return [tuple(map(_rounded, row)) for row in self._database.execute(text).fetchall()]
+        return [tuple(map(rounded, row)) for row in self._database.execute(text).fetchall()]
 
     def _load(self) -> None:
         for name, table in self._tables.items():
@@ -133,9 +134,11 @@ def _bag(rows: dict[Row, Row]) -> Bag:
     return Counter(rows.values())
 
 
-def _rounded(value: Any) -> Any:
-    """Return averages as far as they do not depend on the order of rows."""
-    return float(f"{value:.9g}") if isinstance(value, float) else value
+def rounded(value: Any) -> Any:
+    """Return averages as far as they do not depend on the order of rows; NaN as text, which equals itself."""
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else float(f"{value:.9g}")
+    return value
 
 
 def _literal(value: Any) -> str:

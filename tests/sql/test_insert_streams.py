@@ -37,7 +37,7 @@ COLUMNS = {
 """Columns of the sinks; a query without is one that Spark streams."""
 
 STOPS = ("roll_back", "expire", "recreate")
-"""Steps after which a stream has to be started anew."""
+"""Steps after which a stream stops and needs a new checkpoint."""
 
 
 class Streams:

@@ -178,13 +178,13 @@ _MEMORY = """\
 A process that may use 400 MiB of memory writes, upserts, compacts and reads a table that is larger than that."""
 _REAL_TIME = """\
 The time from a row's creation until a reader of the log receives it, through a topic and Spark, at 5,000 rows/s: with
-`write_stream(..., real_time=True)` and in micro-batches, beside Spark's bare Kafka sink in the same mode."""
+`write_stream(..., real_time=True)` and in micro-batches, compared with Spark's bare Kafka sink in the same mode."""
 _CLUSTER = """\
 The same work on a standalone Spark cluster with one worker and with two. Each worker has one core and a processor of
 its own; the driver shares them. *Speed*: the seconds of one worker divided by those of this row. *By processor
 seconds*: the same for the processor time of the busiest worker, below which no work can be."""
 _INCREMENTAL = """\
-Refreshes of materialized tables beside full recomputation. After each refresh the rows equal DuckDB's answer.
+Refreshes of materialized tables, compared with full recomputation. After each refresh the rows equal DuckDB's answer.
 
 * *TPC-H*: after each of the benchmark's refresh functions, which insert and delete 0.1 % of the orders, each query's
   table is refreshed; *full, Spark* computes the query over Parquet files of the same rows and writes them, in the same

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 from storage_lib.errors import InvalidInputError, SnapshotExpiredError, StorageError
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
-from storage_lib.schema.options.table_options import LogConsistency, MergeEngine
 from storage_lib.spark.insert_stream.answer_change import answer_change
 from storage_lib.spark.insert_stream.commit_source import (
     SOURCE_NAME,
@@ -31,6 +30,7 @@ from storage_lib.spark.insert_stream.commit_source import (
 from storage_lib.spark.insert_stream.kept_query import kept_query, refuse_altered, session_of
 from storage_lib.spark.maintenance.stream_compaction import StreamCompaction
 from storage_lib.spark.materialized.source_tables import BoundQuery, bound_query
+from storage_lib.spark.materialized.unfit_options import unfit_option
 from storage_lib.spark.materialized.weighted_rows import rows_with_kinds
 from storage_lib.spark.runtime.spark_session import STREAM_POOL, scheduler_pool
 from storage_lib.spark.source import statement_options as said
@@ -173,20 +173,13 @@ def refuse_query(bound: BoundQuery) -> None:
 
 def refuse_table(table: DynamicTable) -> None:
     """Raise ``InvalidInputError`` for a table that would not hold exactly the rows of an answer."""
-    options = table.options
-    refused = {
-        "merge-engine": options.merge_engine not in (MergeEngine.DEDUPLICATE, MergeEngine.VALUE_COUNT),
-        "sequence.field": bool(options.sequence_field),
-        "ignore-delete": options.ignore_delete,
-        "log.consistency": options.log_consistency is LogConsistency.EVENTUAL,
-    }
-    for option, is_refused in refused.items():
-        if is_refused:
-            message = (
-                f"table {table.name}: with its option {option} it would not hold exactly the rows of a query that "
-                "aggregates or joins changes. Insert into a table without that option"
-            )
-            raise InvalidInputError(message)
+    option = unfit_option(table.options, takes_append_only=True)
+    if option is not None:
+        message = (
+            f"table {table.name}: with its option {option} it would not hold exactly the rows of a query that "
+            "aggregates or joins changes. Insert into a table without that option"
+        )
+        raise InvalidInputError(message)
 
 
 def _keep(sources: Mapping[str, DynamicTable], user: str, positions: Positions) -> None:

@@ -1,4 +1,4 @@
-"""What a stream of a query's answer has to keep for as long as it exists, in its checkpoint.
+"""The query, columns and settings that a stream of a query's answer stores in its checkpoint.
 
 Rows that a change removes from the answer are computed again, so they have to be what was written: by the same query,
 over the same columns, under the settings of Spark that values depend on.
@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.spark.materialized.refresh_plan import columns_of
-from storage_lib.spark.stream.checkpoint_identity import QUERY_FILE, has_begun, is_there, settled
+from storage_lib.spark.stream.checkpoint_identity import PLANNED, QUERY_FILE, is_there, settled
 
 if TYPE_CHECKING:
     from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
@@ -56,7 +56,7 @@ def kept_query(
     """
     named = {"query": definition.query, "database": definition.database}
     now = {**named, "columns": _columns(bound), "settings": {key: spark.conf.get(key, None) for key in _SETTINGS}}
-    is_other = has_begun(spark, checkpoint) and not is_there(spark, checkpoint, QUERY_FILE)
+    is_other = is_there(spark, checkpoint, PLANNED) and not is_there(spark, checkpoint, QUERY_FILE)
     stored: dict[str, Any] = {}
     if not is_other:
         stored = json.loads(settled(spark, f"{checkpoint.rstrip('/')}/{QUERY_FILE}", json.dumps(now)))
@@ -96,11 +96,9 @@ def session_of(spark: SparkSession, kept: KeptQuery) -> SparkSession:
 
 
 def _columns(bound: BoundQuery) -> dict[str, list[list[object]]]:
-    return {
-        name: [
-            [field.name, str(field.type), field.id]
-            for field in source.schema.fields
-            if field.name in columns_of(bound.compiled, name, source)
-        ]
-        for name, source in bound.sources.items()
-    }
+    found = {}
+    for name, source in bound.sources.items():
+        read = set(columns_of(bound.compiled, name, source))
+        fields = [field for field in source.schema.fields if field.name in read]
+        found[name] = [[field.name, str(field.type), field.id] for field in fields]
+    return found

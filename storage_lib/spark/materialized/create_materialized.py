@@ -16,10 +16,11 @@ from storage_lib.io.environment import system_environment
 from storage_lib.schema.options.materialized_table import MaterializedTableDefinition, RefreshMode, parse_freshness
 from storage_lib.schema.options.materialized_table import parse_refresh_mode as parsed_mode
 from storage_lib.schema.options.option_precedence import effective_options
-from storage_lib.schema.options.table_options import LogConsistency, MergeEngine, TableOptions, WriteMode
+from storage_lib.schema.options.table_options import TableOptions
 from storage_lib.spark.materialized.answer_columns import refusals_of_spark
 from storage_lib.spark.materialized.source_tables import BoundQuery, bound_query
 from storage_lib.spark.materialized.source_views import source_views
+from storage_lib.spark.materialized.unfit_options import unfit_option
 from storage_lib.spark.materialized.weighted_rows import WEIGHT, net_rows
 from storage_lib.spark.runtime.spark_session import session
 from storage_lib.spark.tasks.active_session import active_session
@@ -164,17 +165,10 @@ def _columns(struct: StructType, key: Sequence[str]) -> pa.Schema:
 
 def _refuse_options(name: str, options: TableOptions) -> None:
     """Refuse options under which the table would not hold exactly the rows that refreshes write."""
-    refused = {
-        "merge-engine": options.merge_engine not in (MergeEngine.DEDUPLICATE, MergeEngine.VALUE_COUNT),
-        "write-mode": options.write_mode is not WriteMode.CHANGE_LOG,
-        "sequence.field": bool(options.sequence_field),
-        "ignore-delete": options.ignore_delete,
-        "log.consistency": options.log_consistency is LogConsistency.EVENTUAL,
-    }
-    for option, is_refused in refused.items():
-        if is_refused:
-            message = (
-                f"table {name}: option {option} does not fit a materialized table, whose rows have to be exactly those "
-                "of its query's answer; leave it out"
-            )
-            raise InvalidInputError(message)
+    option = unfit_option(options)
+    if option is not None:
+        message = (
+            f"table {name}: option {option} does not fit a materialized table, whose rows have to be exactly those "
+            "of its query's answer; leave it out"
+        )
+        raise InvalidInputError(message)

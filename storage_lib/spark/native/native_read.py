@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as sql
-
 from storage_lib.spark.batch.batch_reader import packed_splits, plans_without
 from storage_lib.spark.batch.native_files import NativeFiles
 from storage_lib.spark.native.frame_mark import FrameSnapshot
 from storage_lib.spark.native.merge_tasks import are_few, frame_of_tasks
 from storage_lib.spark.native.native_groups import NativeGroup, frame_of, native_groups
+from storage_lib.spark.native.null_columns import with_nulls
 from storage_lib.spark.native.replaced_frame import replaced_frame
 from storage_lib.spark.source import statement_options as said
 from storage_lib.spark.source.fresh_scans import fresh_frame
 from storage_lib.spark.tasks.session_kind import is_connect
 from storage_lib.spark.tasks.table_cache import key_of
-from storage_lib.spark.translation.predicate_column import quoted
 from storage_lib.spark.translation.spark_schema import struct_of
 
 if TYPE_CHECKING:
@@ -178,21 +176,13 @@ def _by_tasks(
     names = _needed(read)
     size = sum(plan.size_bytes for plan in plans)
     df = frame_of_tasks(spark, key_of(table), splits, struct_of(table.schema, names), read.predicate, size)
-    return _with_nulls(df, table, read, names)
+    return with_nulls(df, table.schema, read.columns)
 
 
 def _needed(read: SnapshotRead) -> list[str]:
     """Return the needed columns, at least one: a read without columns has no rows."""
     needed = list(read.columns) if read.needed is None else [name for name in read.columns if name in read.needed]
     return needed or list(read.columns[:1])
-
-
-def _with_nulls(df: DataFrame, table: DynamicTable, read: SnapshotRead, names: Sequence[str]) -> DataFrame:
-    if len(names) == len(read.columns):
-        return df
-    types = {field.name: field.dataType for field in struct_of(table.schema, read.columns).fields}
-    values = [quoted(name) if name in names else sql.lit(None).cast(types[name]).alias(name) for name in read.columns]
-    return df.select(*values)
 
 
 def _by_data_source(
@@ -202,4 +192,4 @@ def _by_data_source(
     names = _needed(read)
     at = {said.TAG_NAME: read.tag} if read.tag is not None else {}
     df = fresh_frame(spark, struct_of(table.schema, names), {**said.options_of(table), **at, **options})
-    return _with_nulls(df, table, read, names)
+    return with_nulls(df, table.schema, read.columns)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import functions as sql
 
 from storage_lib.spark.native.native_groups import frame_of, native_groups
+from storage_lib.spark.native.null_columns import with_nulls
 from storage_lib.spark.translation.predicate_column import quoted
 from storage_lib.spark.translation.spark_schema import arrow_schema_of, conform, struct_of
 
@@ -43,17 +44,18 @@ def replaced_frame(
     needed: Collection[str],
 ) -> ReplacedFrame | None:
     """Return ``columns`` of the rows of a plan; those that are not ``needed`` are null. None: merge them instead."""
-    names = [name for name in columns if name in needed] or list(columns[:1])
-    found = builder.replaced_rows(merged, names)
-    if found is None:
-        return None
     keys = table.schema.primary_keys
     wanted = list(dict.fromkeys([*columns, *keys]))
-    options = table.address.options
-    groups = native_groups(spark, builder, found.files, wanted, {*needed, *keys}, options)
-    if sum(len(group.files) for group in groups) != len(found.files):
+    runs = builder.large_runs(merged)
+    if runs is None or any(name.lower().startswith(_REPLACED.format("")) for name in wanted):
         return None
-    if any(name.lower().startswith(_REPLACED.format("")) for name in wanted):
+    options = table.address.options
+    groups = native_groups(spark, builder, runs.files, wanted, {*needed, *keys}, options)
+    if sum(len(group.files) for group in groups) != len(runs.files):
+        return None
+    names = [name for name in columns if name in needed] or list(columns[:1])
+    found = builder.newer_rows(runs, names)
+    if found is None:
         return None
     large = reduce(
         lambda one, other: one.union(other),
@@ -64,13 +66,9 @@ def replaced_frame(
     newer = newer.toDF(*[_REPLACED.format(place) for place in range(len(keys))])
     same = [quoted(name) == quoted(_REPLACED.format(place)) for place, name in enumerate(keys)]
     kept = large.join(sql.broadcast(newer), on=same, how="left_anti").select(*map(quoted, columns))
-    struct = struct_of(table.schema, columns)
-    types = {field.name: field.dataType for field in struct.fields}
     rows = _frame(spark, found.rows, struct_of(table.schema, names), table.name)
-    added = rows.select(
-        *[quoted(name) if name in names else sql.lit(None).cast(types[name]).alias(name) for name in columns]
-    )
-    return ReplacedFrame(kept.union(added), len(found.files), sum(file.size_bytes for file in found.files))
+    added = with_nulls(rows, table.schema, columns)
+    return ReplacedFrame(kept.union(added), len(runs.files), sum(file.size_bytes for file in runs.files))
 
 
 def _frame(spark: SparkSession, rows: pa.Table, struct: StructType, table: str) -> DataFrame:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 TABLE_FILE = "dynamic-table"
 """File with the uuid of the table that the stream writes into; Spark ignores files that it does not know."""
 
+PLANNED = "offsets"
+"""Directory with the end of each micro-batch that was planned."""
+
 QUERY_FILE = "dynamic-table-query"
 """File with the query of a stream that reads commits (``insert_stream``), whose offsets no other stream understands."""
 
@@ -63,19 +66,10 @@ def settled_query_id(spark: SparkSession, checkpoint_location: str, table: Dynam
     return query_id
 
 
-def has_begun(spark: SparkSession, checkpoint_location: str) -> bool:
-    """Return whether a stream has planned a micro-batch with this checkpoint."""
-    return _exists(spark, f"{checkpoint_location.rstrip('/')}/offsets")
-
-
-def is_there(spark: SparkSession, checkpoint_location: str, file: str) -> bool:
-    """Return whether the checkpoint has a file of this name."""
-    return _exists(spark, f"{checkpoint_location.rstrip('/')}/{file}")
-
-
-def _exists(spark: SparkSession, location: str) -> bool:
+def is_there(spark: SparkSession, checkpoint_location: str, name: str) -> bool:
+    """Return whether the checkpoint has a file or directory of this name."""
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
-    path = jvm.org.apache.hadoop.fs.Path(location)
+    path = jvm.org.apache.hadoop.fs.Path(f"{checkpoint_location.rstrip('/')}/{name}")
     return bool(path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).exists(path))  # noqa: SLF001
 
 

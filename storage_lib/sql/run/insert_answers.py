@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,15 +10,12 @@ from pyspark.errors import AnalysisException
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.incremental import tables_of
 from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
-from storage_lib.spark.insert_stream.insert_stream import insert_stream, refuse_query, refuse_table
+from storage_lib.spark.insert_stream.insert_stream import refuse_query, refuse_table
 from storage_lib.spark.materialized.source_tables import BoundQuery, bound_query
 from storage_lib.sql.query.changes_in_query import LostChangesError
 from storage_lib.sql.query.definition_query import definition_query
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from storage_lib.spark.verbs.table_stream import TableStream
     from storage_lib.sql.state.session_state import SessionState
     from storage_lib.sql.text.query_tables import Query
     from storage_lib.sql.text.source_text import SourceText
@@ -76,29 +72,3 @@ def kept_answer(
         message = f"{refusal}. Nor can its result be kept up to date from the commits of its tables: {error}"
         raise InvalidInputError(message) from error
     return KeptAnswer(table=table, definition=definition, home=home, bound=bound)
-
-
-def start_kept_answer(
-    state: SessionState,
-    kept: KeptAnswer,
-    rows_of: Callable[[DataFrame], DataFrame],
-    *,
-    checkpoint: str,
-    trigger_seconds: float,
-    available_now: bool,
-    change_tracking: bool | None,
-    query_name: str,
-) -> TableStream:
-    """Start the stream; ``rows_of`` converts rows of the answer to rows of the table."""
-    return insert_stream(
-        state.spark,
-        kept.table,
-        kept.definition,
-        kept.home,
-        rows_of,
-        checkpoint_location=checkpoint,
-        trigger_seconds=trigger_seconds,
-        available_now=available_now,
-        change_tracking=change_tracking,
-        query_name=query_name,
-    )

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.options.option_values import parse_millis
+from storage_lib.spark.insert_stream.insert_stream import insert_stream
 from storage_lib.spark.verbs.stream_verbs import write_stream
 from storage_lib.sql.query.changes_in_query import StreamQuery, StreamTarget, stream_query
-from storage_lib.sql.run.insert_answers import KeptAnswer, is_about_streaming, kept_answer, start_kept_answer
+from storage_lib.sql.run.insert_answers import KeptAnswer, is_about_streaming, kept_answer
 from storage_lib.sql.run.insert_rows import (
     CHANGE_TRACKING,
     boolean_hint,
@@ -75,11 +76,13 @@ def run_insert_stream(
     except InvalidInputError as refusal:
         kept = _kept_answer(state, table, statement, source, hint, refusal)
         with errors_in_words(source):
-            stream = start_kept_answer(
-                state,
-                kept,
+            stream = insert_stream(
+                state.spark,
+                kept.table,
+                kept.definition,
+                kept.home,
                 rows_of_insert(table, statement, names),
-                checkpoint=settings.checkpoint,
+                checkpoint_location=settings.checkpoint,
                 trigger_seconds=settings.trigger_seconds,
                 available_now=settings.available_now,
                 change_tracking=settings.change_tracking,
@@ -194,7 +197,7 @@ def streamed(
 
 @dataclass(frozen=True, slots=True)
 class ExplainedStream:
-    """What a streaming INSERT does in addition to its query, and why; empty if only the INSERT can refuse.
+    """The text of EXPLAIN about a streaming INSERT itself; empty if only the INSERT can refuse.
 
     ``runs_in_spark``: Spark's plan of the query, as a stream, is what runs.
     """

@@ -21,7 +21,7 @@ from storage_lib.table.changelog.change_scan import ChangeMode, ChangeScan
 from storage_lib.table.protocol.change_split import ChangeSplit
 from storage_lib.table.protocol.stream_position import StreamPosition
 from storage_lib.table.read.batch_reads import BatchReads
-from storage_lib.table.read.replaced_rows import ReplacedRows
+from storage_lib.table.read.large_runs import LargeRuns, NewerRows
 from storage_lib.table.read.unmerged_file import UnmergedFile
 from storage_lib.table.stream.hybrid_source import HybridSource
 from storage_lib.table.stream.table_streams import TableStreams
@@ -71,12 +71,19 @@ class ReadBuilder:
         """Return the files of ``plan_divided().unmerged``, in the plan's order."""
         return self.batch_reads.unmerged_files(unmerged)
 
-    def replaced_rows(self, merged: Plan, columns: Sequence[str]) -> ReplacedRows | None:
-        """Return the rows of ``plan_divided().merged`` as large files without the keys of a few newer rows, and these.
+    def large_runs(self, merged: Plan) -> LargeRuns | None:
+        """Divide ``plan_divided().merged`` into large files and few newer ones; None if all have to be merged.
 
-        ``columns`` are those of the newer rows. None if the files have to be merged. Raises as ``read_split``.
+        The table's rows are those of the large files without one of the keys of ``newer_rows``, and the rows of it.
         """
-        return self.batch_reads.replaced_rows(merged, columns)
+        return self.batch_reads.large_runs(merged)
+
+    def newer_rows(self, runs: LargeRuns, columns: Sequence[str]) -> NewerRows | None:
+        """Read the newer files of ``runs``, with ``columns`` of their rows; None if all files have to be merged.
+
+        Raises as ``read_split``.
+        """
+        return self.batch_reads.newer_rows(runs, columns)
 
     def stored_columns(self, schema_id: int) -> StoredColumns:
         """Return where the table's columns are in files written under that schema."""

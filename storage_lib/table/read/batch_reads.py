@@ -13,8 +13,8 @@ from storage_lib.schema.filter.filter_text import Filter, as_predicate
 from storage_lib.schema.placing.layout import has_same_rows
 from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.read.cheapest_column import cheapest_column
+from storage_lib.table.read.large_runs import LargeRuns, NewerRows, large_runs, newer_rows, replaces_by_key
 from storage_lib.table.read.planned_read import PlannedRead
-from storage_lib.table.read.replaced_rows import ReplacedRows, replaced_rows, replaces_by_key
 from storage_lib.table.read.unmerged_file import UnmergedFile
 
 if TYPE_CHECKING:
@@ -67,14 +67,18 @@ class BatchReads:
         read = self._file_store.read
         return tuple(UnmergedFile(path=read.path_of(entry), entry=entry) for entry in unmerged.entries)
 
-    def replaced_rows(self, merged: Plan, columns: Sequence[str]) -> ReplacedRows | None:
-        """See ``ReadBuilder.replaced_rows``."""
+    def large_runs(self, merged: Plan) -> LargeRuns | None:
+        """See ``ReadBuilder.large_runs``."""
         if not replaces_by_key(self._schema, self._options):
             return None
-        read, arrow = self._file_store.read, self._schema.arrow_schema
+        return large_runs(merged, self._file_store.read)
+
+    def newer_rows(self, runs: LargeRuns, columns: Sequence[str]) -> NewerRows | None:
+        """See ``ReadBuilder.newer_rows``."""
+        arrow = self._schema.arrow_schema
         key_schema = pa.schema([arrow.field(name) for name in self._schema.primary_keys])
         row_schema = pa.schema([arrow.field(name) for name in columns])
-        return replaced_rows(merged, read, columns, key_schema, row_schema)
+        return newer_rows(runs, self._file_store.read, columns, key_schema, row_schema)
 
     def stored_columns(self, schema_id: int) -> StoredColumns:
         """See ``ReadBuilder.stored_columns``."""

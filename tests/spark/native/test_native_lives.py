@@ -21,7 +21,7 @@ from storage_lib.spark.native import native_read
 from storage_lib.spark.native.native_read import ENABLED, SnapshotRead, frame_of_table
 from storage_lib.spark.native.replaced_frame import ReplacedFrame, replaced_frame
 from storage_lib.spark.translation.spark_schema import arrow_schema_of, struct_of
-from storage_lib.table.read import replaced_rows
+from storage_lib.table.read import large_runs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -252,7 +252,7 @@ def test_spark_reads_random_tables_as_the_model_and_the_data_source_do(
 def test_newer_rows_replace_those_of_large_files_whatever_their_number(
     spark: SparkSession, make_table: Callable[..., DynamicTable], monkeypatch: pytest.MonkeyPatch, seeds: range
 ) -> None:
-    monkeypatch.setattr(replaced_rows, "ROWS_PER_NEWER_ROW_MIN", 0)
+    monkeypatch.setattr(large_runs, "ROWS_PER_NEWER_ROW_MIN", 0)
     found: list[ReplacedFrame] = []
 
     def noted(*arguments: Any) -> ReplacedFrame | None:

@@ -50,13 +50,20 @@ _COMPARED_ALIKE = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplacedRows:
-    """Rows of a plan: those of ``files`` without one of ``keys``, and ``rows``.
+class LargeRuns:
+    """Files of the largest level of each bucket of a plan, and the few ``newer`` files above them, by bucket.
 
-    ``keys`` has the columns of the primary key. Rows of ``files`` that are deletions are not rows of the table.
+    Rows of ``files`` that are deletions are not rows of the table.
     """
 
     files: tuple[UnmergedFile, ...]
+    newer: tuple[Split, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewerRows:
+    """``keys`` of all records of the newer files, as columns of the primary key, and the ``rows`` that they leave."""
+
     keys: pa.Table
     rows: pa.Table
 
@@ -74,25 +81,33 @@ def replaces_by_key(schema: TableSchema, options: TableOptions) -> bool:
     )
 
 
-def replaced_rows(
-    plan: Plan, read: FileStoreRead, columns: Sequence[str], key_schema: pa.Schema, row_schema: pa.Schema
-) -> ReplacedRows | None:
-    """Return the rows of files that have to be merged, with ``columns``; None if a merge of all of them is better.
-
-    Raises as ``FileStoreRead.read``.
-    """
+def large_runs(plan: Plan, read: FileStoreRead) -> LargeRuns | None:
+    """Divide files that have to be merged, by their metadata; None if a merge of all of them is better."""
     newer = _newer_files(plan)
     if newer is None:
         return None
+    above = {file.file_name for split in newer for file in split.files}
+    entries = [entry for entry in plan.entries if entry.file.file_name not in above]
+    return LargeRuns(
+        files=tuple(UnmergedFile(path=read.path_of(entry), entry=entry) for entry in entries), newer=tuple(newer)
+    )
+
+
+def newer_rows(
+    runs: LargeRuns, read: FileStoreRead, columns: Sequence[str], key_schema: pa.Schema, row_schema: pa.Schema
+) -> NewerRows | None:
+    """Read the newer files, with ``columns`` of their rows; None if they are large in memory.
+
+    Raises as ``FileStoreRead.read``.
+    """
     names = key_schema.names
-    keys = _up_to(NEWER_BYTES_MAX, (batch for split in newer for batch in _keys(read, split, names)))
-    rows = None if keys is None else _up_to(NEWER_BYTES_MAX, (b for split in newer for b in read.read(split, columns)))
+    keys = _up_to(NEWER_BYTES_MAX, (batch for split in runs.newer for batch in _keys(read, split, names)))
+    rows = None
+    if keys is not None:
+        rows = _up_to(NEWER_BYTES_MAX, (batch for split in runs.newer for batch in read.read(split, columns)))
     if keys is None or rows is None:
         return None
-    apart = {file.file_name for split in newer for file in split.files}
-    entries = [entry for entry in plan.entries if entry.file.file_name not in apart]
-    return ReplacedRows(
-        files=tuple(UnmergedFile(path=read.path_of(entry), entry=entry) for entry in entries),
+    return NewerRows(
         keys=pa.Table.from_batches(keys, key_schema).group_by(names).aggregate([]).select(names),
         rows=pa.Table.from_batches(rows, row_schema),
     )
