@@ -6,6 +6,7 @@ run in the driver only, so executors need no jar. Janino, by which Spark compile
 
 from __future__ import annotations
 
+import threading
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -18,17 +19,20 @@ if TYPE_CHECKING:
 _PACKAGE = "dynamic_table"
 _instances: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 """The objects by gateway: a process may replace its JVM, and with it the gateway."""
+_COMPILING = threading.Lock()
 
 
 def driver_object(spark: SparkSession, name: str) -> Any:
     """Return the object of the class in ``<name>.java``, compiled at the first call for a JVM.
 
-    Raises ``RuntimeError`` if the file can't be compiled with this version of Spark.
+    Raises ``RuntimeError`` if the file can't be compiled with this version of Spark. Thread-safe.
     """
-    known = _instances.setdefault(spark.sparkContext._gateway, {})  # noqa: SLF001  pyspark has no public way to the JVM
-    found = known.get(name)
-    if found is None:
-        found = known[name] = _compiled(spark, name)
+    # py4j keeps methods by the name of their class, and calls none of a class that was compiled a second time.
+    with _COMPILING:
+        known = _instances.setdefault(spark.sparkContext._gateway, {})  # noqa: SLF001  pyspark has no public way
+        found = known.get(name)
+        if found is None:
+            found = known[name] = _compiled(spark, name)
     return found
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,6 +31,25 @@ def test_a_class_is_compiled_once_for_each_jvm(spark: SparkSession) -> None:
     first = driver_java.driver_object(spark, "TemporaryViews")
 
     assert driver_java.driver_object(spark, "TemporaryViews") is first
+
+
+def test_threads_that_ask_at_once_share_one_class(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "package dynamic_table; public class Shared { public int answer() { return 42; } }"
+    (tmp_path / "Shared.java").write_text(text)
+    monkeypatch.setattr(driver_java, "files", lambda package: tmp_path)
+    ready = Barrier(6)
+
+    def answers(_: int) -> list[int]:
+        found = []
+        for _ in range(2):
+            ready.wait()
+            found.append(driver_java.driver_object(spark, "Shared").answer())
+        return found
+
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(answers, range(6))) == [[42, 42]] * 6
 
 
 def test_a_class_that_does_not_fit_spark_is_an_error_that_names_both(
