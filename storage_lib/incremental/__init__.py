@@ -15,6 +15,7 @@ from storage_lib.incremental.compiled_query import CompiledQuery
 from storage_lib.incremental.derive.maintenance import MaintainedOperator
 from storage_lib.incremental.query_sources import RESULT, Moment, SourceTable, Views
 from storage_lib.incremental.read.table_names import tables_of
+from storage_lib.incremental.render.steps import Steps
 
 __all__ = [
     "RESULT",
@@ -25,6 +26,7 @@ __all__ = [
     "MaintainedOperator",
     "Moment",
     "SourceTable",
+    "Steps",
     "Views",
     "compile_query",
     "tables_of",

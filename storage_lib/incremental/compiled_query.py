@@ -16,6 +16,7 @@ from storage_lib.incremental.names import Names
 from storage_lib.incremental.query_sources import RESULT, Moment, Views
 from storage_lib.incremental.read.table_names import NamedTables
 from storage_lib.incremental.render.statement import Renderer
+from storage_lib.incremental.render.steps import Steps
 from storage_lib.incremental.tree.relational_operators import (
     Filter,
     Project,
@@ -82,29 +83,35 @@ class CompiledQuery:
         return f"SELECT {names} FROM ({renderer.query(tree)}) AS answer"
 
     def delta(
-        self, views: Views, changed: Collection[str], *, dialect: str = "spark", may_read_result: bool = True
-    ) -> str | None:
+        self,
+        views: Views,
+        changed: Collection[str],
+        *,
+        dialect: str = "spark",
+        may_read_result: bool = True,
+        are_few: bool = True,
+        prefix: str = "",
+    ) -> Steps | None:
         """Return a SELECT of the answer's change: its columns and ``_weight``.
 
         A row may occur several times, with weights that add up; a sum of 0 means that it did not change. ``changed``
         are the sources with a change; None if there are none. Unless ``may_read_result``, old rows of the answer are
-        computed from the sources, not read from the view of ``RESULT``. Raises ``ValueError`` if the query is not
-        incremental.
+        computed from the sources, not read from the view of ``RESULT``. ``are_few``: the sources' changes have few
+        rows, so that joins with them begin by reducing the other side. ``prefix`` is part of the names of shared
+        relations. Raises ``ValueError`` if the query is not incremental.
         """
         if self.tree is None:
             raise ValueError(f"the query has no delta: {self.reason}")
-        rules = Differentiation(frozenset(changed), Names(_FIRST_NEW_NAME))
+        rules = Differentiation(frozenset(changed), Names(_FIRST_NEW_NAME), are_few)
         change = self._change(self.tree, rules) if may_read_result else rules.change(self.tree)
         if change is None:
             return None
-        renderer = Renderer(views, dialect)
-        shared = [f"{name} AS ({renderer.query(rows)})" for name, rows in rules.shared]
+        renderer = Renderer(views, dialect, prefix)
         outputs = [each for each in change.rows.outputs if each != change.weight]
         names = [f"{own} AS {renderer.name(name)}" for own, name in zip(outputs, self.columns, strict=True)]
-        clause = f"WITH {', '.join(shared)} " if shared else ""
-        return (
-            f"{clause}SELECT {', '.join(names)}, {change.weight} AS _weight FROM ({renderer.query(change.rows)}) AS d"
-        )
+        rows = renderer.query(change.rows)
+        last = f"SELECT {', '.join(names)}, {change.weight} AS _weight FROM ({rows}) AS d"
+        return renderer.steps(rules.shared, last)
 
     def _change(self, tree: Relation, rules: Differentiation) -> Change | None:
         top = regrouped(tree)

@@ -39,6 +39,7 @@ class MaintainedAnswer:
         self.text = text
         self.query: CompiledQuery = compile_query(text, tables, database=tables[0].name.partition(".")[0])
         self.rows: Bag = Counter()
+        self._refreshes = 0
         self._rng = rng
         self._made = made
         self._tables = {each.name: each for each in tables if each.name in self.query.sources}
@@ -71,9 +72,13 @@ class MaintainedAnswer:
         """Apply the change of the answer."""
         changed = [name for name, rows in self._contents.items() if _bag(rows) != _bag(self._before[name])]
         self._store_result()
-        text = self.query.delta(name_of, changed, dialect="duckdb", may_read_result=may_read_result)
+        # Both forms of the statement are right for any number of changed rows.
+        self._refreshes += 1
+        steps = self.query.delta(
+            name_of, changed, dialect="duckdb", may_read_result=may_read_result, are_few=self._refreshes % 2 == 1
+        )
         self.rows = self.rows.copy()
-        for *row, weight in self._fetched(text) if text is not None else ():
+        for *row, weight in self._fetched(steps.text) if steps is not None else ():
             self.rows[tuple(row)] += int(weight)
         self.rows = Counter({row: count for row, count in self.rows.items() if count})
 

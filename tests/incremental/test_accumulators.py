@@ -80,9 +80,9 @@ class Accumulated:
         """Add the changes of the sources; return the number of groups that they touched."""
         found = self.accumulators
         # All sources are named, also those without a change.
-        text = found.change(name_of, self.answer.query.sources, self.types, dialect=DUCKDB)
-        assert text is not None
-        self._store("added", text)
+        steps = found.change(name_of, self.answer.query.sources, self.types, dialect=DUCKDB)
+        assert steps is not None
+        self._store("added", steps.text)
         keys = found.key_columns
         same = " AND ".join(f"s.{key} IS NOT DISTINCT FROM a.{key}" for key in keys) or "TRUE"
         self._store("old", f"SELECT * FROM state s WHERE EXISTS (SELECT 1 FROM added a WHERE {same})")

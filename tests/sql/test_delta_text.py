@@ -53,7 +53,7 @@ def test_the_shown_statement_computes_the_same_changes(query: str) -> None:
     raw = compiled.delta(view, compiled.sources, dialect="duckdb")
     assert raw is not None
     (as_duckdb,) = sqlglot.transpile(shown, read="spark", write="duckdb")
-    assert net(database, compiled, as_duckdb) == net(database, compiled, raw) != []
+    assert net(database, compiled, as_duckdb) == net(database, compiled, raw.text) != []
 
 
 def test_a_query_without_a_statement_for_its_changes_has_none() -> None:

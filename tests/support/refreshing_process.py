@@ -40,14 +40,14 @@ def main(job: dict[str, Any]) -> None:
             kill_everything()
         return context
 
-    def commit_and_die(*arguments: Any) -> Any:
-        snapshot = commit(*arguments)
+    def commit_and_die(*arguments: Any, **named: Any) -> Any:
+        snapshot = commit(*arguments, **named)
         if job["point"] == "committed":
             kill_everything()
         return snapshot
 
-    def accumulate_and_die(*arguments: Any) -> Any:
-        state = commit_state(*arguments)
+    def accumulate_and_die(*arguments: Any, **named: Any) -> Any:
+        state = commit_state(*arguments, **named)
         if job["point"] == "accumulated":
             kill_everything()
         return state

@@ -28,6 +28,7 @@ from storage_lib.incremental.derive.maintenance import MaintainedOperator, maint
 from storage_lib.incremental.names import Names
 from storage_lib.incremental.query_sources import Moment, Views
 from storage_lib.incremental.render.statement import Renderer
+from storage_lib.incremental.render.steps import Steps
 from storage_lib.incremental.tree.expressions import column
 from storage_lib.incremental.tree.relational_operators import (
     Aggregate,
@@ -108,14 +109,22 @@ class Accumulators:
         return self._named(whole, self.columns, views, dialect)
 
     def change(
-        self, views: Views, changed: Collection[str], types: Mapping[str, ItemTypes], *, dialect: str = "spark"
-    ) -> str | None:
+        self,
+        views: Views,
+        changed: Collection[str],
+        types: Mapping[str, ItemTypes],
+        *,
+        dialect: str = "spark",
+        are_few: bool = True,
+        prefix: str = "",
+    ) -> Steps | None:
         """Return a SELECT of what the sources' changes add to the state, one row per group that they touch.
 
-        Groups to which nothing is added are left out. None if no source of the query is among ``changed``.
+        Groups to which nothing is added are left out. ``are_few`` and ``prefix`` as for ``CompiledQuery.delta``. None
+        if no source of the query is among ``changed``.
         """
         groups = self.groups.groups
-        rules = Differentiation(frozenset(changed), Names(_FIRST_NEW_NAME))
+        rules = Differentiation(frozenset(changed), Names(_FIRST_NEW_NAME), are_few)
         change = rules.change(groups.input)
         if change is None:
             return None
@@ -132,8 +141,8 @@ class Accumulators:
             items.append((_count(each), _bigint(_zero_if_null(exp.Sum(this=counted)))))
         added = Aggregate(change.rows, groups.keys, tuple(items))
         differs = exp.or_(*(_not_zero(name) for name, _ in items), copy=False)
-        shared = rules.shared
-        return self._named(Filter(added, differs), self.columns, views, dialect, shared)
+        last = self._named(Filter(added, differs), self.columns, views, dialect, prefix)
+        return Renderer(views, dialect, prefix).steps(rules.shared, last)
 
     def sum_of_states(self, states: Collection[str], types: Mapping[str, ItemTypes], *, dialect: str = "spark") -> str:
         """Return a SELECT of the state to which states and changes of states add up; ``row_count`` may be 0."""
@@ -192,18 +201,10 @@ class Accumulators:
         items += [(each.name, _value(each, types)) for each in self.groups.items]
         return self.groups.over(Project(rows, tuple(items)))
 
-    def _named(
-        self,
-        rows: Relation,
-        names: Collection[str],
-        views: Views,
-        dialect: str,
-        shared: Collection[tuple[str, Relation]] = (),
-    ) -> str:
-        renderer = Renderer(views, dialect)
+    def _named(self, rows: Relation, names: Collection[str], views: Views, dialect: str, prefix: str = "") -> str:
+        renderer = Renderer(views, dialect, prefix)
         items = ", ".join(f"{own} AS {renderer.name(name)}" for own, name in zip(rows.outputs, names, strict=True))
-        with_ = ", ".join(f"{name} AS ({renderer.query(each)})" for name, each in shared)
-        return f"{f'WITH {with_} ' if with_ else ''}SELECT {items} FROM ({renderer.query(rows)}) AS r"
+        return f"SELECT {items} FROM ({renderer.query(rows)}) AS r"
 
 
 def _as_text(relation: str, _: Moment) -> str:

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from storage_lib.incremental.change.reduce import joined_pairs, reduced
 from storage_lib.incremental.change.restrict import Touched, restricted
 from storage_lib.incremental.names import Names
 from storage_lib.incremental.query_sources import Moment
 from storage_lib.incremental.tree.expressions import column
-from storage_lib.incremental.tree.joins import flattened
+from storage_lib.incremental.tree.joins import flattened, is_read_at_once
 from storage_lib.incremental.tree.relational_operators import (
     Aggregate,
     Filter,
@@ -54,10 +55,12 @@ class Differentiation:
     """Computes changes, given which sources changed.
 
     ``shared`` collects the common table expressions of the statement, in the order in which they depend on each other.
+    ``are_few``: the changed rows are so few that the other inputs of a join are first reduced by their values.
     """
 
     changed: frozenset[str]
     names: Names
+    are_few: bool = True
     shared: list[tuple[str, Relation]] = field(default_factory=list)
 
     def change(self, relation: Relation) -> Change | None:
@@ -104,8 +107,17 @@ class Differentiation:
         self.shared.append((name, rows))
         return Named(name, rows.outputs)
 
-    def _shared(self, change: Change | None) -> Change | None:
-        return None if change is None else Change(self._share(change.rows), change.weight)
+    def _shared(self, change: Change) -> Change:
+        """Return a change that can be read several times."""
+        return change if is_read_at_once(change.rows) else Change(self._share(change.rows), change.weight)
+
+    def _shared_change(self, relation: Relation) -> Change | None:
+        change = self.change(relation)
+        return None if change is None else self._shared(change)
+
+    def _met(self, relation: Relation, by: Relation, conditions: Sequence[exp.Expr]) -> Relation:
+        """Return an input of a join without rows that join none of ``by``, which can be read several times."""
+        return reduced(relation, by, joined_pairs(relation, by, conditions)) if self.are_few else relation
 
     def _scan(self, scan: Scan) -> Change | None:
         if scan.table not in self.changed:
@@ -129,15 +141,17 @@ class Differentiation:
                 continue
             others = [at(other, Moment.AFTER) for other in inputs[:number]]
             others += [at(other, Moment.BEFORE) for other in inputs[number + 1 :]]
-            joined = InnerJoin((change.rows, *others), tuple(conditions))
-            items = tuple((name, column(name)) for name in (*relation.outputs, change.weight))
             if len(inputs) == 1:
-                return Change(joined, change.weight)
+                return Change(InnerJoin((change.rows,), tuple(conditions)), change.weight)
+            change = self._shared(change)
+            met = [self._met(other, change.rows, conditions) for other in others]
+            joined = InnerJoin((change.rows, *met), tuple(conditions))
+            items = tuple((name, column(name)) for name in (*relation.outputs, change.weight))
             parts.append((Project(joined, items), column(change.weight)))
         return self.weighted(parts, relation.outputs) if parts else None
 
     def _semi_join(self, join: SemiJoin) -> Change | None:
-        left, right = self._shared(self.change(join.left)), self._shared(self.change(join.right))
+        left, right = self._shared_change(join.left), self._shared_change(join.right)
         return self._matched(join, left, right)
 
     def _matched(self, join: SemiJoin, left: Change | None, right: Change | None) -> Change | None:
@@ -145,16 +159,20 @@ class Differentiation:
         after = at(join.right, Moment.AFTER)
         parts: list[tuple[Relation, exp.Expr]] = []
         if left is not None:
-            parts.append((SemiJoin(left.rows, after, join.condition, join.anti), column(left.weight)))
+            met = self._met(after, left.rows, [join.condition])
+            parts.append((SemiJoin(left.rows, met, join.condition, join.anti), column(left.weight)))
         if right is not None:
-            met = self._share(SemiJoin(at(join.left, Moment.BEFORE), right.rows, join.condition))
-            before = at(join.right, Moment.BEFORE)
-            parts.append((SemiJoin(met, after, join.condition, join.anti), ADDED))
-            parts.append((SemiJoin(met, before, join.condition, join.anti), REMOVED))
+            old = at(join.left, Moment.BEFORE)
+            if not is_read_at_once(old):
+                old = self._met(old, right.rows, [join.condition])
+            touched = self._share(SemiJoin(old, right.rows, join.condition))
+            for moment, weight in ((Moment.AFTER, ADDED), (Moment.BEFORE, REMOVED)):
+                met = self._met(at(join.right, moment), touched, [join.condition])
+                parts.append((SemiJoin(touched, met, join.condition, join.anti), weight))
         return self.weighted(parts, join.outputs) if parts else None
 
     def _outer_join(self, join: OuterJoin) -> Change | None:
-        left, right = self._shared(self.change(join.left)), self._shared(self.change(join.right))
+        left, right = self._shared_change(join.left), self._shared_change(join.right)
         parts: list[tuple[Relation, exp.Expr]] = []
         ordered = tuple((name, column(name)) for name in join.outputs)
         for change, other in (
@@ -162,7 +180,8 @@ class Differentiation:
             (right, at(join.left, Moment.BEFORE)),
         ):
             if change is not None:
-                rows = InnerJoin((change.rows, other), (join.condition,))
+                met = self._met(other, change.rows, [join.condition])
+                rows = InnerJoin((change.rows, met), (join.condition,))
                 parts.append((Project(rows, (*ordered, (change.weight, column(change.weight)))), column(change.weight)))
         unmatched = self._matched(SemiJoin(join.left, join.right, join.condition, anti=True), left, right)
         if unmatched is not None:

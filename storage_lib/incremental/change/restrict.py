@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
+from storage_lib.incremental.change.reduce import equal_to, reduced
 from storage_lib.incremental.tree.expressions import column, columns_in, replaced, same
 from storage_lib.incremental.tree.joins import flattened
 from storage_lib.incremental.tree.relational_operators import (
@@ -51,9 +53,11 @@ def _restricted(relation: Relation, rows: Named, keys: dict[str, exp.Expr]) -> R
         case Window() if read <= set(relation.keys):
             return Window(_restricted(relation.input, rows, keys), relation.keys, relation.items)
         case SemiJoin():
-            return SemiJoin(_restricted(relation.left, rows, keys), relation.right, relation.condition, relation.anti)
+            right = _met(relation.right, rows, keys, [relation.condition])
+            return SemiJoin(_restricted(relation.left, rows, keys), right, relation.condition, relation.anti)
         case OuterJoin() if not relation.is_full and read <= set(relation.left.outputs):
-            return OuterJoin(_restricted(relation.left, rows, keys), relation.right, relation.condition)
+            right = _met(relation.right, rows, keys, [relation.condition])
+            return OuterJoin(_restricted(relation.left, rows, keys), right, relation.condition)
         case Union():
             return Union(tuple(_branch(each, relation, rows, keys) for each in relation.inputs), relation.outputs)
         case _:
@@ -73,4 +77,16 @@ def _joined(relation: Relation, rows: Named, keys: dict[str, exp.Expr]) -> Relat
     inputs, conditions = flattened(relation) if isinstance(relation, Filter | InnerJoin) else ([relation], [])
     matches = [same(value, column(name)) for name, value in keys.items()]
     items = tuple((name, column(name)) for name in relation.outputs)
-    return Project(InnerJoin((rows, *inputs), (*conditions, *matches)), items)
+    met = [_met(each, rows, keys, conditions) for each in inputs]
+    return Project(InnerJoin((rows, *met), (*conditions, *matches)), items)
+
+
+def _met(relation: Relation, rows: Named, keys: dict[str, exp.Expr], conditions: Sequence[exp.Expr]) -> Relation:
+    """Return an input of a join without rows that no row with one of the keys joins."""
+    pairs = [
+        (equal, column(name))
+        for name, value in keys.items()
+        for equal in equal_to(value, conditions)
+        if columns_in(equal) and columns_in(equal) <= set(relation.outputs)
+    ]
+    return reduced(relation, rows, pairs)

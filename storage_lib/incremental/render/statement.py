@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from storage_lib.incremental.query_sources import Views
 from storage_lib.incremental.read.table_names import WINDOW_CALL
+from storage_lib.incremental.render.steps import Steps
 from storage_lib.incremental.tree.joins import connected, flattened
 from storage_lib.incremental.tree.relational_operators import (
     Aggregate,
@@ -33,10 +34,18 @@ _WEIGHT = "_weight"
 
 @dataclass(frozen=True, slots=True)
 class Renderer:
-    """Writes operators as SELECT statements in a dialect of sqlglot, over the relations that ``views`` names."""
+    """Writes operators as SELECT statements in a dialect of sqlglot, over the relations that ``views`` names.
+
+    ``prefix`` is part of the names of shared relations.
+    """
 
     views: Views
     dialect: str = "spark"
+    prefix: str = ""
+
+    def steps(self, shared: Iterable[tuple[str, Relation]], last: str) -> Steps:
+        """Return the steps that end with a SELECT over shared relations."""
+        return Steps(tuple((f"{self.prefix}{name}", self.query(rows)) for name, rows in shared), last)
 
     def name(self, name: str) -> str:
         """Return an identifier, quoted where the dialect needs it."""
@@ -48,7 +57,7 @@ class Renderer:
             case Scan():
                 return self._scan(relation)
             case Named():
-                return f"SELECT {self._names(relation.outputs)} FROM {relation.name}"
+                return f"SELECT {self._names(relation.outputs)} FROM {self.prefix}{relation.name}"
             case OneRow():
                 return "SELECT 1 AS one"
             case Project():

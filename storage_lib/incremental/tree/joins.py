@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from storage_lib.incremental.tree.expressions import columns_in
-from storage_lib.incremental.tree.relational_operators import Filter, InnerJoin, Relation
+from storage_lib.incremental.tree.relational_operators import Filter, InnerJoin, Named, Project, Relation, Scan
 
-__all__ = ["connected", "flattened"]
+__all__ = ["connected", "flattened", "is_read_at_once"]
 
 
 def flattened(relation: Relation) -> tuple[list[Relation], list[exp.Expr]]:
@@ -42,3 +42,16 @@ def connected(inputs: Sequence[Relation], conditions: Sequence[exp.Expr]) -> lis
         ordered.append(following)
         known |= set(following.outputs)
     return ordered
+
+
+def is_read_at_once(relation: Relation) -> bool:
+    """Return whether the rows are those of one source or common table expression, filtered and projected."""
+    match relation:
+        case Scan() | Named():
+            return True
+        case Project() | Filter():
+            return is_read_at_once(relation.input)
+        case InnerJoin(inputs=(only,)):
+            return is_read_at_once(only)
+        case _:
+            return False

@@ -13,6 +13,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.accumulators import AccumulatorParam
 from pyspark.serializers import CPickleSerializer
 
@@ -102,12 +103,51 @@ def run_write(
     return commit_tasks(table, write_context, messages, commit_identifier, sources=sources, watermark=watermark)
 
 
+def write_collected(
+    rows: pa.Table,
+    table: DynamicTable,
+    write_context: WriteContext,
+    commit_identifier: int,
+    *,
+    adds_up: bool = False,
+    sources: Sequence[SourceRange] = (),
+    watermark: int | None = None,
+) -> Snapshot | None:
+    """Write the rows, which Spark gave the driver, and commit them; otherwise as ``run_write``."""
+    lease = write_context.lease
+    messages: list[TaskMessage] = []
+    try:
+        with nullcontext() if lease is None else table.new_write().leases.beating(lease):
+            messages.append(write_task(key_of(table), write_context, iter(rows.to_batches()), adds_up=adds_up))
+    except BaseException:
+        give_up(table, write_context.commit_user, [*messages, None], write_context)
+        raise
+    return commit_tasks(table, write_context, messages, commit_identifier, sources=sources, watermark=watermark)
+
+
+def collected(df: DataFrame) -> pa.Table | None:
+    """Return the rows, which are few; None if that fails, by an error of the query or the size of the rows.
+
+    Other actions raise errors of a query as such, which ``toArrow`` hides in one of the connection. None too for a
+    VARIANT, of which Spark gives the driver other Arrow types than its tasks.
+    """
+    if _has_variant(df):
+        return None
+    try:
+        return df.toArrow()
+    except Py4JJavaError:
+        return None
+
+
 def _is_small(rows: ComputedRows) -> bool:
     """Return whether the rows are known to be few, and fit into the driver easily."""
-    if rows.row_count is None or rows.size_bytes is None or "variant" in rows.df.schema.simpleString():
-        # Spark gives the driver other Arrow types of a VARIANT than its tasks.
+    if rows.row_count is None or rows.size_bytes is None or _has_variant(rows.df):
         return False
     return rows.row_count <= _ROWS_HERE_MAX and rows.size_bytes <= _BYTES_HERE_MAX
+
+
+def _has_variant(df: DataFrame) -> bool:
+    return "variant" in df.schema.simpleString()
 
 
 def _with_plain_names(df: DataFrame) -> tuple[DataFrame, list[str]]:

@@ -10,11 +10,12 @@ from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpired
 from storage_lib.incremental import Moment
 from storage_lib.io.environment import system_environment
 from storage_lib.spark.insert_stream.commit_source import Positions, TablePosition
+from storage_lib.spark.materialized.computed_once import computed_steps
 from storage_lib.spark.materialized.full_reasons import why_full
 from storage_lib.spark.materialized.refresh_plan import columns_of
 from storage_lib.spark.materialized.source_delta import SourceDelta, source_delta, source_rows
 from storage_lib.spark.materialized.source_positions import SourcePosition, position_of, source_name
-from storage_lib.spark.materialized.source_views import of_one_moment, source_views
+from storage_lib.spark.materialized.source_views import of_one_moment, shared_prefix, source_views
 from storage_lib.spark.materialized.weighted_rows import net_rows, weighted
 
 if TYPE_CHECKING:
@@ -60,10 +61,20 @@ def answer_change(
 
     with source_views(spark, system_environment().new_name(), frame_of) as views:
         if deltas:
-            changed = frozenset(name for name, each in deltas.items() if each.row_count)
-            seen = of_one_moment(views, names - changed)
-            statement = bound.compiled.delta(seen, changed, may_read_result=False)
-            yield None if statement is None else net_rows(spark.sql(statement))
+            changed = {name: each for name, each in deltas.items() if each.row_count}
+            seen = of_one_moment(views, names - changed.keys())
+            steps = bound.compiled.delta(
+                seen,
+                changed.keys(),
+                may_read_result=False,
+                are_few=all(each.are_few for each in changed.values()),
+                prefix=shared_prefix(),
+            )
+            if steps is None:
+                yield None
+                return
+            with computed_steps(spark, steps) as rows:
+                yield net_rows(rows)
             return
         new = weighted(spark.sql(bound.compiled.full(views, Moment.AFTER)), 1)
         if is_first:

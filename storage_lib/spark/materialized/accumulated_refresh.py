@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
-from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sql
 
@@ -29,10 +29,13 @@ from storage_lib.spark.materialized.accumulated_state import (
     new_state,
 )
 from storage_lib.spark.materialized.answer_columns import answer_rows
+from storage_lib.spark.materialized.computed_once import ComputedOnce, computed_once, computed_steps, frame_here
 from storage_lib.spark.materialized.kept_snapshots import keep_snapshots
 from storage_lib.spark.materialized.refresh_commit import commit_difference, commit_positions
 from storage_lib.spark.materialized.source_delta import source_rows
+from storage_lib.spark.materialized.source_views import shared_prefix
 from storage_lib.spark.materialized.weighted_rows import net_rows, weighted
+from storage_lib.spark.translation.spark_schema import arrow_schema_of, conform
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,7 +43,9 @@ if TYPE_CHECKING:
     from storage_lib.file_store.snapshot.snapshot import Snapshot
     from storage_lib.incremental import Views
     from storage_lib.spark.materialized.accumulated_plan import AccumulatedPlan
+    from storage_lib.spark.materialized.accumulated_query import AccumulatedQuery
     from storage_lib.spark.materialized.refresh_commit import RefreshCommit
+    from storage_lib.spark.materialized.source_delta import SourceDelta
     from storage_lib.table.dynamic_table import DynamicTable
 
 _LOGGER = logging.getLogger(__name__)
@@ -56,7 +61,7 @@ def add_changes(
     spark: SparkSession,
     table: DynamicTable,
     views: Views,
-    changed: Collection[str],
+    changed: Mapping[str, SourceDelta],
     commit: RefreshCommit,
     plan: AccumulatedPlan,
 ) -> Snapshot | None:
@@ -68,30 +73,59 @@ def add_changes(
     if state is None:
         message = "a refresh that adds changes needs a state"
         raise ValueError(message)
-    statement = query.accumulators.change(views, changed, query.types)
-    if statement is None:
+    are_few = all(each.are_few for each in changed.values())
+    steps = query.accumulators.change(views, changed.keys(), query.types, are_few=are_few, prefix=shared_prefix())
+    if steps is None:
         return commit_positions(table, plan.unchanged(commit))
-    with _stored_once(query.stored(spark.sql(statement))) as change:
-        if change.count() == 0:
+    with computed_steps(spark, steps) as added, computed_once(query.stored(added)) as change:
+        if change.row_count == 0:
             return commit_positions(table, plan.unchanged(commit))
         with _readable():
-            stored = source_rows(spark, state.table, query.state.fieldNames(), state.snapshot_id)
             base = base_of(state)
-        touched = stored.join(sql.broadcast(change.select(*query.primary_key)), list(query.primary_key), "left_semi")
-        with _stored_once(touched.select(*query.state.fieldNames())) as old:
-            with _readable():
-                old.count()
-            with (
-                _view(query.restored(old)) as old_view,
-                _view(query.restored(change)) as change_view,
-                _stored_once(spark.sql(query.accumulators.sum_of_states([old_view, change_view], query.types))) as new,
-                _view(new) as new_view,
-            ):
-                reached = commit_state(new, state.table, query, base)
-                rows = answer_rows(table, spark.sql(query.accumulators.answer_change(old_view, new_view, query.types)))
-                snapshot = commit_difference(net_rows(rows), table, plan.naming(commit, reached))
+        with (
+            _touched(spark, query, state, change) as old_rows,
+            _view(query.restored(old_rows)) as old_view,
+            _view(query.restored(change.df)) as change_view,
+            computed_once(spark.sql(query.accumulators.sum_of_states([old_view, change_view], query.types))) as new,
+            _view(new.df) as new_view,
+        ):
+            are_few = new.here is not None
+            reached = commit_state(new.df, state.table, query, base, are_few=are_few)
+            rows = answer_rows(table, spark.sql(query.accumulators.answer_change(old_view, new_view, query.types)))
+            named = plan.naming(commit, reached)
+            snapshot = commit_difference(net_rows(rows), table, named, are_few=are_few)
     _tidy(table, reached)
     return snapshot
+
+
+@contextmanager
+def _touched(
+    spark: SparkSession, query: AccumulatedQuery, state: NamedState, change: ComputedOnce
+) -> Iterator[DataFrame]:
+    """Give the body the stored rows of the groups that change, which may turn out to be damaged before."""
+    names = query.state.fieldNames()
+    if change.here is not None:
+        with _readable():
+            rows = _looked_up(query, state, change.here)
+        yield frame_here(spark, rows, query.state)
+        return
+    with ExitStack() as stack:
+        with _readable():
+            stored = source_rows(spark, state.table, names, state.snapshot_id)
+            keys = sql.broadcast(change.df.select(*query.primary_key))
+            touched = stored.join(keys, list(query.primary_key), "left_semi").select(*names)
+            old = stack.enter_context(computed_once(touched))
+        yield old.df
+
+
+def _looked_up(query: AccumulatedQuery, state: NamedState, change: pa.Table) -> pa.Table:
+    schema = arrow_schema_of(query.state)
+    if state.snapshot_id == 0:
+        return schema.empty_table()
+    names = list(query.primary_key)
+    keys = change.select(names).cast(pa.schema([state.table.arrow_schema.field(name) for name in names]))
+    found = state.table.lookup(keys, columns=query.state.fieldNames(), snapshot_id=state.snapshot_id)
+    return pa.Table.from_batches([conform(batch, schema, state.table.name) for batch in found.to_batches()], schema)
 
 
 def build_state(
@@ -131,15 +165,6 @@ def _answered(
     drop_other_states(table, plan.recorded, reached)
     _tidy(table, reached)
     return snapshot
-
-
-@contextmanager
-def _stored_once(df: DataFrame) -> Iterator[DataFrame]:
-    kept = df.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        yield kept
-    finally:
-        kept.unpersist()
 
 
 @contextmanager

@@ -122,8 +122,10 @@ def base_of(state: NamedState) -> int:
     return newest if restored is None else restored.id
 
 
-def commit_state(rows: DataFrame, table: DynamicTable, query: AccumulatedQuery, based_on: int) -> NamedState:
-    """Write the new values of groups to a state, and delete groups without rows.
+def commit_state(
+    rows: DataFrame, table: DynamicTable, query: AccumulatedQuery, based_on: int, *, are_few: bool = False
+) -> NamedState:
+    """Write the new values of groups to a state, and delete groups without rows. ``are_few`` as for ``commit_rows``.
 
     Raises ``CommitConflictError`` if the state has changed since ``based_on``.
     """
@@ -137,6 +139,7 @@ def commit_state(rows: DataFrame, table: DynamicTable, query: AccumulatedQuery, 
         table,
         lambda: table.new_write().begin(commit_user=user, based_on=based_on, needs_lease=True),
         BATCH_COMMIT_IDENTIFIER,
+        are_few=are_few,
     )
     return NamedState(table, based_on if snapshot is None else snapshot.id)
 

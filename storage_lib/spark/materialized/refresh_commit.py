@@ -53,8 +53,12 @@ def commit_positions(table: DynamicTable, commit: RefreshCommit) -> Snapshot | N
     )
 
 
-def commit_difference(df: DataFrame, table: DynamicTable, commit: RefreshCommit) -> Snapshot | None:
+def commit_difference(
+    df: DataFrame, table: DynamicTable, commit: RefreshCommit, *, are_few: bool = False
+) -> Snapshot | None:
     """Write rows of the table with weights (``_weight``), equal rows once, as one commit with the positions.
+
+    ``are_few`` as for ``commit_rows``.
 
     The rows are computed before the table's lease is acquired. Returns None if there are neither rows nor new
     positions. Raises ``InvalidInputError``, with nothing written, for two rows with one primary key or a NULL in it,
@@ -69,6 +73,7 @@ def commit_difference(df: DataFrame, table: DynamicTable, commit: RefreshCommit)
         adds_up=bool(table.schema.primary_keys),
         sources=commit.sources if commit.moves else (),
         watermark=commit.watermark,
+        are_few=are_few,
     )
 
 

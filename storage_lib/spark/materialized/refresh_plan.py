@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from storage_lib.file_store.snapshot.snapshot import CommitKind
 from storage_lib.schema.options.materialized_table import RefreshMode
 from storage_lib.spark.materialized.consistent_snapshots import consistent_snapshots
 from storage_lib.spark.materialized.full_reasons import why_full
+from storage_lib.spark.materialized.refresh_costs import COSTS, RefreshSize
 from storage_lib.spark.materialized.refresh_result import RefreshWork
 from storage_lib.spark.materialized.source_positions import (
     DEFINITION,
@@ -70,6 +72,8 @@ def refresh_plan(
     if not has_moved and not full and compiled.is_deterministic:
         return _nothing(_why_nothing(bound.sources, after), based_on, after)
     found = _why_whole(definition, bound, known, after, is_current=is_current, is_first=not recorded.positions)
+    if found is None and not full and definition.refresh_mode is RefreshMode.AUTO:
+        found = _why_faster(query_of(table, definition), bound.sources, known, after)
     reason = (why or found or "requested") if full else found
     work = RefreshWork.INCREMENTAL if reason is None else RefreshWork.FULL
     marks = [None if each is None else each.watermark for each in snapshots.values()]
@@ -140,6 +144,29 @@ def _why_whole(
         if reason is not None:
             return reason
     return None
+
+
+def query_of(table: DynamicTable, definition: MaterializedTableDefinition) -> str:
+    """Return the name of a table's present query among the times of refreshes."""
+    return f"{table.uuid} {position_of_definition(definition).mark}"
+
+
+def _why_faster(
+    query: str,
+    sources: Mapping[str, DynamicTable],
+    known: Mapping[str, SourcePosition | None],
+    after: Mapping[str, int],
+) -> str | None:
+    if not COSTS.knows(query):
+        return None
+    changed = stored = 0
+    for name, each in known.items():
+        if after[name]:
+            stored += sources[name].inspect.snapshot(after[name]).total_record_count
+        for snapshot_id in range((0 if each is None else each.snapshot_id) + 1, after[name] + 1):
+            snapshot = sources[name].inspect.snapshot(snapshot_id)
+            changed += 0 if snapshot.commit_kind is CommitKind.COMPACT else abs(snapshot.delta_record_count)
+    return COSTS.why_full(query, RefreshSize(changed, stored))
 
 
 def columns_of(compiled: CompiledQuery, name: str, source: DynamicTable) -> tuple[str, ...]:

@@ -27,13 +27,15 @@ from storage_lib.spark.maintenance.distributed_compaction import compact_after_w
 from storage_lib.spark.materialized.accumulated_plan import AccumulatedPlan, accumulated_plan
 from storage_lib.spark.materialized.accumulated_refresh import UnreadableStateError, add_changes, build_state
 from storage_lib.spark.materialized.answer_columns import answer_rows, refusals_of_spark
+from storage_lib.spark.materialized.computed_once import computed_steps
 from storage_lib.spark.materialized.kept_snapshots import keep_snapshots
 from storage_lib.spark.materialized.refresh_commit import RefreshCommit, commit_difference, commit_positions
-from storage_lib.spark.materialized.refresh_plan import RefreshPlan, columns_of, refresh_plan
+from storage_lib.spark.materialized.refresh_costs import COSTS, RefreshSize
+from storage_lib.spark.materialized.refresh_plan import RefreshPlan, columns_of, query_of, refresh_plan
 from storage_lib.spark.materialized.refresh_result import RefreshResult, RefreshWork
 from storage_lib.spark.materialized.source_delta import source_delta, source_rows, stored_rows
 from storage_lib.spark.materialized.source_tables import bound_query
-from storage_lib.spark.materialized.source_views import of_one_moment, source_views
+from storage_lib.spark.materialized.source_views import of_one_moment, shared_prefix, source_views
 from storage_lib.spark.materialized.weighted_rows import net_rows, weighted
 from storage_lib.spark.source.table_source import register
 from storage_lib.spark.tasks.active_session import active_session
@@ -74,6 +76,7 @@ def refresh(
     register(spark)
     why = ""
     for attempt in range(1, _ATTEMPTS + 1):
+        begun = clock.monotonic()
         try:
             bound = bound_query(table.address, definition)
             plan = refresh_plan(table, definition, bound, full=full, why=why)
@@ -81,6 +84,7 @@ def refresh(
             if plan.work is RefreshWork.NONE and attempt > 1:
                 plan = replace(plan, reason="another refresh has made the table current")
             result = _run(spark, table, bound, plan, accumulated)
+            _record(table, definition, result, clock.monotonic() - begun)
             break
         except (CommitConflictError, LeaseLostError, CommitOutcomeUnknownError):
             # If the commit exists after all, the next plan finds nothing to do.
@@ -99,6 +103,15 @@ def refresh(
     if partition is not None and result.mode is not RefreshWork.FULL:
         result = _recompute_partition(spark, table.refresh(), bound, result, partition)
     return replace(result, seconds=clock.monotonic() - started)
+
+
+def _record(
+    table: DynamicTable, definition: MaterializedTableDefinition, result: RefreshResult, seconds: float
+) -> None:
+    """Remember what a refresh took that computed rows."""
+    rows = sum(result.rows_read.values())
+    if result.mode is not RefreshWork.NONE and rows:
+        COSTS.record(query_of(table, definition), result.mode, RefreshSize(changed=rows, stored=rows), seconds)
 
 
 def definition_of(table: DynamicTable) -> MaterializedTableDefinition:
@@ -179,14 +192,16 @@ def _increment(
         at = plan.before if moment is Moment.BEFORE else plan.after
         return source_rows(spark, sources[name], columns[name], at[name])
 
+    are_few = all(each.are_few for each in changed.values())
     with source_views(spark, system_environment().new_name(), frame_of) as views:
         if accumulated is not None:
-            return add_changes(spark, table, views, frozenset(changed), commit, accumulated), rows_read
-        delta = compiled.delta(of_one_moment(views, sources.keys() - changed.keys()), frozenset(changed))
-        if delta is None:
+            return add_changes(spark, table, views, changed, commit, accumulated), rows_read
+        seen = of_one_moment(views, sources.keys() - changed.keys())
+        steps = compiled.delta(seen, changed.keys(), are_few=are_few, prefix=shared_prefix())
+        if steps is None:
             return commit_positions(table, commit), rows_read
-        rows = spark.sql(delta)
-        return commit_difference(net_rows(answer_rows(table, rows)), table, commit), rows_read
+        with computed_steps(spark, steps) as rows:
+            return commit_difference(net_rows(answer_rows(table, rows)), table, commit), rows_read
 
 
 def _whole(

@@ -18,6 +18,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from storage_lib.schema.types.row_kind import RETRACT_BIT
 from storage_lib.spark.batch.incremental_range import BETWEEN
+from storage_lib.spark.materialized.computed_once import frame_here
 from storage_lib.spark.materialized.weighted_rows import WEIGHT, net_rows, weighted
 from storage_lib.spark.native.native_read import SnapshotRead, frame_of_table
 from storage_lib.spark.source import statement_options as said
@@ -40,11 +41,12 @@ class SourceDelta:
     """Net changes as a data frame of the columns and ``_weight``.
 
     ``row_count`` counts the rows; for changes that Spark's tasks read, it is the number of stored rows to read. 0: the
-    source has not changed.
+    source has not changed. ``are_few``: the rows are in this process.
     """
 
     df: DataFrame
     row_count: int
+    are_few: bool = False
 
 
 def source_delta(
@@ -68,7 +70,7 @@ def source_delta(
     rows = delta_rows(table, columns, before, after)
     schema = arrow_schema_of(struct)
     batches = [conform(batch, schema, table.name) for batch in rows.to_batches()]
-    return SourceDelta(spark.createDataFrame(pa.Table.from_batches(batches, schema), struct), rows.num_rows)
+    return SourceDelta(frame_here(spark, pa.Table.from_batches(batches, schema), struct), rows.num_rows, are_few=True)
 
 
 def source_rows(spark: SparkSession, table: DynamicTable, columns: Sequence[str], snapshot_id: int) -> DataFrame:

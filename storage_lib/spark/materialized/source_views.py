@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from storage_lib.incremental import Moment
+from storage_lib.io.environment import system_environment
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,6 +38,11 @@ def source_views(spark: SparkSession, token: str, frame_of: FrameOf) -> Iterator
     finally:
         for relation in views.values():
             spark.catalog.dropTempView(relation)
+
+
+def shared_prefix() -> str:
+    """Return a prefix for names of relations that no other refresh of the session uses."""
+    return f"refresh_{system_environment().new_name().replace('-', '_')}_"
 
 
 def of_one_moment(views: Views, unchanged: Collection[str]) -> Views:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from storage_lib.spark.batch.write_job import run_write
+from storage_lib.spark.batch.write_job import collected, run_write, write_collected
 from storage_lib.spark.source.source_write import write_by_source
 from storage_lib.spark.source.table_source import register
 from storage_lib.spark.tasks.active_session import active_session
@@ -17,6 +17,7 @@ from storage_lib.spark.translation.spark_errors import storage_errors_of_spark
 from storage_lib.spark.translation.spark_schema import check_write_schema
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from storage_lib.file_store.snapshot.snapshot import Snapshot
@@ -35,17 +36,24 @@ def commit_rows(
     change_tracking: bool | None = None,
     sources: Sequence[SourceRange] = (),
     watermark: int | None = None,
+    are_few: bool = False,
 ) -> Snapshot | None:
     """Compute the rows, let ``begin`` begin a commit under the table's lease, and write them as that commit.
 
     ``adds_up`` as for ``write_task``; ``sources`` and ``watermark`` as for ``WriteBuilder.commit``;
-    ``change_tracking`` as given to ``WriteBuilder.begin``. Without rows, only ``sources`` are committed, by no job of
+    ``change_tracking`` as given to ``WriteBuilder.begin``. ``are_few``: the rows fit into the driver, which then writes
+    them without a job that distributes them. Without rows, only ``sources`` are committed, by no job of
     Spark; None without either. Raises ``InvalidInputError``, before anything is computed, for columns that do not fit,
     and otherwise as ``begin`` and ``DynamicTable.append``.
     """
     check_write_schema(table.name, table.schema, rows.schema, table.options.row_kind_field)
     spark = rows.sparkSession
     register(spark)
+    here = _collected(rows) if are_few else None
+    if here is not None:
+        return _commit_collected(
+            here, table, begin, commit_identifier, adds_up=adds_up, sources=sources, watermark=watermark
+        )
     tracked = table.log is not None and (table.options.change_tracking if change_tracking is None else change_tracking)
     distributed = by_bucket(rows, table.schema) if tracked else by_partition_and_bucket(rows, table.schema)
     with (
@@ -80,6 +88,30 @@ def commit_rows(
                 watermark=watermark,
                 may_collect=True,
             )
+
+
+def _collected(rows: DataFrame) -> pa.Table | None:
+    with active_session(rows.sparkSession), storage_errors_of_spark():
+        return collected(rows)
+
+
+def _commit_collected(
+    rows: pa.Table,
+    table: DynamicTable,
+    begin: Callable[[], WriteContext],
+    commit_identifier: int,
+    *,
+    adds_up: bool,
+    sources: Sequence[SourceRange],
+    watermark: int | None,
+) -> Snapshot | None:
+    if rows.num_rows == 0:
+        return commit_sources(table, begin, commit_identifier, sources=sources, watermark=watermark)
+    context = begin()
+    with given_back(table, context):
+        return write_collected(
+            rows, table, context, commit_identifier, adds_up=adds_up, sources=sources, watermark=watermark
+        )
 
 
 def commit_sources(

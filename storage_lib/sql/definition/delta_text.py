@@ -33,9 +33,10 @@ def delta_text(compiled: CompiledQuery, table: str, columns: Sequence[str], chan
         schema[relation] = dict.fromkeys(known, _ANY_TYPE)
         return relation
 
-    text = compiled.delta(view, changed) if compiled.is_incremental else None
-    if text is None:
+    steps = compiled.delta(view, changed) if compiled.is_incremental else None
+    if steps is None:
         return None
+    text = steps.text
     try:
         tree = qualify(sqlglot.parse_one(text, read=_DIALECT), schema=schema, quote_identifiers=False, dialect=_DIALECT)
         return _without_own_aliases(simplify(merge_subqueries(tree))).sql(_DIALECT, pretty=True)

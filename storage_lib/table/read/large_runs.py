@@ -1,7 +1,7 @@
 """Buckets with a large sorted run below a few newer rows, for an engine that reads large files by itself.
 
     newer files      few rows, merged here            ─▶ keys, rows
-    largest level    rows of the table, except those with one of these keys
+    largest run      rows of the table, except those with one of these keys
 
 So an anti join with few keys takes the place of a merge of all rows. It is right if every newer row replaces the row
 with its key: for the merge engine ``deduplicate`` without a sequence field, and only if the sequence numbers of the
@@ -51,7 +51,7 @@ _COMPARED_ALIKE = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LargeRuns:
-    """Files of the largest level of each bucket of a plan, and the few ``newer`` files above them, by bucket.
+    """Files of the largest run of each bucket of a plan, and the few ``newer`` files above them, by bucket.
 
     Rows of ``files`` that are deletions are not rows of the table.
     """
@@ -114,14 +114,14 @@ def newer_rows(
 
 
 def _newer_files(plan: Plan) -> list[Split] | None:
-    """Return the files above the largest level of each bucket; None if they are many, or may not be newer."""
+    """Return the files above the largest run of each bucket; None if they are many, or may not be newer."""
     found: list[Split] = []
     large_rows = newer_rows = newer_bytes = 0
     for partition, bucket, files in plan.by_bucket():
-        level = max(file.level for file in files)
-        below = [file for file in files if file.level == level]
-        above = tuple(file for file in files if file.level != level)
-        if plan.snapshot is None or not above or level == 0 or not _is_older(below, above):
+        below = _largest_run(files)
+        names = {file.file_name for file in below}
+        above = tuple(file for file in files if file.file_name not in names)
+        if plan.snapshot is None or not above or not _is_older(below, above):
             return None
         found.append(Split(snapshot_id=plan.snapshot.id, partition=partition, bucket=bucket, files=above))
         large_rows += sum(file.row_count for file in below)
@@ -129,6 +129,14 @@ def _newer_files(plan: Plan) -> list[Split] | None:
         newer_bytes += sum(file.file_size for file in above)
     are_few = newer_rows <= NEWER_ROWS_MAX and newer_bytes <= NEWER_BYTES_MAX
     return found if found and are_few and large_rows >= newer_rows * ROWS_PER_NEWER_ROW_MIN else None
+
+
+def _largest_run(files: Sequence[DataFileMeta]) -> list[DataFileMeta]:
+    """Return the files of the largest level; each file of level 0 is a run of its own."""
+    level = max(file.level for file in files)
+    if level == 0:
+        return [max(files, key=lambda file: file.row_count)]
+    return [file for file in files if file.level == level]
 
 
 def _keys(read: FileStoreRead, split: Split, names: Sequence[str]) -> Iterator[pa.RecordBatch]:

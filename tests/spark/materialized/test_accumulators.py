@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,6 +16,7 @@ pytest.importorskip("pyspark")
 
 from storage_lib import open_catalog
 from storage_lib.spark import create_materialized_table, refresh, set_query
+from storage_lib.spark.materialized import computed_once
 from storage_lib.spark.materialized.accumulated_state import ACCUMULATORS, commit_state
 from storage_lib.spark.materialized.refresh_result import RefreshWork
 from storage_lib.spark.materialized.source_positions import recorded_position
@@ -93,16 +94,22 @@ def test_a_refresh_reads_no_rows_of_the_source_but_the_changes(
     assert catalog.list_tables() == ["shop.orders", "shop.sums"]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(("seed", "rows_here"), [(1, 20_000), (2, 2), (3, 0)])
 def test_every_refresh_of_a_random_life_with_crashes_is_exact(
-    spark: SparkSession, catalog: Catalog, orders: DynamicTable, monkeypatch: pytest.MonkeyPatch, seed: int
+    spark: SparkSession,
+    catalog: Catalog,
+    orders: DynamicTable,
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int,
+    rows_here: int,
 ) -> None:
+    monkeypatch.setattr(computed_once, "ROWS_HERE_MAX", rows_here)
     rng = random.Random(seed)  # noqa: S311  a seeded history
     tables = [sums(spark, catalog, name) for name in QUERIES]
     history: list[str] = []
 
-    def crash_after(*arguments: object) -> object:
-        commit_state(*arguments)  # type: ignore[arg-type]
+    def crash_after(*arguments: Any, **named: Any) -> object:
+        commit_state(*arguments, **named)
         raise Crash
 
     for step in range(5):
@@ -133,8 +140,8 @@ def test_a_refresh_that_ended_between_its_commits_is_rolled_back_and_not_counted
     state = state_of(catalog, table)
     orders.upsert([order(0, "b", 5)])
 
-    def crash_after(*arguments: object) -> object:
-        commit_state(*arguments)  # type: ignore[arg-type]
+    def crash_after(*arguments: Any, **named: Any) -> object:
+        commit_state(*arguments, **named)
         raise Crash
 
     with monkeypatch.context() as patched:
@@ -159,9 +166,9 @@ def test_of_two_refreshes_at_once_one_wins_and_nothing_is_counted_twice(
     orders.upsert([order(0, "b", 5)])
     others = []
 
-    def commit_with_another(*arguments: object) -> object:
+    def commit_with_another(*arguments: Any, **named: Any) -> object:
         monkeypatch.setattr(COMMIT_STATE, commit_state)
-        done = commit_state(*arguments)  # type: ignore[arg-type]
+        done = commit_state(*arguments, **named)
         others.append(refresh(spark, catalog.load_table("shop.sums")))
         return done
 

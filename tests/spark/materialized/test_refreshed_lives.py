@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from storage_lib.spark import create_materialized_table, refresh
+from storage_lib.spark.materialized import computed_once
 from tests.support.changing_sources import QUERIES, ChangingSources
 from tests.support.materialized_answers import expected_bag, stored_bag
 
@@ -18,10 +19,16 @@ if TYPE_CHECKING:
     from storage_lib.catalog.catalog import Catalog
 
 
-@pytest.mark.parametrize(("seed", "rows_min"), [(1, "0"), (2, "60")])
+@pytest.mark.parametrize(("seed", "rows_min", "rows_here"), [(1, "0", 20_000), (2, "60", 3), (3, "60", 20_000)])
 def test_every_refresh_of_a_random_life_is_exact(
-    spark: SparkSession, catalog: Catalog, seed: int, rows_min: str
+    spark: SparkSession,
+    catalog: Catalog,
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int,
+    rows_min: str,
+    rows_here: int,
 ) -> None:
+    monkeypatch.setattr(computed_once, "ROWS_HERE_MAX", rows_here)
     sources = ChangingSources(catalog, seed)
     options = {"write-only": "true", "accumulators.rows-min": rows_min}
     tables = {
