@@ -25,7 +25,7 @@ def tpch_table(records: list[Record]) -> Rows:
     for (scale, query), found in _grouped(records, "tpch", "scale", "query").items():
         ours, plain = (_median(found, name) for name in ("ours_seconds", "plain_seconds"))
         modes = "/".join(sorted({each["mode"] for each in found}))
-        why = next((each["reason"] for each in found if each["mode"] == "full"), "")
+        why = next((each["reason"].partition(";")[0] for each in found if each["mode"] == "full"), "")
         counts = [f"{_median(found, name):,.0f}" for name in ("rows_read", "rows_written")]
         rows.append((f"{scale:g}", query, modes, why, *counts, _seconds(ours), _seconds(plain), f"{ours / plain:.2f}"))
     return rows
