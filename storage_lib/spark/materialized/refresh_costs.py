@@ -40,21 +40,21 @@ class _Time:
 
 @dataclass(slots=True)
 class _Way:
-    """The last times of one way. ``others``: refreshes the other way since then, of which ``patience`` are enough."""
+    """The last times of one way. ``others`` counts refreshes the other way since then."""
 
     times: deque[_Time] = field(default_factory=lambda: deque(maxlen=_TIMES))
     others: int = 0
-    patience: int = _AGAIN_AFTER
+    due_after: int = _AGAIN_AFTER
 
     @property
     def is_due(self) -> bool:
         """Whether this way gets another chance: the last times may be those of a cold process or a busy machine."""
-        return self.others >= self.patience
+        return self.others >= self.due_after
 
     def add(self, time: _Time) -> None:
         """Add a time. Each chance makes the next one rarer."""
         if self.is_due:
-            self.patience *= 2
+            self.due_after *= 2
         self.times.append(time)
         self.others = 0
 

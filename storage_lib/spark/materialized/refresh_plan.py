@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from storage_lib.errors import NotFoundError, SnapshotExpiredError
 from storage_lib.file_store.snapshot.snapshot import CommitKind
 from storage_lib.schema.options.materialized_table import RefreshMode
 from storage_lib.spark.materialized.consistent_snapshots import consistent_snapshots
@@ -160,12 +161,16 @@ def _why_faster(
     if not COSTS.knows(query):
         return None
     changed = stored = 0
-    for name, each in known.items():
-        if after[name]:
-            stored += sources[name].inspect.snapshot(after[name]).total_record_count
-        for snapshot_id in range((0 if each is None else each.snapshot_id) + 1, after[name] + 1):
-            snapshot = sources[name].inspect.snapshot(snapshot_id)
-            changed += 0 if snapshot.commit_kind is CommitKind.COMPACT else abs(snapshot.delta_record_count)
+    try:
+        for name, each in known.items():
+            if after[name]:
+                stored += sources[name].inspect.snapshot(after[name]).total_record_count
+            for snapshot_id in range((0 if each is None else each.snapshot_id) + 1, after[name] + 1):
+                snapshot = sources[name].inspect.snapshot(snapshot_id)
+                changed += 0 if snapshot.commit_kind is CommitKind.COMPACT else abs(snapshot.delta_record_count)
+    except (SnapshotExpiredError, NotFoundError):
+        # Expired just now; the refresh will say so.
+        return None
     return COSTS.why_full(query, RefreshSize(changed, stored))
 
 
