@@ -13,6 +13,7 @@ from sqlglot.optimizer.qualify import qualify
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.incremental.compiled_query import CompiledQuery
+from storage_lib.incremental.derive.column_types import column_types
 from storage_lib.incremental.derive.exactness import first_inexact
 from storage_lib.incremental.derive.groups import regrouped
 from storage_lib.incremental.derive.keys import key_of, never_null
@@ -52,6 +53,7 @@ def compile_query(text: str, sources: Sequence[SourceTable], *, database: str, h
         reason=reason,
         is_deterministic=volatile is None,
         tree=tree,
+        types={} if tree is None else column_types(tree, used),
     )
 
 

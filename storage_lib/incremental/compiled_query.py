@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from storage_lib.incremental.accumulate.accumulated_groups import accumulated_groups
 from storage_lib.incremental.accumulate.accumulators import Accumulators
 from storage_lib.incremental.change.differentiate import ADDED, REMOVED, Change, Differentiation
+from storage_lib.incremental.change.reduce import Reduction
 from storage_lib.incremental.change.restrict import Touched, restricted
 from storage_lib.incremental.derive.exactness import first_inexact
 from storage_lib.incremental.derive.groups import regrouped
@@ -38,7 +39,8 @@ class CompiledQuery:
     ``sources`` are the qualified names of the tables that it reads and ``needed`` the columns read of each;
     ``columns`` are the answer's, ``key`` those of a primary key that every answer satisfies (None if none is known).
     ``operators`` say how each part of the query is maintained. If ``reason`` is given, only the whole answer can be
-    computed, for this reason. ``is_deterministic``: the answer depends on nothing but the sources' rows.
+    computed, for this reason. ``is_deterministic``: the answer depends on nothing but the sources' rows. ``types`` are
+    those of the tree's columns that hold values of sources.
     """
 
     tables: NamedTables
@@ -50,6 +52,7 @@ class CompiledQuery:
     reason: str | None
     is_deterministic: bool
     tree: Relation | None
+    types: Mapping[str, str]
 
     @property
     def is_incremental(self) -> bool:
@@ -70,7 +73,7 @@ class CompiledQuery:
     def accumulators(self) -> Accumulators | None:
         """Statements that keep sums and counts by group; None if the query has aggregates of other forms, or none."""
         groups = None if self.tree is None else accumulated_groups(self.tree)
-        return None if groups is None else Accumulators(groups, self.columns)
+        return None if groups is None else Accumulators(groups, self.columns, self.types)
 
     def full(self, views: Views, moment: Moment = Moment.AFTER, *, dialect: str = "spark") -> str:
         """Return a SELECT of the whole answer at a moment."""
@@ -102,7 +105,7 @@ class CompiledQuery:
         """
         if self.tree is None:
             raise ValueError(f"the query has no delta: {self.reason}")
-        rules = Differentiation(frozenset(changed), Names(_FIRST_NEW_NAME), are_few)
+        rules = Differentiation(frozenset(changed), Names(_FIRST_NEW_NAME), Reduction(self.types) if are_few else None)
         change = self._change(self.tree, rules) if may_read_result else rules.change(self.tree)
         if change is None:
             return None
@@ -122,7 +125,7 @@ class CompiledQuery:
         if change is None:
             return None
         touched = rules.touched(grouped, change)
-        new = _over(tree, grouped, restricted(at(grouped, Moment.AFTER), touched))
+        new = _over(tree, grouped, restricted(at(grouped, Moment.AFTER), touched, rules.reduction))
         columns = tuple((name, rules.names.column()) for name in self.columns)
         result = Scan(RESULT, columns, Moment.BEFORE)
         named = dict(zip(tree.outputs, (own for _, own in columns), strict=True))

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import duckdb
 import pytest
 from sqlglot import exp
 
 from storage_lib.incremental import Moment, SourceTable, compile_query
-from storage_lib.incremental.change.reduce import equal_to
-from storage_lib.incremental.read.scope import in_tree
+from storage_lib.incremental.change.reduce import Reduction
+from storage_lib.incremental.tree.relational_operators import Relation, Scan, inputs_of
 
 SOURCES = [
-    SourceTable("shop.orders", (("id", "bigint"), ("cat", "string"), ("amount", "bigint")), ("id",)),
+    SourceTable(
+        "shop.orders", (("id", "bigint"), ("cat", "string"), ("amount", "bigint"), ("price", "double")), ("id",)
+    ),
     SourceTable("shop.cats", (("number", "int"), ("name", "string")), ("number",)),
     SourceTable("shop.names", (("cat", "string"), ("name", "string")), ("cat",)),
 ]
-
-
-def typed(name: str, kind: str) -> exp.Expr:
-    return in_tree(name, exp.DataType.build(kind, dialect="spark"))
 
 
 def view(name: str, moment: Moment) -> str:
@@ -31,23 +31,45 @@ def delta(query: str, *changed: str, are_few: bool = True) -> str:
     return steps.text
 
 
-def test_equality_follows_other_columns_only_of_one_type() -> None:
-    a, b, c, d = typed("a", "string"), typed("b", "int"), typed("c", "string"), typed("d", "int")
-    conditions = [exp.EQ(this=a, expression=b), exp.EQ(this=b, expression=c), exp.EQ(this=d, expression=b)]
+def test_equality_follows_only_columns_of_one_type() -> None:
+    types = {"a": "string", "b": "integer", "c": "string", "d": "integer", "e": "string"}
+    a, b, c, d, e, f = (exp.column(name) for name in "abcdef")
+    conditions = [
+        exp.EQ(this=a, expression=b),
+        exp.EQ(this=b, expression=c),
+        exp.and_(exp.EQ(this=d, expression=b), exp.EQ(this=exp.paren(e), expression=a)),
+        exp.EQ(this=e, expression=exp.Upper(this=c)),
+        exp.EQ(this=f, expression=e),
+    ]
 
     # a = '1.0' and c = '1' both equal b = 1, but not each other.
-    assert equal_to(a, conditions) == [b, d]
-    assert equal_to(b, conditions) == [a, c, d]
-    assert equal_to(a, conditions, is_converted=True) == []
-    assert equal_to(b, conditions, is_converted=True) == [d]
-    assert equal_to(typed("e", "int"), conditions) == []
+    found = {name: Reduction(types).equal_to(name, conditions) for name in "abcdef"}
+    assert found == {"a": ["e"], "b": ["d"], "c": [], "d": ["b"], "e": ["a"], "f": []}
 
 
-def test_equality_needs_known_types_beyond_the_first_step() -> None:
-    a, b, c = (exp.column(name) for name in "abc")
-    conditions = [exp.and_(exp.EQ(this=a, expression=b), exp.EQ(this=exp.paren(b), expression=c))]
+def test_only_unchanged_columns_of_comparable_types_are_known() -> None:
+    query = compile_query(
+        "SELECT o.id, upper(o.cat) AS u, c.number, o.price FROM orders o JOIN cats c ON o.id = c.number"
+        " UNION ALL SELECT amount, cat, 1, price FROM orders",
+        SOURCES,
+        database="shop",
+    )
 
-    assert equal_to(a, conditions) == [b]
+    assert query.tree is not None
+    scans = [each for each in walked(query.tree) if isinstance(each, Scan)]
+    names = {own: f"{each.table}.{name}" for each in scans for name, own in each.columns}
+    known = {names[own]: kind for own, kind in query.types.items() if own in names}
+    assert known == {
+        "shop.orders.id": "integer",
+        "shop.orders.cat": "string",
+        "shop.orders.amount": "integer",
+        "shop.cats.number": "integer",
+    }
+    assert not set(query.types) & set(query.tree.outputs)
+
+
+def walked(relation: Relation) -> list[Relation]:
+    return [relation, *(found for each in inputs_of(relation) for found in walked(each))]
 
 
 def test_comparisons_that_are_true_for_two_nulls_reduce_nothing() -> None:
@@ -78,19 +100,90 @@ def test_a_reduction_reaches_the_source_below_other_operators(inner: str) -> Non
     assert all("EXISTS" in each.partition("GROUP BY")[0] for each in reads)
 
 
-def test_a_string_that_equals_another_by_way_of_a_number_is_found() -> None:
-    query = """
-        SELECT o.id, n.name FROM orders o, cats c, names n
-        WHERE o.cat = c.number AND c.number = n.cat
-    """
-    compiled = compile_query(query, SOURCES, database="shop")
-    database = duckdb.connect()
-    database.execute("CREATE TABLE shop_orders_delta AS SELECT 1 AS id, '01' AS cat, 5 AS amount, 1 AS _weight")
-    for moment in ("before", "after"):
-        database.execute(f"CREATE TABLE shop_cats_{moment} AS SELECT 1::INT AS number, 'x' AS name")
-        database.execute(f"CREATE TABLE shop_names_{moment} AS SELECT '1' AS cat, 'one' AS name")
+ROWS = [SourceTable(f"shop.{name}", (("id", "bigint"), ("s", "string"), ("n", "int")), ("id",)) for name in "abc"]
 
-    steps = compiled.delta(view, ["shop.orders"], dialect="duckdb")
+
+IN_UNION = """
+    SELECT k, count(*) AS m FROM (SELECT a.n AS k FROM a JOIN b ON a.n = b.s UNION ALL SELECT s FROM c) GROUP BY k
+"""
+UNKNOWN = """
+    SELECT a.id AS i, c.id AS j FROM a, b, c
+    WHERE a.s = bit_count(b.n) AND bit_count(b.n) = split_part(c.s, ',', 1)
+"""
+HAVING = """
+    SELECT a.m, b.id AS j FROM (SELECT s, count(*) AS m FROM a GROUP BY s HAVING min(n) = 1) AS a JOIN b ON a.s = b.n
+"""
+
+
+@pytest.mark.parametrize(
+    ("query", "old", "new"),
+    [
+        (
+            "SELECT a.id AS i, c.id AS j FROM a, b, c WHERE a.s = b.n AND b.n = c.s",
+            {"b": [(1, "", 1)], "c": [(1, "1", 0)]},
+            {"a": (1, "01", 0)},
+        ),
+        (
+            UNKNOWN,
+            {"b": [(1, "", 1)], "c": [(1, "1,q", 0)]},
+            {"a": (1, "01", 0)},
+        ),
+        (
+            "SELECT a.id AS i, b.id AS j FROM a JOIN b ON a.s = b.n WHERE a.id < 10",
+            {"a": [(1, "1", 0)], "b": [(1, "", 1)]},
+            {"a": (20, "no number", 0)},
+        ),
+        (
+            "SELECT a.id AS i, b.id AS j, c.id AS k FROM a, b, c WHERE a.s = b.n AND a.s = c.s",
+            {"a": [(1, "1", 0)], "c": [(1, "no number", 0), (2, "1", 0)]},
+            {"b": (1, "", 1)},
+        ),
+        (
+            HAVING,
+            {"a": [(1, "1", 1), (2, "no number", 2)]},
+            {"b": (1, "", 1)},
+        ),
+        (
+            IN_UNION,
+            {"a": [(1, "", 1)]},
+            {"b": (1, "01", 0)},
+        ),
+        (
+            IN_UNION,
+            {"a": [(1, "", 1)], "b": [(1, "01", 0)]},
+            {"c": (1, "1", 0)},
+        ),
+    ],
+    ids=["chain", "unknown types", "filtered change", "never converted", "HAVING", "union", "union with two forms"],
+)
+@pytest.mark.parametrize("are_few", [True, False])
+def test_values_that_the_query_converts_lose_no_row_and_are_not_converted_elsewhere(
+    query: str, old: dict[str, list[tuple[object, ...]]], new: dict[str, tuple[object, ...]], *, are_few: bool
+) -> None:
+    compiled = compile_query(query, ROWS, database="shop")
+    database = duckdb.connect()
+    for name in "abc":
+        columns = "(id BIGINT, s VARCHAR, n INT"
+        for moment in ("before", "after"):
+            database.execute(f"CREATE TABLE shop_{name}_{moment} {columns})")
+        database.execute(f"CREATE TABLE shop_{name}_delta {columns}, _weight BIGINT)")
+        for row in old.get(name, []):
+            database.execute(f"INSERT INTO shop_{name}_before VALUES (?, ?, ?)", row)
+            database.execute(f"INSERT INTO shop_{name}_after VALUES (?, ?, ?)", row)
+        if name in new:
+            database.execute(f"INSERT INTO shop_{name}_after VALUES (?, ?, ?)", new[name])
+            database.execute(f"INSERT INTO shop_{name}_delta VALUES (?, ?, ?, 1)", new[name])
+    before, after = (
+        Counter(database.execute(compiled.full(view, moment, dialect="duckdb")).fetchall())
+        for moment in (Moment.BEFORE, Moment.AFTER)
+    )
+
+    steps = compiled.delta(
+        view, [f"shop.{name}" for name in new], dialect="duckdb", may_read_result=False, are_few=are_few
+    )
 
     assert steps is not None
-    assert database.execute(steps.text).fetchall() == [(1, "one", 1)]
+    for *values, weight in database.execute(steps.text).fetchall():
+        before[tuple(values)] += weight
+    assert {row: count for row, count in before.items() if count} == after
+    assert after

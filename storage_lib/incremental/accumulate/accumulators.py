@@ -24,6 +24,7 @@ from storage_lib.incremental.accumulate.accumulator_types import (
     sum_type,
 )
 from storage_lib.incremental.change.differentiate import ADDED, REMOVED, Differentiation
+from storage_lib.incremental.change.reduce import Reduction
 from storage_lib.incremental.derive.maintenance import MaintainedOperator, maintained
 from storage_lib.incremental.names import Names
 from storage_lib.incremental.query_sources import Moment, Views
@@ -51,13 +52,14 @@ _FIRST_NEW_NAME = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class Accumulators:
-    """Statements for one query. ``labels`` are the columns of its answer.
+    """Statements for one query. ``labels`` are the columns of its answer, ``column_types`` those of the query's tree.
 
     Relations of states are given as SQL text, as views are. ``types`` are those of ``item_types``, by item.
     """
 
     groups: AccumulatedGroups
     labels: tuple[str, ...]
+    column_types: Mapping[str, str]
 
     @property
     def key_columns(self) -> tuple[str, ...]:
@@ -124,7 +126,9 @@ class Accumulators:
         if no source of the query is among ``changed``.
         """
         groups = self.groups.groups
-        rules = Differentiation(frozenset(changed), Names(_FIRST_NEW_NAME), are_few)
+        rules = Differentiation(
+            frozenset(changed), Names(_FIRST_NEW_NAME), Reduction(self.column_types) if are_few else None
+        )
         change = rules.change(groups.input)
         if change is None:
             return None

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from storage_lib.incremental.change.reduce import joined_pairs, reduced
+from storage_lib.incremental.change.reduce import Reduction
 from storage_lib.incremental.change.restrict import Touched, restricted
 from storage_lib.incremental.names import Names
 from storage_lib.incremental.query_sources import Moment
@@ -55,12 +55,12 @@ class Differentiation:
     """Computes changes, given which sources changed.
 
     ``shared`` collects the common table expressions of the statement, in the order in which they depend on each other.
-    ``are_few``: the changed rows are so few that the other inputs of a join are first reduced by their values.
+    ``reduction``: the changed rows are so few that the other inputs of a join are first reduced by their values.
     """
 
     changed: frozenset[str]
     names: Names
-    are_few: bool = True
+    reduction: Reduction | None = None
     shared: list[tuple[str, Relation]] = field(default_factory=list)
 
     def change(self, relation: Relation) -> Change | None:
@@ -117,7 +117,7 @@ class Differentiation:
 
     def _met(self, relation: Relation, by: Relation, conditions: Sequence[exp.Expr]) -> Relation:
         """Return an input of a join without rows that join none of ``by``, which can be read several times."""
-        return reduced(relation, by, joined_pairs(relation, by, conditions)) if self.are_few else relation
+        return relation if self.reduction is None else self.reduction.joined(relation, by, conditions)
 
     def _scan(self, scan: Scan) -> Change | None:
         if scan.table not in self.changed:
@@ -221,7 +221,7 @@ class Differentiation:
         touched = self.touched(relation, change) if relation.keys else None
         for moment, weight in ((Moment.AFTER, ADDED), (Moment.BEFORE, REMOVED)):
             rows = at(relation, moment)
-            parts.append((rows if touched is None else restricted(rows, touched), weight))
+            parts.append((rows if touched is None else restricted(rows, touched, self.reduction), weight))
         return self.consolidated(self.weighted(parts, relation.outputs), relation.outputs)
 
     def consolidated(self, change: Change, outputs: tuple[str, ...]) -> Change:

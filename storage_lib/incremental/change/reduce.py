@@ -3,22 +3,24 @@
 An engine that joins a small change with a large source shuffles the source, if it overestimates the change or can only
 build its hash table from the other side. Reduced by the change's values first, few rows of the source are left. The
 reduction is only a help: it may keep rows that meet nothing, since the join itself is still computed.
+
+Only columns that hold values of sources unchanged, and of one type, are compared. So no comparison converts a value,
+which could fail for a row that the query never converts, or find two values equal that the query finds different.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
-from storage_lib.incremental.read.scope import type_of
-from storage_lib.incremental.tree.expressions import columns_in, columns_in_all, conjunction, conjuncts, replaced
+from storage_lib.incremental.tree.expressions import column, conjunction, conjuncts
 from storage_lib.incremental.tree.joins import flattened, is_read_at_once
 from storage_lib.incremental.tree.relational_operators import (
     Aggregate,
     Filter,
     InnerJoin,
-    OneRow,
     OuterJoin,
     Project,
     Relation,
@@ -26,100 +28,93 @@ from storage_lib.incremental.tree.relational_operators import (
     Window,
 )
 
-__all__ = ["Pairs", "equal_to", "joined_pairs", "reduced"]
+__all__ = ["Pairs", "Reduction"]
 
-Pairs = Sequence[tuple[exp.Expr, exp.Expr]]
-"""Expressions over a relation, and the ones over the small relation that they have to be equal to."""
-
-
-def joined_pairs(relation: Relation, small: Relation, conditions: Iterable[exp.Expr]) -> Pairs:
-    """Return what has to be equal in rows of both relations, by the ``conditions`` of a join of these and others."""
-    parts = [part for each in conditions for part in conjuncts(each)]
-    theirs, values, pairs = set(small.outputs), [], []
-    for each in (side for sides in _equalities(parts) for side in sides):
-        if columns_in(each) and columns_in(each) <= theirs and each not in values:
-            values.append(each)
-            pairs += [(own, each) for own in equal_to(each, parts) if _reads_only(own, relation)]
-    return pairs
+Pairs = Sequence[tuple[str, str]]
+"""Columns of a relation, and the ones of the small relation that they have to be equal to."""
 
 
-def equal_to(value: exp.Expr, conditions: Iterable[exp.Expr], *, is_converted: bool = False) -> list[exp.Expr]:
-    """Return expressions that equal ``value`` in every row for which all conditions hold; it is not NULL then.
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """Reduces relations. ``types`` as of ``column_types``; other columns reduce nothing."""
 
-    ``is_converted``: ``value`` is equal to the wanted one only after a conversion. Then, and for expressions that are
-    equal by way of others, equality holds for values of one type only: ``'1.0' = 1`` and ``1 = '1'``.
-    """
-    sides = _equalities(part for each in conditions for part in conjuncts(each))
-    found = [value]
-    for known in found:
-        is_free = known is value and not is_converted
-        for one, other in sides:
-            for each, equal in ((one, other), (other, one)):
-                if each == known and equal not in found and (is_free or _are_of_one_type(known, equal)):
-                    found.append(equal)
-    return found[1:]
+    types: Mapping[str, str]
 
+    def joined(self, relation: Relation, small: Relation, conditions: Iterable[exp.Expr]) -> Relation:
+        """Return an input of a join with ``small`` and others, reduced; all ``conditions`` hold for the join's rows."""
+        parts, own = list(conditions), set(relation.outputs)
+        pairs = [(each, theirs) for theirs in small.outputs for each in self.equal_to(theirs, parts) if each in own]
+        return self.by(relation, small, pairs)
 
-def _equalities(parts: Iterable[exp.Expr]) -> list[tuple[exp.Expr, exp.Expr]]:
-    return [(part.this.unnest(), part.expression.unnest()) for part in parts if isinstance(part, exp.EQ)]
+    def equal_to(self, name: str, conditions: Iterable[exp.Expr]) -> list[str]:
+        """Return the columns that equal a column, and are not NULL, in rows for which all conditions hold."""
+        kind = self.types.get(name)
+        if kind is None:
+            return []
+        sides = [
+            (part.this.unnest().name, part.expression.unnest().name)
+            for each in conditions
+            for part in conjuncts(each)
+            if isinstance(part, exp.EQ) and self._are_plain(part, kind)
+        ]
+        found = [name]
+        for known in found:
+            for one, other in sides:
+                found += [b for a, b in ((one, other), (other, one)) if a == known and b not in found]
+        return found[1:]
 
+    def by(self, relation: Relation, small: Relation, pairs: Pairs) -> Relation:
+        """Return ``relation`` with fewer rows: those for which a row of ``small`` has all equal values stay unchanged.
 
-def _are_of_one_type(one: exp.Expr, other: exp.Expr) -> bool:
-    kind = type_of(one)
-    return kind is not None and kind == type_of(other)
-
-
-def reduced(relation: Relation, small: Relation, pairs: Pairs) -> Relation:
-    """Return ``relation`` with fewer rows: those for which a row of ``small`` has all equal values stay as they are.
-
-    Others may be missing, or have other values, which no row of ``small`` equals either. ``small`` is read several
-    times.
-    """
-    if not pairs or isinstance(relation, OneRow):
-        return relation
-    if is_read_at_once(relation):
-        # Its filters stay first: they may leave out values that cannot be converted.
-        return _met(relation, small, pairs)
-    read = columns_in_all(own for own, _ in pairs)
-    match relation:
-        case Project():
-            by = dict(relation.items)
-            below = [(replaced(own, by), theirs) for own, theirs in pairs]
-            return Project(reduced(relation.input, small, below), relation.items)
-        case Aggregate() if relation.keys and read <= set(relation.keys):
-            return Aggregate(reduced(relation.input, small, pairs), relation.keys, relation.items, relation.is_distinct)
-        case Window() if read <= set(relation.keys):
-            return Window(reduced(relation.input, small, pairs), relation.keys, relation.items)
-        case Filter() | InnerJoin():
-            inputs, conditions = flattened(relation)
-            if len(inputs) == 1:
-                return InnerJoin((reduced(inputs[0], small, pairs),), tuple(conditions))
-            return InnerJoin(tuple(_input(each, small, pairs, conditions) for each in inputs), tuple(conditions))
-        case SemiJoin():
-            right = _other_side(relation.right, small, pairs, relation.condition)
-            return SemiJoin(reduced(relation.left, small, pairs), right, relation.condition, relation.anti)
-        case OuterJoin() if not relation.is_full and read <= set(relation.left.outputs):
-            right = _other_side(relation.right, small, pairs, relation.condition)
-            return OuterJoin(reduced(relation.left, small, pairs), right, relation.condition)
-        case _:
+        Others may be missing, or have other values, which no row of ``small`` equals either. ``small`` is read several
+        times.
+        """
+        if not pairs:
+            return relation
+        if is_read_at_once(relation):
             return _met(relation, small, pairs)
+        read = {own for own, _ in pairs}
+        match relation:
+            case Project():
+                names = {name: value.name for name, value in relation.items if isinstance(value, exp.Column)}
+                if not read <= names.keys():
+                    return _met(relation, small, pairs)
+                below = [(names[own], theirs) for own, theirs in pairs]
+                return Project(self.by(relation.input, small, below), relation.items)
+            case Aggregate() if relation.keys and read <= set(relation.keys):
+                rows = self.by(relation.input, small, pairs)
+                return Aggregate(rows, relation.keys, relation.items, relation.is_distinct)
+            case Window() if read <= set(relation.keys):
+                return Window(self.by(relation.input, small, pairs), relation.keys, relation.items)
+            case Filter() | InnerJoin():
+                inputs, conditions = flattened(relation)
+                rows_of = [self._input(each, small, pairs, conditions) for each in inputs]
+                return InnerJoin(tuple(rows_of), tuple(conditions))
+            case SemiJoin() if relation.right is not small:
+                right = self.other_side(relation.right, small, pairs, [relation.condition])
+                return SemiJoin(self.by(relation.left, small, pairs), right, relation.condition, relation.anti)
+            case OuterJoin() if not relation.is_full and read <= set(relation.left.outputs):
+                right = self.other_side(relation.right, small, pairs, [relation.condition])
+                return OuterJoin(self.by(relation.left, small, pairs), right, relation.condition)
+            case _:
+                return _met(relation, small, pairs)
+
+    def other_side(self, relation: Relation, small: Relation, pairs: Pairs, conditions: Sequence[exp.Expr]) -> Relation:
+        """Return an input of a join, reduced by what has to equal the columns of another input in ``pairs``."""
+        outputs = set(relation.outputs)
+        equal = [(each, theirs) for own, theirs in pairs for each in self.equal_to(own, conditions) if each in outputs]
+        return self.by(relation, small, equal)
+
+    def _input(self, relation: Relation, small: Relation, pairs: Pairs, conditions: Sequence[exp.Expr]) -> Relation:
+        outputs = set(relation.outputs)
+        reduced = self.by(relation, small, [pair for pair in pairs if pair[0] in outputs])
+        return self.other_side(reduced, small, pairs, conditions)
+
+    def _are_plain(self, equality: exp.Expr, kind: str) -> bool:
+        sides = [side.unnest() for side in (equality.this, equality.expression)]
+        return all(isinstance(side, exp.Column) and self.types.get(side.name) == kind for side in sides)
 
 
 def _met(relation: Relation, small: Relation, pairs: Pairs) -> Relation:
-    equal = [exp.EQ(this=exp.paren(own), expression=exp.paren(theirs)) for own, theirs in pairs]
+    equal = [exp.EQ(this=column(own), expression=column(theirs)) for own, theirs in pairs]
     return SemiJoin(relation, small, conjunction(equal))
-
-
-def _input(relation: Relation, small: Relation, pairs: Pairs, conditions: Sequence[exp.Expr]) -> Relation:
-    own = [pair for pair in pairs if _reads_only(pair[0], relation)]
-    return _other_side(reduced(relation, small, own), small, pairs, *conditions)
-
-
-def _other_side(relation: Relation, small: Relation, pairs: Pairs, *conditions: exp.Expr) -> Relation:
-    """Reduce an input of a join by values of another one."""
-    equal = [(each, theirs) for own, theirs in pairs for each in equal_to(own, conditions, is_converted=True)]
-    return reduced(relation, small, [pair for pair in equal if _reads_only(pair[0], relation)])
-
-
-def _reads_only(value: exp.Expr, relation: Relation) -> bool:
-    return bool(columns_in(value)) and columns_in(value) <= set(relation.outputs)

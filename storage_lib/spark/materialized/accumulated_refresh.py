@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
 
 _LOGGER = logging.getLogger(__name__)
+_LOOKED_UP_MAX = 1_000
+"""Groups whose state is looked up; for more, a look-up reads most of the state in this process."""
 _SNAPSHOTS_KEPT = 20
 _SNAPSHOTS_MOST = 40
 
@@ -104,7 +106,7 @@ def _touched(
 ) -> Iterator[DataFrame]:
     """Give the body the stored rows of the groups that change, which may turn out to be damaged before."""
     names = query.state.fieldNames()
-    if change.here is not None:
+    if change.here is not None and change.row_count <= _LOOKED_UP_MAX:
         with _readable():
             rows = _looked_up(query, state, change.here)
         yield frame_here(spark, rows, query.state)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from storage_lib.incremental import Steps
 
 ROWS_HERE_MAX = 20_000
+_LONG_ROWS_HERE_MAX = 4_000
+"""Of rows with texts, which may be long; ``spark.driver.maxResultSize`` limits their bytes."""
 _KEPT_BY_ARROW = (
     sql_types.BooleanType,
     sql_types.ByteType,
@@ -40,6 +42,7 @@ _KEPT_BY_ARROW = (
     sql_types.StringType,
 )
 """Types whose values are the same after a conversion to Arrow and back."""
+_OF_ANY_LENGTH = (sql_types.BinaryType, sql_types.StringType)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +92,10 @@ def _few_rows(df: DataFrame) -> pa.Table | None:
     if not _keeps_values(df.schema):
         return None
     # A cache that is counted and then collected takes twice as long for few rows.
-    rows = collected(df.limit(ROWS_HERE_MAX + 1))
-    return None if rows is None or rows.num_rows > ROWS_HERE_MAX else rows
+    may_be_long = any(isinstance(field.dataType, _OF_ANY_LENGTH) for field in df.schema.fields)
+    rows_max = min(ROWS_HERE_MAX, _LONG_ROWS_HERE_MAX) if may_be_long else ROWS_HERE_MAX
+    rows = collected(df.limit(rows_max + 1))
+    return None if rows is None or rows.num_rows > rows_max else rows
 
 
 def _keeps_values(struct: StructType) -> bool:

@@ -163,9 +163,12 @@ def _why_faster(
     changed = stored = 0
     try:
         for name, each in known.items():
-            if after[name]:
-                stored += sources[name].inspect.snapshot(after[name]).total_record_count
-            for snapshot_id in range((0 if each is None else each.snapshot_id) + 1, after[name] + 1):
+            rows = sources[name].inspect.snapshot(after[name]).total_record_count if after[name] else 0
+            stored += rows
+            if each is None or each.snapshot_id == 0:
+                changed += rows
+                continue
+            for snapshot_id in range(each.snapshot_id + 1, after[name] + 1):
                 snapshot = sources[name].inspect.snapshot(snapshot_id)
                 changed += 0 if snapshot.commit_kind is CommitKind.COMPACT else abs(snapshot.delta_record_count)
     except (SnapshotExpiredError, NotFoundError):
