@@ -58,6 +58,10 @@ class _Way:
         self.times.append(time)
         self.others = 0
 
+    def skip(self) -> None:
+        """Count a refresh the other way."""
+        self.others += 1
+
 
 @dataclass(slots=True)
 class _Times:
@@ -67,9 +71,11 @@ class _Times:
 
     def add(self, work: RefreshWork, time: _Time) -> None:
         """Add the time of a refresh."""
-        self.by[work].add(time)
-        for other, way in self.by.items():
-            way.others += other is not work
+        for each, way in self.by.items():
+            if each is work:
+                way.add(time)
+            else:
+                way.skip()
 
     def expected(self, work: RefreshWork, rows: int) -> float | None:
         """Return the seconds that a refresh of so many rows will take; None if none was measured."""
