@@ -13,7 +13,7 @@ from storage_lib.spark.insert_stream.commit_source import Positions, TablePositi
 from storage_lib.spark.materialized.computed_once import computed_steps
 from storage_lib.spark.materialized.full_reasons import why_full
 from storage_lib.spark.materialized.refresh_plan import columns_of
-from storage_lib.spark.materialized.source_delta import SourceDelta, source_delta, source_rows
+from storage_lib.spark.materialized.source_delta import SourceDelta, all_few, source_delta, source_rows
 from storage_lib.spark.materialized.source_positions import SourcePosition, position_of, source_name
 from storage_lib.spark.materialized.source_views import of_one_moment, shared_prefix, source_views
 from storage_lib.spark.materialized.weighted_rows import net_rows, weighted
@@ -67,7 +67,7 @@ def answer_change(
                 seen,
                 changed.keys(),
                 may_read_result=False,
-                are_few=all(each.are_few for each in changed.values()),
+                are_few=all_few(changed),
                 prefix=shared_prefix(),
             )
             if steps is None:

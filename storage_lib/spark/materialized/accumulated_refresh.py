@@ -32,7 +32,7 @@ from storage_lib.spark.materialized.answer_columns import answer_rows
 from storage_lib.spark.materialized.computed_once import ComputedOnce, computed_once, computed_steps, frame_here
 from storage_lib.spark.materialized.kept_snapshots import keep_snapshots
 from storage_lib.spark.materialized.refresh_commit import commit_difference, commit_positions
-from storage_lib.spark.materialized.source_delta import source_rows
+from storage_lib.spark.materialized.source_delta import all_few, source_rows
 from storage_lib.spark.materialized.source_views import shared_prefix
 from storage_lib.spark.materialized.weighted_rows import net_rows, weighted
 from storage_lib.spark.translation.spark_schema import arrow_schema_of, conform
@@ -75,8 +75,9 @@ def add_changes(
     if state is None:
         message = "a refresh that adds changes needs a state"
         raise ValueError(message)
-    are_few = all(each.are_few for each in changed.values())
-    steps = query.accumulators.change(views, changed.keys(), query.types, are_few=are_few, prefix=shared_prefix())
+    steps = query.accumulators.change(
+        views, changed.keys(), query.types, are_few=all_few(changed), prefix=shared_prefix()
+    )
     if steps is None:
         return commit_positions(table, plan.unchanged(commit))
     with computed_steps(spark, steps) as added, computed_once(query.stored(added)) as change:

@@ -93,9 +93,8 @@ class RefreshCosts:
         self._lock = threading.Lock()
         self._times: OrderedDict[str, _Times] = OrderedDict()
 
-    def record(self, query: str, work: RefreshWork, size: RefreshSize, seconds: float) -> None:
-        """Remember what a refresh took. ``query`` names a table and its query."""
-        rows = size.changed if work is RefreshWork.INCREMENTAL else size.stored
+    def record(self, query: str, work: RefreshWork, rows: int, seconds: float) -> None:
+        """Remember what a refresh took that read so many rows. ``query`` names a table and its query."""
         with self._lock:
             times = self._times.setdefault(query, _Times())
             self._times.move_to_end(query)

@@ -30,10 +30,10 @@ from storage_lib.spark.materialized.answer_columns import answer_rows, refusals_
 from storage_lib.spark.materialized.computed_once import computed_steps
 from storage_lib.spark.materialized.kept_snapshots import keep_snapshots
 from storage_lib.spark.materialized.refresh_commit import RefreshCommit, commit_difference, commit_positions
-from storage_lib.spark.materialized.refresh_costs import COSTS, RefreshSize
+from storage_lib.spark.materialized.refresh_costs import COSTS
 from storage_lib.spark.materialized.refresh_plan import RefreshPlan, columns_of, query_of, refresh_plan
 from storage_lib.spark.materialized.refresh_result import RefreshResult, RefreshWork
-from storage_lib.spark.materialized.source_delta import source_delta, source_rows, stored_rows
+from storage_lib.spark.materialized.source_delta import all_few, source_delta, source_rows, stored_rows
 from storage_lib.spark.materialized.source_tables import bound_query
 from storage_lib.spark.materialized.source_views import of_one_moment, shared_prefix, source_views
 from storage_lib.spark.materialized.weighted_rows import net_rows, weighted
@@ -111,7 +111,7 @@ def _record(
     """Remember what a refresh took that computed rows."""
     rows = sum(result.rows_read.values())
     if result.mode is not RefreshWork.NONE and rows:
-        COSTS.record(query_of(table, definition), result.mode, RefreshSize(changed=rows, stored=rows), seconds)
+        COSTS.record(query_of(table, definition), result.mode, rows, seconds)
 
 
 def definition_of(table: DynamicTable) -> MaterializedTableDefinition:
@@ -192,12 +192,11 @@ def _increment(
         at = plan.before if moment is Moment.BEFORE else plan.after
         return source_rows(spark, sources[name], columns[name], at[name])
 
-    are_few = all(each.are_few for each in changed.values())
     with source_views(spark, system_environment().new_name(), frame_of) as views:
         if accumulated is not None:
             return add_changes(spark, table, views, changed, commit, accumulated), rows_read
         seen = of_one_moment(views, sources.keys() - changed.keys())
-        steps = compiled.delta(seen, changed.keys(), are_few=are_few, prefix=shared_prefix())
+        steps = compiled.delta(seen, changed.keys(), are_few=all_few(changed), prefix=shared_prefix())
         if steps is None:
             return commit_positions(table, commit), rows_read
         with computed_steps(spark, steps) as rows:

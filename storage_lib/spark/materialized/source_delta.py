@@ -6,7 +6,7 @@ and completed in this process, large ones by Spark's tasks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -71,6 +71,11 @@ def source_delta(
     schema = arrow_schema_of(struct)
     batches = [conform(batch, schema, table.name) for batch in rows.to_batches()]
     return SourceDelta(frame_here(spark, pa.Table.from_batches(batches, schema), struct), rows.num_rows, are_few=True)
+
+
+def all_few(changed: Mapping[str, SourceDelta]) -> bool:
+    """Return whether the changed rows of all sources are in this process."""
+    return all(each.are_few for each in changed.values())
 
 
 def source_rows(spark: SparkSession, table: DynamicTable, columns: Sequence[str], snapshot_id: int) -> DataFrame:

@@ -27,9 +27,9 @@ SIZE = RefreshSize(changed=100, stored=ROWS_MIN)
 
 def known(full: float, *applied: float) -> RefreshCosts:
     costs = RefreshCosts()
-    costs.record("q", RefreshWork.FULL, SIZE, full)
+    costs.record("q", RefreshWork.FULL, SIZE.stored, full)
     for seconds in applied:
-        costs.record("q", RefreshWork.INCREMENTAL, SIZE, seconds)
+        costs.record("q", RefreshWork.INCREMENTAL, SIZE.changed, seconds)
     return costs
 
 
@@ -68,10 +68,10 @@ def test_changes_get_another_chance_more_and_more_rarely() -> None:
     for _ in range(3):
         chosen = 0
         while costs.why_full("q", SIZE) is not None:
-            costs.record("q", RefreshWork.FULL, SIZE, 1.0)
+            costs.record("q", RefreshWork.FULL, SIZE.stored, 1.0)
             chosen += 1
         waited.append(chosen)
-        costs.record("q", RefreshWork.INCREMENTAL, SIZE, 9.0)
+        costs.record("q", RefreshWork.INCREMENTAL, SIZE.changed, 9.0)
 
     assert waited == [20, 40, 80]
 
@@ -80,12 +80,12 @@ def test_the_whole_query_is_measured_again_in_a_warm_process() -> None:
     costs = known(2.5, 1.0, 1.0)
     chosen = 0
     while (reason := costs.why_full("q", SIZE)) is None:
-        costs.record("q", RefreshWork.INCREMENTAL, SIZE, 1.0)
+        costs.record("q", RefreshWork.INCREMENTAL, SIZE.changed, 1.0)
         chosen += 1
 
     assert chosen == 18
     assert reason.endswith("; the query is computed once to measure it again")
-    costs.record("q", RefreshWork.FULL, SIZE, 0.5)
+    costs.record("q", RefreshWork.FULL, SIZE.stored, 0.5)
     assert "with REFRESH_MODE = INCREMENTAL" in (costs.why_full("q", SIZE) or "")
 
 
@@ -98,7 +98,7 @@ def test_each_query_of_a_table_has_its_own_times_and_old_ones_are_forgotten() ->
     assert costs.why_full("another", SIZE) is None
 
     for number in range(1_000):
-        costs.record(f"q{number}", RefreshWork.FULL, SIZE, 1.0)
+        costs.record(f"q{number}", RefreshWork.FULL, SIZE.stored, 1.0)
 
     assert not costs.knows("q")
 
@@ -121,7 +121,12 @@ def test_auto_changes_its_way_and_the_rows_stay_right(
         refresh(spark, table)
         assert table.definition is not None
         for work, seconds in ((RefreshWork.FULL, 1.0), (RefreshWork.INCREMENTAL, 9.0), (RefreshWork.INCREMENTAL, 9.0)):
-            costs.record(refresh_plan.query_of(table, table.definition), work, RefreshSize(1, ROWS_MIN), seconds)
+            costs.record(
+                refresh_plan.query_of(table, table.definition),
+                work,
+                ROWS_MIN if work is RefreshWork.FULL else 1,
+                seconds,
+            )
     orders.append([{"id": 1, "amount": 100}])
 
     auto, incremental = (refresh(spark, table) for table in tables)
