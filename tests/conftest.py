@@ -268,3 +268,13 @@ def spark(spark_conf: dict[str, str]) -> Iterator[SparkSession]:
     spark.sparkContext.setLogLevel("OFF")
     yield spark
     spark.stop()
+
+
+@pytest.fixture(autouse=True)
+def _spark_keeps_running(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test that stops the session of the tests that come after it in the same process."""
+    pyspark = sys.modules.get("pyspark")
+    before = pyspark.SparkContext._active_spark_context if pyspark else None
+    yield
+    if before is not None and before._jsc is None:
+        pytest.fail("the test stopped a Spark session that it had not started")

@@ -18,6 +18,8 @@ from tests.support.task_context import task_context
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyspark.sql import SparkSession
+
 ROWS = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
 
 
@@ -74,12 +76,12 @@ def test_a_reprocessing_has_one_source() -> None:
 @pytest.mark.spark
 @pytest.mark.integration
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Great Expectations imports deprecated names
-def test_spark_does_what_this_process_would_have_done(orders: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyspark.sql import SparkSession
-
-    stop = SparkSession.stop
-    monkeypatch.setattr(SparkSession, "stop", lambda _spark: None)  # one session for the three tasks
-    spark: dict[str, Any] = {"table": "shop.orders", "engine": "spark", "master": "local[1]"}
+def test_spark_does_what_this_process_would_have_done(
+    orders: Any, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The tasks receive the tests' session, which other tests of this process use as well.
+    monkeypatch.setattr(type(spark), "stop", lambda _spark: None)
+    by_spark: dict[str, Any] = {"table": "shop.orders", "engine": "spark", "master": "local[1]"}
     partitions = [{"day": "it's"}]
     orders.append(pa.table({"day": ["c"], "id": [7]}, schema=ROWS))
     expected = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "id", "max_value": 1}}
@@ -87,11 +89,11 @@ def test_spark_does_what_this_process_would_have_done(orders: Any, monkeypatch: 
         ValidateTableOperator(
             task_id="validate", partition={"day": "b"}, expectations=[{**expected, "severity": "warning"}], **engine
         )
-        for engine in (spark, {"table": "shop.orders", "engine": "local"})
+        for engine in (by_spark, {"table": "shop.orders", "engine": "local"})
     ]
-    compact = CompactTableOperator(task_id="compact", **spark)
+    compact = CompactTableOperator(task_id="compact", **by_spark)
     by_function = ReprocessPartitionsOperator(
-        task_id="function", partitions=partitions, rows=f"{__name__}:frame_of_day", **spark
+        task_id="function", partitions=partitions, rows=f"{__name__}:frame_of_day", **by_spark
     )
     by_query = ReprocessPartitionsOperator(
         task_id="query",
@@ -107,9 +109,6 @@ def test_spark_does_what_this_process_would_have_done(orders: Any, monkeypatch: 
     first = by_function.execute(task_context(by_function))
     after_function = content(orders)
     second = by_query.execute(task_context(by_query))
-    running = SparkSession.getActiveSession()
-    assert running is not None
-    stop(running)
 
     facts = {"rows": 2, "checked": 1, "failed": {"critical": 0, "warning": 1, "info": 0}}
     assert [{key: each[key] for key in facts} for each in validated] == [facts, facts]
