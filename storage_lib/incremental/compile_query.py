@@ -19,6 +19,7 @@ from storage_lib.incremental.derive.groups import regrouped
 from storage_lib.incremental.derive.keys import key_of, never_null
 from storage_lib.incremental.derive.maintenance import MaintainedOperator, maintained
 from storage_lib.incremental.derive.pruned import pruned
+from storage_lib.incremental.derive.zero_signs import first_zero_sign_reader
 from storage_lib.incremental.names import Names
 from storage_lib.incremental.query_sources import SourceTable
 from storage_lib.incremental.read.functions import first_generator, first_unknown, first_volatile
@@ -26,7 +27,7 @@ from storage_lib.incremental.read.not_incremental import NotIncrementalError
 from storage_lib.incremental.read.reader import Answer, Reader
 from storage_lib.incremental.read.scope import place_of
 from storage_lib.incremental.read.table_names import NamedTables, parsed, read_table_names
-from storage_lib.incremental.tree.relational_operators import Relation, Scan, inputs_of
+from storage_lib.incremental.tree.relational_operators import Relation, Scan, TopRows, inputs_of
 
 __all__ = ["ResolvedQuery", "compile_query", "resolve_query"]
 
@@ -98,13 +99,16 @@ def _tree(
     except NotIncrementalError as error:
         return None, str(error)
     tree = pruned(answer.relation, frozenset(answer.relation.outputs))
-    top = regrouped(tree)
+    top = regrouped(tree.input if isinstance(tree, TopRows) else tree)
     inexact = first_inexact(tree, None if top is None else top[0])
     if inexact is not None:
         return None, (
             f"{inexact} may differ in its last digits from run to run, and its groups are not all columns of the"
             " answer; cast its argument to DECIMAL"
         )
+    telling = first_zero_sign_reader(tree, used)
+    if telling is not None:
+        return None, f"{telling} tells 0.0 from -0.0, which a refresh takes for one value; add 0.0 to the number"
     return tree, None
 
 
@@ -166,11 +170,7 @@ def _read(resolved: exp.Expr, used: Mapping[str, SourceTable]) -> Answer:
     for source in used.values():
         within, _, table = source.name.partition(".")
         by_name[within.lower(), table.lower()] = source
-    query = resolved
-    if isinstance(query, exp.Query) and query.args.get("order") and not query.args.get("limit"):
-        # The rows of a table have no order.
-        query.set("order", None)
-    answer = Reader(by_name, Names()).read(query)
+    answer = Reader(by_name, Names()).read(resolved)
     if answer.correlated:
         raise NotIncrementalError("a condition reads a column that is not in sight")
     return answer

@@ -10,6 +10,7 @@ from storage_lib.incremental.accumulate.accumulators import Accumulators
 from storage_lib.incremental.change.differentiate import ADDED, REMOVED, Change, Differentiation
 from storage_lib.incremental.change.reduce import Reduction
 from storage_lib.incremental.change.restrict import Touched, restricted
+from storage_lib.incremental.change.top_rows import StoredTopRows
 from storage_lib.incremental.derive.exactness import first_inexact
 from storage_lib.incremental.derive.groups import regrouped
 from storage_lib.incremental.derive.maintenance import MaintainedOperator
@@ -18,14 +19,7 @@ from storage_lib.incremental.query_sources import RESULT, Moment, Views
 from storage_lib.incremental.read.table_names import NamedTables
 from storage_lib.incremental.render.statement import Renderer
 from storage_lib.incremental.render.steps import Steps
-from storage_lib.incremental.tree.relational_operators import (
-    Filter,
-    Project,
-    Relation,
-    Scan,
-    at,
-    with_inputs,
-)
+from storage_lib.incremental.tree.relational_operators import Relation, Scan, TopRows, at, over
 
 __all__ = ["CompiledQuery"]
 
@@ -62,7 +56,7 @@ class CompiledQuery:
     @property
     def reads_result(self) -> bool:
         """Whether ``delta`` reads the stored rows of the materialized table, as the view of ``RESULT``."""
-        return self.tree is not None and regrouped(self.tree) is not None
+        return self.tree is not None and (isinstance(self.tree, TopRows) or regrouped(self.tree) is not None)
 
     @property
     def inexact(self) -> str | None:
@@ -117,27 +111,27 @@ class CompiledQuery:
         return renderer.steps(rules.shared, last)
 
     def _change(self, tree: Relation, rules: Differentiation) -> Change | None:
-        top = regrouped(tree)
+        """Return the change of the answer; old rows are read from the table if it can tell which they are."""
+        rows = tree.input if isinstance(tree, TopRows) else tree
+        top = regrouped(rows)
         if top is None:
-            return rules.change(tree)
-        grouped, stored = top
+            return self._stored_top(tree, rules).change() if isinstance(tree, TopRows) else rules.change(tree)
+        grouped, named = top
         change = rules.change(grouped.input)
         if change is None:
             return None
         touched = rules.touched(grouped, change)
-        new = _over(tree, grouped, restricted(at(grouped, Moment.AFTER), touched, rules.reduction))
-        columns = tuple((name, rules.names.column()) for name in self.columns)
-        result = Scan(RESULT, columns, Moment.BEFORE)
-        named = dict(zip(tree.outputs, (own for _, own in columns), strict=True))
-        pairs = tuple((named[stored[key]], name) for key, name in touched.pairs)
-        old = restricted(result, Touched(touched.rows, pairs))
-        return rules.weighted([(new, ADDED), (old, REMOVED)], tree.outputs)
+        new = over(rows, grouped, restricted(at(grouped, Moment.AFTER), touched, rules.reduction))
+        in_answer = Touched(touched.rows, tuple((named[key], name) for key, name in touched.pairs))
+        if isinstance(tree, TopRows):
+            return self._stored_top(tree, rules).change_of_groups(new, in_answer)
+        stored = self._stored(rules)
+        columns = dict(zip(tree.outputs, stored.outputs, strict=True))
+        of_stored = Touched(touched.rows, tuple((columns[name], key) for name, key in in_answer.pairs))
+        return rules.weighted([(new, ADDED), (restricted(stored, of_stored), REMOVED)], tree.outputs)
 
+    def _stored(self, rules: Differentiation) -> Scan:
+        return Scan(RESULT, tuple((name, rules.names.column()) for name in self.columns), Moment.BEFORE)
 
-def _over(tree: Relation, grouped: Relation, by: Relation) -> Relation:
-    """Return ``tree``, a chain of projections and filters over ``grouped``, over ``by`` instead."""
-    if tree is grouped:
-        return by
-    if not isinstance(tree, Project | Filter):
-        raise TypeError(f"unexpected {type(tree).__name__}")
-    return with_inputs(tree, [_over(tree.input, grouped, by)])
+    def _stored_top(self, top: TopRows, rules: Differentiation) -> StoredTopRows:
+        return StoredTopRows(top, rules.share(self._stored(rules)), rules)

@@ -68,6 +68,22 @@ class MaintainedAnswer:
         """Compute the whole answer by the compiled statement."""
         self.rows = Counter(self._fetched(self.query.full(name_of, dialect="duckdb")))
 
+    def ask_instead(self, text: str) -> None:
+        """Compare with the answer of another query, which says of several right answers which one is expected."""
+        self._original = self._over_newest(text)
+
+    def counts_of_shared_rows(self) -> list[int]:
+        """Return the number of rows of each shared relation of the next refresh."""
+        self._store_result()
+        steps = self.query.delta(name_of, list(self._contents), dialect="duckdb")
+        assert steps is not None
+        counts = []
+        for number, (name, _) in enumerate(steps.shared):
+            several = ", ".join(f"{each} AS ({select})" for each, select in steps.shared[: number + 1])
+            [(count,)] = self._database.execute(f"WITH {several} SELECT count(*) FROM {name}").fetchall()
+            counts.append(count)
+        return counts
+
     def refresh(self, *, may_read_result: bool = True) -> None:
         """Apply the change of the answer."""
         changed = [name for name, rows in self._contents.items() if _bag(rows) != _bag(self._before[name])]

@@ -61,7 +61,7 @@ class RandomQueries:
         left, columns = self._select(depth - 1, kinds)
         right, _ = self._select(depth - 1, kinds)
         operation = self._rng.choice(["UNION ALL", "UNION ALL", "UNION", "INTERSECT", "EXCEPT"])
-        return f"({left}) {operation} ({right})", columns
+        return f"({left}) {operation} ({right}){self._first_rows(columns)}", columns
 
     def _source(self, depth: int) -> Rows:
         alias = self._alias()
@@ -112,7 +112,17 @@ class RandomQueries:
         written = ", ".join(f"{item} AS {names[n]}" for n, item in enumerate(items))
         distinct = "DISTINCT " if shape == "distinct" else ""
         columns = tuple((names[n], kind) for n, kind in enumerate(wanted))
-        return f"SELECT {distinct}{written} {text}{tail}", columns
+        return f"SELECT {distinct}{written} {text}{tail}{self._first_rows(columns)}", columns
+
+    def _first_rows(self, columns: tuple[tuple[str, str], ...]) -> str:
+        """Return ORDER BY of all columns, so that no rows tie which differ, with LIMIT; or nothing."""
+        if not self._chance(0.15):
+            return ""
+        order = [
+            f"{name}{self._rng.choice(['', ' DESC'])}{self._rng.choice(['', '', ' NULLS FIRST', ' NULLS LAST'])}"
+            for name, _ in self._rng.sample(columns, len(columns))
+        ]
+        return f" ORDER BY {', '.join(order)} LIMIT {self._rng.choice([1, 2, 3, 5, 8])}"
 
     def _column(self, tables: list[Rows], kind: str) -> str | None:
         found = [name for table in tables for name in table.named(kind)]

@@ -57,7 +57,7 @@ def test_the_shown_statement_computes_the_same_changes(query: str) -> None:
 
 
 def test_a_query_without_a_statement_for_its_changes_has_none() -> None:
-    compiled = compile_query("SELECT id FROM orders LIMIT 1", SOURCES, database="shop")
+    compiled = compile_query("SELECT id FROM orders LIMIT 1 OFFSET 1", SOURCES, database="shop")
 
     assert delta_text(compiled, "shop.m", compiled.columns, compiled.sources) is None
 

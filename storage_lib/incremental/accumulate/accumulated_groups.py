@@ -18,7 +18,7 @@ from storage_lib.incremental.tree.relational_operators import (
     Filter,
     Project,
     Relation,
-    with_inputs,
+    over,
 )
 
 __all__ = ["AccumulatedGroups", "Form", "Item", "accumulated_groups"]
@@ -57,7 +57,7 @@ class AccumulatedGroups:
 
     def over(self, groups: Relation) -> Relation:
         """Return the operators above the groups, over other rows with the groups' columns."""
-        return _over(self.tree, self.groups, groups)
+        return over(self.tree, self.groups, groups)
 
 
 def accumulated_groups(tree: Relation) -> AccumulatedGroups | None:
@@ -97,11 +97,3 @@ def _where(argument: exp.Expr | None, condition: exp.Expr | None) -> exp.Expr | 
     if argument is None or condition is None:
         return argument
     return exp.Case(ifs=[exp.If(this=condition.copy(), true=argument.copy())])
-
-
-def _over(tree: Relation, groups: Relation, by: Relation) -> Relation:
-    if tree is groups:
-        return by
-    if not isinstance(tree, Project | Filter):
-        raise TypeError(f"unexpected {type(tree).__name__}")
-    return with_inputs(tree, [_over(tree.input, groups, by)])

@@ -30,6 +30,7 @@ from storage_lib.incremental.tree.relational_operators import (
     Relation,
     Scan,
     SemiJoin,
+    TopRows,
     Union,
     Window,
     at,
@@ -82,13 +83,15 @@ class Differentiation:
                 return self._union(relation)
             case Aggregate() | Window():
                 return self._regrouped(relation)
+            case TopRows():
+                return self._top_rows(relation)
 
     def touched(self, relation: Aggregate | Window, change: Change) -> Touched:
         """Return the groups of ``relation`` that a change of its input touches."""
         names = tuple(self.names.column() for _ in relation.keys)
         items = tuple((name, column(key)) for name, key in zip(names, relation.keys, strict=True))
         rows = Aggregate(Project(change.rows, items), names, (), is_distinct=True)
-        return Touched(self._share(rows), tuple(zip(relation.keys, names, strict=True)))
+        return Touched(self.share(rows), tuple(zip(relation.keys, names, strict=True)))
 
     def weighted(self, parts: Sequence[tuple[Relation, exp.Expr]], outputs: tuple[str, ...]) -> Change:
         """Return the rows of all parts, each with its weight, under the names ``outputs``."""
@@ -100,7 +103,8 @@ class Differentiation:
             weighed.append(Project(rows, (*items, (self.names.column(), value))))
         return Change(Union(tuple(weighed), (*outputs, weight)), weight)
 
-    def _share(self, rows: Relation) -> Named:
+    def share(self, rows: Relation) -> Named:
+        """Return rows that can be read several times."""
         if isinstance(rows, Named):
             return rows
         name = self.names.relation()
@@ -109,7 +113,7 @@ class Differentiation:
 
     def _shared(self, change: Change) -> Change:
         """Return a change that can be read several times."""
-        return change if is_read_at_once(change.rows) else Change(self._share(change.rows), change.weight)
+        return change if is_read_at_once(change.rows) else Change(self.share(change.rows), change.weight)
 
     def _shared_change(self, relation: Relation) -> Change | None:
         change = self.change(relation)
@@ -165,7 +169,7 @@ class Differentiation:
             old = at(join.left, Moment.BEFORE)
             if not is_read_at_once(old):
                 old = self._met(old, right.rows, [join.condition])
-            touched = self._share(SemiJoin(old, right.rows, join.condition))
+            touched = self.share(SemiJoin(old, right.rows, join.condition))
             for moment, weight in ((Moment.AFTER, ADDED), (Moment.BEFORE, REMOVED)):
                 met = self._met(at(join.right, moment), touched, [join.condition])
                 parts.append((SemiJoin(touched, met, join.condition, join.anti), weight))
@@ -223,6 +227,13 @@ class Differentiation:
             rows = at(relation, moment)
             parts.append((rows if touched is None else restricted(rows, touched, self.reduction), weight))
         return self.consolidated(self.weighted(parts, relation.outputs), relation.outputs)
+
+    def _top_rows(self, top: TopRows) -> Change | None:
+        """Compute the first rows twice: which rows follow a removed one is only known to those who read all."""
+        if self.change(top.input) is None:
+            return None
+        parts = [(at(top, Moment.AFTER), ADDED), (at(top, Moment.BEFORE), REMOVED)]
+        return self.consolidated(self.weighted(parts, top.outputs), top.outputs)
 
     def consolidated(self, change: Change, outputs: tuple[str, ...]) -> Change:
         """Return the change with one row, of weight other than 0, per distinct row."""

@@ -18,6 +18,7 @@ from storage_lib.incremental.tree.relational_operators import (
     Relation,
     Scan,
     SemiJoin,
+    TopRows,
     Window,
 )
 
@@ -48,7 +49,7 @@ def key_of(relation: Relation, sources: Mapping[str, SourceTable]) -> Key | None
             return key_of(relation.left, sources)
         case Aggregate():
             return frozenset(relation.keys)
-        case Window():
+        case Window() | TopRows():
             return key_of(relation.input, sources)
         case _:
             return None
@@ -75,7 +76,7 @@ def never_null(relation: Relation, sources: Mapping[str, SourceTable]) -> frozen
         case Aggregate():
             inner = never_null(relation.input, sources) & set(relation.keys)
             return inner | {name for name, value in relation.items if isinstance(value, exp.Count | exp.CountIf)}
-        case Window():
+        case Window() | TopRows():
             return never_null(relation.input, sources)
         case _:
             return frozenset()

@@ -17,14 +17,16 @@ from storage_lib.incremental.tree.relational_operators import (
     Relation,
     Scan,
     SemiJoin,
+    TopRows,
     Union,
     Window,
     inputs_of,
 )
 
-__all__ = ["MaintainedOperator", "maintained"]
+__all__ = ["MaintainedOperator", "maintained", "written"]
 
 _LONGEST_TEXT = 200
+_FROM_STORED = "adds the changes to the stored rows; reads its input again if so many go that others follow"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,11 @@ class MaintainedOperator:
 
 def maintained(relation: Relation, accumulated: Aggregate | None = None) -> tuple[MaintainedOperator, ...]:
     """Return the operators of a tree, from its root to its sources; ``accumulated`` is kept by accumulators."""
-    return tuple(_operators(relation, _written(relation), accumulated))
+    names = written(relation)
+    if isinstance(relation, TopRows):
+        first = MaintainedOperator("first rows", _first(relation, names), "incremental", _FROM_STORED)
+        return (first, *_operators(relation.input, names, accumulated))
+    return tuple(_operators(relation, names, accumulated))
 
 
 def _operators(
@@ -63,11 +69,11 @@ def _operators(
         yield from _operators(each, names, accumulated)
 
 
-def _written(relation: Relation) -> dict[str, exp.Expr]:
+def written(relation: Relation) -> dict[str, exp.Expr]:
     """Return what each column of a tree is computed from, in the names of the sources' columns."""
     names: dict[str, exp.Expr] = {}
     for each in inputs_of(relation):
-        names |= _written(each)
+        names |= written(each)
     match relation:
         case Scan():
             table = relation.table.rpartition(".")[2]
@@ -105,6 +111,8 @@ def _operator(relation: Relation, names: Mapping[str, exp.Expr]) -> MaintainedOp
             return MaintainedOperator("union", f"{len(relation.inputs)} inputs", "incremental", "unites the changes")
         case Aggregate():
             return _aggregate(relation, names)
+        case TopRows():
+            return MaintainedOperator("first rows", _first(relation, names), "full", "sorts all rows again")
         case Window():
             why = "computes the partitions again that a change touches"
             return MaintainedOperator("window", _items(relation.items, names), "recomputed", why)
@@ -121,6 +129,10 @@ def _aggregate(relation: Aggregate, names: Mapping[str, exp.Expr]) -> Maintained
         text = f"{items} by {keys}" if items else f"by {keys}"
         return MaintainedOperator("aggregate", text, "recomputed", "computes the groups again that a change touches")
     return MaintainedOperator("aggregate", items, "full", "one group holds all rows")
+
+
+def _first(top: TopRows, names: Mapping[str, exp.Expr]) -> str:
+    return f"{top.count} by {_text(top.order, names, separator=', ')}"
 
 
 def _items(items: Iterable[tuple[str, exp.Expr]], names: Mapping[str, exp.Expr]) -> str:

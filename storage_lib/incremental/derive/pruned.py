@@ -14,6 +14,7 @@ from storage_lib.incremental.tree.relational_operators import (
     Relation,
     Scan,
     SemiJoin,
+    TopRows,
     Union,
     Window,
     with_inputs,
@@ -22,7 +23,7 @@ from storage_lib.incremental.tree.relational_operators import (
 __all__ = ["pruned"]
 
 
-def pruned(relation: Relation, needed: frozenset[str]) -> Relation:
+def pruned(relation: Relation, needed: frozenset[str]) -> Relation:  # noqa: C901  one case per operator
     """Return ``relation`` without columns that neither it nor a reader of the columns ``needed`` uses."""
     match relation:
         case Scan():
@@ -45,6 +46,9 @@ def pruned(relation: Relation, needed: frozenset[str]) -> Relation:
             return Aggregate(pruned(relation.input, read), relation.keys, items, relation.is_distinct)
         case Window():
             return _window(relation, needed)
+        case TopRows():
+            # The order reads all columns.
+            return TopRows(pruned(relation.input, frozenset(relation.outputs)), relation.order, relation.count)
         case Union():
             kept_at = [number for number, name in enumerate(relation.outputs) if name in needed]
             inputs = []

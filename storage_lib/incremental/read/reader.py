@@ -16,6 +16,7 @@ from storage_lib.incremental.read.grouping import grouped
 from storage_lib.incremental.read.not_incremental import NotIncrementalError
 from storage_lib.incremental.read.scope import Scope, place_of, translated
 from storage_lib.incremental.read.subqueries import Subqueries
+from storage_lib.incremental.read.top_rows import top_rows
 from storage_lib.incremental.read.windows import windowed
 from storage_lib.incremental.tree.expressions import (
     column,
@@ -42,8 +43,8 @@ from storage_lib.incremental.tree.relational_operators import (
 __all__ = ["Answer", "Reader"]
 
 _REFUSED_CLAUSES = {
-    "limit": "LIMIT keeps rows by an order of all rows",
-    "offset": "OFFSET skips rows by an order of all rows",
+    "limit": "LIMIT of a scalar sub-query has no rule",
+    "offset": "OFFSET of a scalar sub-query has no rule",
     "laterals": "LATERAL VIEW has no rule",
     "connect": "CONNECT BY has no rule",
     "windows": "WINDOW clauses have no rule; write the definition after OVER",
@@ -52,6 +53,7 @@ _REFUSED_CLAUSES = {
     "sort": "SORT BY has no rule",
     "cluster": "CLUSTER BY has no rule",
     "distribute": "DISTRIBUTE BY has no rule",
+    "sample": "TABLESAMPLE has no rule",
 }
 
 
@@ -85,11 +87,12 @@ class Reader:
 
     def read(self, query: exp.Expr, outer: Scope | None = None, shared: Mapping[str, Shared] | None = None) -> Answer:
         """Return the rows of a query. ``shared``: common table expressions in sight."""
-        shared = dict(shared or {})
-        while isinstance(query, exp.Subquery) and not query.args.get("joins"):
-            shared = self._with_shared(query, shared)
-            query = query.this
-        shared = self._with_shared(query, shared)
+        shared = self._with_shared(query, dict(shared or {}))
+        if query.args.get("limit") or query.args.get("offset"):
+            return self._top(query, outer, shared)
+        if isinstance(query, exp.Subquery) and not query.args.get("joins"):
+            _refuse_clauses(query)
+            return self.read(query.this, outer, shared)
         if isinstance(query, exp.SetOperation):
             return self._set_operation(query, outer, shared)
         if isinstance(query, exp.Select):
@@ -159,6 +162,15 @@ class Reader:
         if select.args.get("distinct"):
             relation = Aggregate(relation, relation.outputs, (), is_distinct=True)
         return Answer(relation, tuple(labels))
+
+    def _top(self, query: exp.Expr, outer: Scope | None, shared: Mapping[str, Shared]) -> Answer:
+        bare = query.copy()
+        for clause in ("limit", "offset", "order"):
+            bare.set(clause, None)
+        answer = self.read(bare, outer, shared)
+        if answer.correlated:
+            raise NotIncrementalError("LIMIT of a sub-query that reads a column of an outer query has no rule")
+        return Answer(top_rows(query, answer.relation, answer.labels), answer.labels)
 
     def _with_shared(self, query: exp.Expr, shared: dict[str, Shared]) -> dict[str, Shared]:
         clause = query.args.get("with_")

@@ -23,6 +23,7 @@ from storage_lib.incremental.tree.relational_operators import (
     Relation,
     Scan,
     SemiJoin,
+    TopRows,
     Union,
     Window,
 )
@@ -74,6 +75,10 @@ class Renderer:
             case Window():
                 names = [self.name(each) for each in relation.input.outputs]
                 return f"SELECT {', '.join([*names, self._items(relation.items)])} {self._from([relation.input])}"
+            case TopRows():
+                order = ", ".join(map(self._text, relation.order))
+                rows = f"SELECT {self._names(relation.outputs)} {self._from([relation.input])}"
+                return f"{rows} ORDER BY {order} LIMIT {relation.count}"
             case Union():
                 return " UNION ALL ".join(self._renamed(each, relation.outputs) for each in relation.inputs)
 

@@ -149,6 +149,19 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class TopRows:
+    """The first ``count`` rows in the order of ``order``, in which only rows tie that are equal in all columns."""
+
+    input: Relation
+    order: tuple[exp.Expr, ...]
+    count: int
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return self.input.outputs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Union:
     """All rows of all inputs; ``columns`` name the output, the inputs' columns are taken by position."""
 
@@ -156,7 +169,9 @@ class Union:
     outputs: tuple[str, ...]
 
 
-Relation = Scan | Named | OneRow | Project | Filter | InnerJoin | OuterJoin | SemiJoin | Aggregate | Window | Union
+Relation = (
+    Scan | Named | OneRow | Project | Filter | InnerJoin | OuterJoin | SemiJoin | Aggregate | Window | TopRows | Union
+)
 
 
 def inputs_of(relation: Relation) -> tuple[Relation, ...]:
@@ -172,7 +187,7 @@ def inputs_of(relation: Relation) -> tuple[Relation, ...]:
             return (relation.input,)
 
 
-def with_inputs(relation: Relation, inputs: Sequence[Relation]) -> Relation:
+def with_inputs(relation: Relation, inputs: Sequence[Relation]) -> Relation:  # noqa: C901  one case per operator
     """Return ``relation`` over other inputs, which have the same columns."""
     match relation:
         case Scan() | Named() | OneRow():
@@ -193,6 +208,20 @@ def with_inputs(relation: Relation, inputs: Sequence[Relation]) -> Relation:
             return Aggregate(inputs[0], relation.keys, relation.items, relation.is_distinct)
         case Window():
             return Window(inputs[0], relation.keys, relation.items)
+        case TopRows():
+            return TopRows(inputs[0], relation.order, relation.count)
+
+
+def over(tree: Relation, part: Relation, by: Relation) -> Relation:
+    """Return ``tree``, a chain of projections and filters over ``part``, over ``by`` instead.
+
+    Raises ``TypeError`` if there is another operator above ``part``.
+    """
+    if tree is part:
+        return by
+    if not isinstance(tree, Project | Filter):
+        raise TypeError(f"unexpected {type(tree).__name__}")
+    return with_inputs(tree, [over(tree.input, part, by)])
 
 
 def at(relation: Relation, moment: Moment) -> Relation:
