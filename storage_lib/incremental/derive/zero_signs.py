@@ -1,6 +1,6 @@
 """Functions that tell 0.0 from -0.0, which are one value in groups, in keys and in the change of an answer.
 
-A change from one to the other is no change to a refresh, so a text made of the number would stay the old one.
+A refresh ignores a change from one to the other, so a text made of the number would stay the old one.
 """
 
 from __future__ import annotations
