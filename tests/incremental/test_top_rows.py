@@ -126,6 +126,11 @@ def test_input_is_read_again_only_if_too_few_stored_rows_are_left() -> None:
         ("SELECT a, (SELECT max(b) FROM t LIMIT 0) AS x FROM t", "LIMIT of a scalar sub-query"),
         ("SELECT a FROM t x WHERE EXISTS (SELECT 1 FROM t y WHERE y.a = x.b LIMIT 1)", "reads a column of an outer"),
         ("SELECT a FROM t ORDER BY rand(), a LIMIT 2", "differs from run to run"),
+        ("SELECT a, b FROM t ORDER BY (2) LIMIT 4", "name the column"),
+        ("SELECT a, b FROM t ORDER BY ALL LIMIT 4", "reads no column of the answer"),
+        ("SELECT NULL AS x FROM t UNION ALL SELECT m FROM t LIMIT 3", "column x has a type without an order"),
+        ("SELECT a, parse_json(s) AS x FROM t ORDER BY a LIMIT 3", "column x has a type without an order"),
+        ("(SELECT a FROM t) WHERE a > 3 LIMIT 2", "WHERE after a query in parentheses"),
         ("SELECT a, sum(CAST(b AS DOUBLE)) AS n FROM t GROUP BY a, s ORDER BY n LIMIT 2", "last digits"),
     ],
 )

@@ -34,6 +34,7 @@ from storage_lib.incremental.tree.relational_operators import (
     Union,
     Window,
     at,
+    sources_of,
 )
 
 __all__ = ["ADDED", "REMOVED", "Change", "Differentiation"]
@@ -230,7 +231,7 @@ class Differentiation:
 
     def _top_rows(self, top: TopRows) -> Change | None:
         """Compute the first rows twice: which rows follow a removed one is only known to those who read all."""
-        if self.change(top.input) is None:
+        if not sources_of(top) & self.changed:
             return None
         parts = [(at(top, Moment.AFTER), ADDED), (at(top, Moment.BEFORE), REMOVED)]
         return self.consolidated(self.weighted(parts, top.outputs), top.outputs)

@@ -74,9 +74,9 @@ _BLIND = (
 """Return equal values for 0.0 and -0.0."""
 _BLIND_FUNCTIONS = frozenset([
     "acos", "acosh", "asin", "asinh", "atan", "atanh", "bround", "cbrt", "ceil", "ceiling", "cos", "cosh", "degrees",
-    "exp", "expm1", "floor", "is_nan", "isnan", "ln", "log", "log10", "log1p", "log2", "radians", "rint",
-    "safe_divide", "sign", "signum", "sin", "sinh", "sqrt", "tan", "tanh", "try_add", "try_divide", "try_multiply",
-    "try_subtract", "width_bucket",
+    "equal_null", "exp", "expm1", "floor", "is_nan", "isnan", "isnotnull", "isnull", "ln", "log", "log10", "log1p",
+    "log2", "nanvl", "negative", "pmod", "positive", "radians", "rint", "safe_divide", "sign", "signum", "sin", "sinh",
+    "sqrt", "tan", "tanh", "try_add", "try_divide", "try_mod", "try_multiply", "try_subtract", "width_bucket",
 ])  # fmt: skip
 _TELLING = (exp.DPipe, exp.Like, exp.ILike, exp.RegexpLike, exp.SimilarTo)
 """Operators that do not, though sqlglot counts them among ``_BLIND``."""
@@ -130,8 +130,10 @@ class _Search:
             # Numbers, dates and the like are the same for both zeros.
             kinds = node.to.find_all(exp.DataType)
             return any(each.is_type(*exp.DataType.TEXT_TYPES, exp.DataType.Type.BINARY) for each in kinds)
-        if isinstance(node, _CHOOSE) and any(_is_text(each) for each in arguments):
-            return True
+        if isinstance(node, (*_CHOOSE, exp.In, exp.Array)):
+            # Without ANSI mode, a text makes a text of the numbers beside it.
+            chosen = _chosen(node)
+            return any(map(_is_text, chosen)) and any(map(self._is_floating, chosen))
         if isinstance(node, exp.Pow):
             return not isinstance(node.expression.unnest(), exp.Literal)  # of both zeros, negative ones differ
         if isinstance(node, exp.Func) and _name(node) in _BLIND_FUNCTIONS:
@@ -145,6 +147,8 @@ class _Search:
             return False  # -0.0 + 0.0 is 0.0
         if isinstance(value, exp.Literal | exp.DataType):
             return False
+        if _is_never_negative_zero(value):
+            return False
         kind = None if isinstance(value, _KEEP_KIND) else type_of(value)
         if kind is not None and not kind.is_type(exp.DataType.Type.UNKNOWN):
             return _FLOATING.search(kind.sql("spark")) is not None
@@ -155,11 +159,33 @@ def _name(function: exp.Func) -> str:
     return str(function.this if isinstance(function, exp.Anonymous) else function.sql_name()).lower()
 
 
+def _chosen(node: exp.Expr) -> list[exp.Expr]:
+    """Return the arguments of which one may be the value; for IN, those that are compared."""
+    if isinstance(node, exp.Case):
+        return [*(each.args["true"] for each in node.args["ifs"]), *filter(None, [node.args.get("default")])]
+    if isinstance(node, exp.If | exp.Nvl2):
+        return [each for each in (node.args.get("true"), node.args.get("false")) if each is not None]
+    return list(node.iter_expressions())
+
+
 def _is_text(value: exp.Expr) -> bool:
     kind = type_of(value)
-    return (kind is not None and kind.is_type(*exp.DataType.TEXT_TYPES)) or (
-        isinstance(value, exp.If) and any(_is_text(each) for each in value.iter_expressions())
-    )
+    return kind is not None and kind.is_type(*exp.DataType.TEXT_TYPES)
+
+
+def _is_never_negative_zero(value: exp.Expr) -> bool:
+    """Return whether a number is computed from whole numbers and decimals in a way that never gives -0.0."""
+    if isinstance(value, exp.Cast | exp.Avg):
+        return _is_exact(value.this)
+    if isinstance(value, exp.Div):
+        divisor = value.expression.unnest()
+        return _is_exact(value.this) and isinstance(divisor, exp.Literal) and not divisor.is_string
+    return False
+
+
+def _is_exact(value: exp.Expr) -> bool:
+    kind = type_of(value.unnest())
+    return kind is not None and kind.is_type(*exp.DataType.INTEGER_TYPES, exp.DataType.Type.DECIMAL)
 
 
 def _is_zero(value: exp.Expr) -> bool:

@@ -53,7 +53,6 @@ _REFUSED_CLAUSES = {
     "sort": "SORT BY has no rule",
     "cluster": "CLUSTER BY has no rule",
     "distribute": "DISTRIBUTE BY has no rule",
-    "sample": "TABLESAMPLE has no rule",
 }
 
 
@@ -91,7 +90,7 @@ class Reader:
         if query.args.get("limit") or query.args.get("offset"):
             return self._top(query, outer, shared)
         if isinstance(query, exp.Subquery) and not query.args.get("joins"):
-            _refuse_clauses(query)
+            _refuse_other_clauses(query)
             return self.read(query.this, outer, shared)
         if isinstance(query, exp.SetOperation):
             return self._set_operation(query, outer, shared)
@@ -195,6 +194,7 @@ class Reader:
                 return self._named(answer, source.alias_or_name, scope, _alias_columns(source) or expression.labels)
             return self._scan(source, scope)
         if isinstance(source, exp.Subquery):
+            _refuse_other_clauses(source)
             answer = self.read(source.this, None, self._with_shared(source, dict(shared)))
             return self._named(answer, source.alias_or_name, scope, _alias_columns(source))
         raise NotIncrementalError(f"{source.key.upper()} in FROM has no rule")
@@ -276,6 +276,13 @@ def _without_renaming(relation: Relation) -> Relation:
 def _alias_columns(source: exp.Expr) -> list[str]:
     alias = source.args.get("alias")
     return [each.name for each in alias.columns] if alias is not None else []
+
+
+def _refuse_other_clauses(query: exp.Subquery) -> None:
+    """Refuse what may follow a query in parentheses, except for its alias and an order without a limit."""
+    for clause, value in query.args.items():
+        if value and clause not in ("this", "alias", "with_", "order"):
+            raise NotIncrementalError(f"{clause.upper()} after a query in parentheses has no rule")
 
 
 def _refuse_clauses(query: exp.Expr) -> None:

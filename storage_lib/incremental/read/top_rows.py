@@ -13,6 +13,23 @@ from storage_lib.incremental.tree.relational_operators import Filter, Relation, 
 
 __all__ = ["COUNT_MAX", "top_rows"]
 
+_ORDERED = frozenset(
+    {
+        *exp.DataType.INTEGER_TYPES,
+        *exp.DataType.REAL_TYPES,
+        *exp.DataType.TEXT_TYPES,
+        exp.DataType.Type.ARRAY,
+        exp.DataType.Type.BINARY,
+        exp.DataType.Type.BOOLEAN,
+        exp.DataType.Type.DATE,
+        exp.DataType.Type.STRUCT,
+        exp.DataType.Type.TIMESTAMP,
+        exp.DataType.Type.TIMESTAMPLTZ,
+        exp.DataType.Type.TIMESTAMPNTZ,
+        exp.DataType.Type.TIMESTAMPTZ,
+        exp.DataType.Type.VARBINARY,
+    }
+)
 COUNT_MAX = 10_000
 """Most rows of a LIMIT that are kept by changes: a refresh reads and sorts all of them."""
 
@@ -48,7 +65,8 @@ class _Order:
         self._labels = [each.lower() for each in labels]
         self._names = relation.outputs
         selected = [each.unalias() for each in first.expressions]
-        self._kinds = [type_of(each) for each in selected]
+        kinds = [[type_of(each.unalias()) for each in select.expressions] for select in _selects(query)]
+        self._kinds = [_known(each) for each in zip(*kinds, strict=True)]
         # Only the columns of a SELECT itself are in sight of its ORDER BY under the names of its tables.
         self._values: Mapping[str, exp.Expr] = (
             dict(zip(relation.outputs, selected, strict=True)) if first is query else {}
@@ -64,7 +82,12 @@ class _Order:
         return (*given, *more)
 
     def _key(self, ordered: exp.Expr) -> exp.Expr:
+        if isinstance(ordered.this.unnest(), exp.Literal):
+            # In parentheses, a number is a position to Spark, and would be a constant in a window.
+            raise NotIncrementalError(f"ORDER BY {ordered.this.sql('spark')} has no rule; name the column")
         value = replaced_outside_queries(ordered.this, self._column)
+        if not columns_in(value):
+            raise NotIncrementalError(f"ORDER BY {ordered.this.sql('spark')} reads no column of the answer")
         if any(value.find_all(exp.AggFunc, exp.Window, exp.Query)) or not columns_in(value) <= set(self._names):
             raise NotIncrementalError(
                 f"the answer does not hold {ordered.this.sql('spark')}, by which ORDER BY orders it; select it as well"
@@ -86,9 +109,22 @@ class _Order:
 def _check_order(label: str, kind: exp.DataType | None) -> None:
     if kind is None or kind.is_type(exp.DataType.Type.UNKNOWN):
         raise NotIncrementalError(f"the type of column {label} is not known, by which LIMIT orders ties; CAST it")
-    nested = {each.this for each in kind.find_all(exp.DataType)}
-    if nested & {exp.DataType.Type.MAP, exp.DataType.Type.VARIANT, exp.DataType.Type.OBJECT}:
+    if not all(each.this in _ORDERED for each in kind.find_all(exp.DataType)):
         raise NotIncrementalError(f"column {label} has a type without an order, by which LIMIT orders ties")
+
+
+def _selects(query: exp.Expr) -> list[exp.Expr]:
+    """Return the SELECTs whose rows a set operation combines."""
+    if isinstance(query, exp.SetOperation):
+        return [*_selects(query.this), *_selects(query.expression)]
+    return _selects(query.this) if isinstance(query, exp.Subquery) else [query]
+
+
+def _known(kinds: Sequence[exp.DataType | None]) -> exp.DataType | None:
+    """Return the type of a column of several SELECTs that says most: one without an order, or not NULL."""
+    given = [each for each in kinds if each is None or not each.is_type(exp.DataType.Type.NULL)]
+    unordered = [each for each in given if each is None or each.this not in _ORDERED]
+    return next(iter([*unordered, *given]), None)
 
 
 def _first_select(query: exp.Expr) -> exp.Expr:
