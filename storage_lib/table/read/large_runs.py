@@ -10,6 +10,7 @@ newer files are higher, which those of writers that ran during a compaction may 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ from storage_lib.schema.types.data_types import TypeRoot
 from storage_lib.table.read.unmerged_file import UnmergedFile
 
 if TYPE_CHECKING:
+    from storage_lib.file_store.kind.file_grouping import FileGrouping
     from storage_lib.file_store.planning.plan import Plan
     from storage_lib.file_store.read import FileStoreRead
     from storage_lib.schema.options.table_options import TableOptions
@@ -118,7 +120,7 @@ def _newer_files(plan: Plan) -> list[Split] | None:
     found: list[Split] = []
     large_rows = newer_rows = newer_bytes = 0
     for partition, bucket, files in plan.by_bucket():
-        below = _largest_run(files)
+        below = _largest_run(files, plan.grouping)
         names = {file.file_name for file in below}
         above = tuple(file for file in files if file.file_name not in names)
         if plan.snapshot is None or not above or not _is_older(below, above):
@@ -131,12 +133,24 @@ def _newer_files(plan: Plan) -> list[Split] | None:
     return found if found and are_few and large_rows >= newer_rows * ROWS_PER_NEWER_ROW_MIN else None
 
 
-def _largest_run(files: Sequence[DataFileMeta]) -> list[DataFileMeta]:
-    """Return the files of the largest level; each file of level 0 is a run of its own."""
+def _largest_run(files: Sequence[DataFileMeta], grouping: FileGrouping) -> list[DataFileMeta]:
+    """Return the files of the largest level; of level 0, the largest file, or the oldest ones if they are larger."""
     level = max(file.level for file in files)
-    if level == 0:
-        return [max(files, key=lambda file: file.row_count)]
-    return [file for file in files if file.level == level]
+    if level > 0:
+        return [file for file in files if file.level == level]
+    largest = max(files, key=lambda file: file.row_count)
+    oldest = _oldest_run(files, grouping)
+    return oldest if sum(file.row_count for file in oldest) > largest.row_count else [largest]
+
+
+def _oldest_run(files: Sequence[DataFileMeta], grouping: FileGrouping) -> list[DataFileMeta]:
+    """Return the oldest files that share no key, as those of a load, which writes one range of keys after another.
+
+    If some files share keys, so do more of them. So bisection finds the first file that shares some.
+    """
+    in_order = sorted(files, key=lambda file: file.max_sequence_number)
+    count = bisect_left(range(1, len(in_order) + 1), 1, key=lambda size: len(grouping.unmerged(in_order[:size])) < size)
+    return in_order[:count]
 
 
 def _keys(read: FileStoreRead, split: Split, names: Sequence[str]) -> Iterator[pa.RecordBatch]:

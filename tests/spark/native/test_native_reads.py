@@ -62,6 +62,22 @@ def test_files_that_overlap_no_other_are_read_natively_beside_those_that_do(
     assert str(found).startswith("db.t at snapshot 3: 1 files (")
 
 
+def test_all_files_of_a_load_are_read_natively_below_a_few_newer_rows(
+    spark: SparkSession, make_table: Callable[..., DynamicTable]
+) -> None:
+    table = make_table(bucket=1, write_only="true")
+    for start in (0, 100, 200):
+        table.append(rows(*range(start, start + 100)))
+    table.upsert(rows(5, 150, 250, 400, v="b"))
+    table.delete([{"id": 7}])
+
+    found = summary_of(spark, table)
+
+    assert (found.native_files, found.merged_files) == (3, 2)
+    assert ids_of(read(spark, table)) == [*(key for key in range(300) if key != 7), 400]
+    assert sorted(row.id for row in read(spark, table).where("v = 'b'").collect()) == [5, 150, 250, 400]
+
+
 def test_a_file_that_is_gone_is_an_error_that_names_it_whatever_the_session_ignores(
     spark: SparkSession, make_table: Callable[..., DynamicTable]
 ) -> None:
