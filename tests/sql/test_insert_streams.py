@@ -116,6 +116,17 @@ def orders(streams: Streams) -> Callable[[str], None]:
     return run
 
 
+def test_a_stream_keeps_the_first_rows_of_an_order(streams: Streams, orders: Callable[[str], None]) -> None:
+    orders("CREATE TABLE best (id INT, amount BIGINT, PRIMARY KEY (id) NOT ENFORCED)")
+    query = "SELECT id, amount FROM orders ORDER BY amount DESC, id LIMIT 2"
+    for statement in ("INSERT INTO orders VALUES (3, 1, 15), (4, 2, 5)", "DELETE FROM orders WHERE id = 2"):
+        orders(statement)
+        streams.insert("best", query)
+        streams.check("best", query)
+
+    assert streams.bag("SELECT * FROM best") == Counter({(3, 15): 1, (1, 10): 1})
+
+
 def test_a_keyed_sink_hears_only_rows_that_changed(
     streams: Streams, catalog: Catalog, orders: Callable[[str], None]
 ) -> None:

@@ -11,12 +11,12 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.incremental.names import Names
 from storage_lib.incremental.query_sources import SourceTable
 from storage_lib.incremental.read.aggregates import is_aggregated
+from storage_lib.incremental.read.first_rows import top_rows
 from storage_lib.incremental.read.functions import aggregate_refusal
 from storage_lib.incremental.read.grouping import grouped
 from storage_lib.incremental.read.not_incremental import NotIncrementalError
 from storage_lib.incremental.read.scope import Scope, place_of, translated
 from storage_lib.incremental.read.subqueries import Subqueries
-from storage_lib.incremental.read.top_rows import top_rows
 from storage_lib.incremental.read.windows import windowed
 from storage_lib.incremental.tree.expressions import (
     column,
