@@ -131,7 +131,7 @@ class _Search:
             kinds = node.to.find_all(exp.DataType)
             return any(each.is_type(*exp.DataType.TEXT_TYPES, exp.DataType.Type.BINARY) for each in kinds)
         if isinstance(node, (*_CHOOSE, exp.In, exp.Array)):
-            # Without ANSI mode, a text makes a text of the numbers beside it.
+            # Without ANSI mode, numbers that are compared or mixed with a text become texts.
             chosen = _chosen(node)
             return any(map(_is_text, chosen)) and any(map(self._is_floating, chosen))
         if isinstance(node, exp.Pow):
