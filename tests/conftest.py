@@ -271,7 +271,7 @@ def spark(spark_conf: dict[str, str]) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(autouse=True)
-def _spark_keeps_running(request: pytest.FixtureRequest) -> Iterator[None]:
+def _spark_keeps_running() -> Iterator[None]:
     """Fail a test that stops the session of the tests that come after it in the same process."""
     pyspark = sys.modules.get("pyspark")
     before = pyspark.SparkContext._active_spark_context if pyspark else None

@@ -27,7 +27,7 @@ from storage_lib.incremental.read.not_incremental import NotIncrementalError
 from storage_lib.incremental.read.reader import Answer, Reader
 from storage_lib.incremental.read.scope import place_of
 from storage_lib.incremental.read.table_names import NamedTables, parsed, read_table_names
-from storage_lib.incremental.tree.relational_operators import Relation, Scan, TopRows, inputs_of
+from storage_lib.incremental.tree.relational_operators import Relation, Scan, inputs_of
 
 __all__ = ["ResolvedQuery", "compile_query", "resolve_query"]
 
@@ -99,7 +99,7 @@ def _tree(
     except NotIncrementalError as error:
         return None, str(error)
     tree = pruned(answer.relation, frozenset(answer.relation.outputs))
-    top = regrouped(tree.input if isinstance(tree, TopRows) else tree)
+    top = regrouped(tree)
     inexact = first_inexact(tree, None if top is None else top[0])
     if inexact is not None:
         return None, (

@@ -112,26 +112,24 @@ class CompiledQuery:
 
     def _change(self, tree: Relation, rules: Differentiation) -> Change | None:
         """Return the change of the answer; old rows are read from the table if it can tell which they are."""
-        rows = tree.input if isinstance(tree, TopRows) else tree
-        top = regrouped(rows)
+        top = regrouped(tree)
         if top is None:
-            return self._stored_top(tree, rules).change() if isinstance(tree, TopRows) else rules.change(tree)
+            if isinstance(tree, TopRows):
+                return StoredTopRows(tree, rules.share(self._stored(rules)), rules).change()
+            return rules.change(tree)
         grouped, named = top
         change = rules.change(grouped.input)
         if change is None:
             return None
         touched = rules.touched(grouped, change)
+        rows = tree.input if isinstance(tree, TopRows) else tree
         new = over(rows, grouped, restricted(at(grouped, Moment.AFTER), touched, rules.reduction))
-        in_answer = Touched(touched.rows, tuple((named[key], name) for key, name in touched.pairs))
-        if isinstance(tree, TopRows):
-            return self._stored_top(tree, rules).change_of_groups(new, in_answer)
         stored = self._stored(rules)
         columns = dict(zip(tree.outputs, stored.outputs, strict=True))
-        of_stored = Touched(touched.rows, tuple((columns[name], key) for name, key in in_answer.pairs))
+        of_stored = Touched(touched.rows, tuple((columns[named[key]], name) for key, name in touched.pairs))
+        if isinstance(tree, TopRows):
+            return StoredTopRows(tree, rules.share(stored), rules).change_of_groups(new, of_stored)
         return rules.weighted([(new, ADDED), (restricted(stored, of_stored), REMOVED)], tree.outputs)
 
     def _stored(self, rules: Differentiation) -> Scan:
         return Scan(RESULT, tuple((name, rules.names.column()) for name in self.columns), Moment.BEFORE)
-
-    def _stored_top(self, top: TopRows, rules: Differentiation) -> StoredTopRows:
-        return StoredTopRows(top, rules.share(self._stored(rules)), rules)

@@ -58,10 +58,9 @@ class StoredTopRows:
     def change_of_groups(self, new: Relation, touched: Touched) -> Change:
         """Return the change, from the rows of the input whose groups a change touches, after the change.
 
-        ``touched`` has pairs with columns of ``top``. Rows of other groups are what they were.
+        ``touched`` has pairs with columns of ``stored``. Rows of other groups are what they were.
         """
-        names = dict(zip(self.top.outputs, self.stored.outputs, strict=True))
-        equal = conjunction(same(column(names[own]), column(key)) for own, key in touched.pairs)
+        equal = conjunction(same(column(own), column(key)) for own, key in touched.pairs)
         kept = SemiJoin(self.stored, touched.rows, equal, anti=True)
         return self._chosen(self.rules.weighted([(kept, ADDED), (new, ADDED)], self.top.outputs))
 

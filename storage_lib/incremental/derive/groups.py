@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from storage_lib.incremental.tree.relational_operators import Aggregate, Filter, Project, Relation, Window
+from storage_lib.incremental.tree.relational_operators import Aggregate, Filter, Project, Relation, TopRows, Window
 
 __all__ = ["regrouped"]
 
@@ -15,6 +15,8 @@ def regrouped(tree: Relation) -> tuple[Aggregate | Window, dict[str, str]] | Non
     The old rows of such groups are those that are stored, so they need not be computed again.
     """
     names = {name: name for name in tree.outputs}
+    if isinstance(tree, TopRows):
+        tree = tree.input
     while isinstance(tree, Project | Filter):
         if isinstance(tree, Project):
             values = dict(tree.items)

@@ -60,12 +60,13 @@ def _count(limit: exp.Expr) -> int:
 
 class _Order:
     def __init__(self, query: exp.Expr, relation: Relation, labels: Sequence[str]) -> None:
-        first = _first_select(query)
+        selects = _selects(query)
+        first = selects[0]
         self._given = query.args.get("order")
         self._labels = [each.lower() for each in labels]
         self._names = relation.outputs
         selected = [each.unalias() for each in first.expressions]
-        kinds = [[type_of(each.unalias()) for each in select.expressions] for select in _selects(query)]
+        kinds = [[type_of(each.unalias()) for each in select.expressions] for select in selects]
         self._kinds = [_known(each) for each in zip(*kinds, strict=True)]
         # Only the columns of a SELECT itself are in sight of its ORDER BY under the names of its tables.
         self._values: Mapping[str, exp.Expr] = (
@@ -125,9 +126,3 @@ def _known(kinds: Sequence[exp.DataType | None]) -> exp.DataType | None:
     given = [each for each in kinds if each is None or not each.is_type(exp.DataType.Type.NULL)]
     unordered = [each for each in given if each is None or each.this not in _ORDERED]
     return next(iter([*unordered, *given]), None)
-
-
-def _first_select(query: exp.Expr) -> exp.Expr:
-    while isinstance(query, exp.SetOperation | exp.Subquery):
-        query = query.this
-    return query
