@@ -11,11 +11,13 @@ from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpired
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
 from storage_lib.file_store.data_file.key_cache import KeyCache
+from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.data_file.row_group_keys import RowGroupKeys
 from storage_lib.file_store.data_file.stored_columns import ColumnResolution, StoredColumns
 from storage_lib.file_store.kind.table_kind import TableKind
 from storage_lib.file_store.manifest.data_file_paths import DataFilePaths
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
+from storage_lib.file_store.merge_tree.standing_rows import StandingRows, standing_rows
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.file_store.split import Split
 from storage_lib.format.file_format import FileFormat
@@ -86,6 +88,19 @@ class FileStoreRead:
         """Yield the rows and kinds (int8) stored in the files, file after file, unmerged."""
         with self._expiry_explained(split):
             yield from self._kind.changes(split.files, self.reader(split.partition, split.bucket))
+
+    def standing_rows(self, split: Split) -> Iterator[StandingRows]:
+        """Yield which rows of the split's files are rows of the table; see ``merge_tree/standing_rows.py``.
+
+        REQUIRES a table whose newest version of each key is its row, and files without deletion vectors.
+        """
+        with self._expiry_explained(split):
+            yield from standing_rows(
+                split.files,
+                reader=self.reader(split.partition, split.bucket),
+                key_value=KeyValueSchema(schema=self._kind.layout.schema),
+                key_range=split.key_range,
+            )
 
     def path_of(self, entry: ManifestEntry) -> str:
         """Return the path of an entry's data file, for ``FileIO``."""

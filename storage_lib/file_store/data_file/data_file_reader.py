@@ -118,8 +118,28 @@ class DataFileReader:
             opened = _Once(lambda: self._opened(path, file, closing, is_whole=is_whole))
             for batch in self._stored_batches(file, path, opened, stored, predicate, key_range, batch_rows):
                 if batch.num_rows:
-                    arrays = [self._column(batch, each, file, path) for each in stored.columns]
-                    yield pa.RecordBatch.from_arrays(arrays, schema=stored.schema)
+                    yield self._evolved(batch, stored, file, path)
+
+    def read_placed(
+        self, file: DataFileMeta, columns: Sequence[str], *, key_range: KeyRange | None = None, batch_rows: int
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield non-empty batches as ``read`` does, each with the position of its first row in the file.
+
+        Rows marked as deleted are among them. Raises as ``read``.
+        """
+        path = self._path(file)
+        _refuse_some_columns(file, path)
+        stored = self._columns.of(file.schema_id, tuple(columns))
+        with ExitStack() as closing:
+            is_whole = key_range is None and stored.are_whole
+            reader = self._opened(path, file, closing, is_whole=is_whole)
+            part = None if key_range is None else self._part_in_range(reader, file, path, key_range)
+            asked = self._present(stored, reader)
+            start = 0 if part is None else part.start
+            for batch in _batches(reader, part, asked, predicate=None, row_test=None, batch_rows=batch_rows):
+                if batch.num_rows:
+                    yield start, self._evolved(batch, stored, file, path)
+                    start += batch.num_rows
 
     def _opened(self, path: str, file: DataFileMeta, closing: ExitStack, *, is_whole: bool) -> FormatReader:
         """Open the file and check its row count. ``is_whole``: every column of every row is going to be read."""
@@ -157,9 +177,7 @@ class DataFileReader:
             return
         reader = opened.get()
         there = set(reader.column_names)
-        present = [each.name for each in stored.columns if each.name is not None and each.name in there]
-        # If the file has none of the columns, any column gives the number of null rows.
-        asked = present or reader.column_names[:1]
+        asked = self._present(stored, reader)
         if positions is not None:
             yield from cast("RowGroupReader", reader).rows_at(asked, positions, batch_rows=batch_rows)
             return
@@ -167,6 +185,17 @@ class DataFileReader:
         row_test = self._row_test(predicate, there, file, path)
         part = None if key_range is None else self._part_in_range(reader, file, path, key_range)
         yield from self._live_batches(reader, asked, pushed, row_test, batch_rows, file, part)
+
+    def _present(self, stored: StoredColumns, opened: FormatReader) -> Sequence[str]:
+        """Return the columns to read. If the file has none of them, any column gives the number of null rows."""
+        there = set(opened.column_names)
+        return [
+            each.name for each in stored.columns if each.name is not None and each.name in there
+        ] or opened.column_names[:1]
+
+    def _evolved(self, batch: pa.RecordBatch, stored: StoredColumns, file: DataFileMeta, path: str) -> pa.RecordBatch:
+        arrays = [self._column(batch, each, file, path) for each in stored.columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=stored.schema)
 
     def row_group_keys(self, file: DataFileMeta) -> Sequence[RowGroupKeys] | None:
         """Return the bounds of the keys in each row group, from the file's footer; None if they are not known.

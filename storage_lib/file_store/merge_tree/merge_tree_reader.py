@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,6 @@ import pyarrow as pa
 from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.data_file.comparable_key import ComparableKey, column_key
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
-from storage_lib.file_store.data_file.data_file_reader import DataFileReader
 from storage_lib.file_store.data_file.key_range import KeyRange
 from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER, VALUE_KIND, KeyValueSchema
 from storage_lib.file_store.merge_tree.history_merge import HistoryMerge, Merged
@@ -38,10 +38,25 @@ MERGE_BYTES_MAX = 48 * 1024 * 1024
 BATCH_ROWS_MAX = 131_072
 
 
+class RunReader(Protocol):
+    """The part of ``DataFileReader`` that a merge uses."""
+
+    def read(
+        self,
+        file: DataFileMeta,
+        columns: Sequence[str],
+        *,
+        predicate: Predicate | None = None,
+        key_range: KeyRange | None = None,
+        batch_rows: int,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield batches of the file's rows; see ``DataFileReader.read``."""
+
+
 def read_merged(
     files: Sequence[DataFileMeta],
     *,
-    reader: DataFileReader,
+    reader: RunReader,
     key_value: KeyValueSchema,
     merge_function: MergeFunction = DEDUPLICATE,
     columns: Sequence[str],
@@ -88,7 +103,7 @@ def read_with_history(
     files: Sequence[DataFileMeta],
     *,
     looked_up: Sequence[DataFileMeta],
-    reader: DataFileReader,
+    reader: RunReader,
     history: HistoryMerge,
     drops_deletes: bool,
     merge_bytes_max: int = MERGE_BYTES_MAX,
@@ -115,7 +130,7 @@ def read_with_history(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
-    reader: DataFileReader
+    reader: RunReader
     key_value: KeyValueSchema
     merge_function: MergeFunction
     output: tuple[str, ...]

@@ -12,24 +12,34 @@ import org.apache.hadoop.fs.Path;
 import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeArrayData;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
+import org.apache.spark.sql.catalyst.types.DataTypeUtils;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileStatusCache;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.execution.datasources.PartitionPath;
 import org.apache.spark.sql.execution.datasources.PartitionSpec;
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.functions;
+import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.Platform;
 import scala.Option;
 
 /** Data frames over data files, described in JSON by file_relation.py and native_columns.py. */
 public final class FileRelations {
     private static final long BLOCK_BYTES = 128L * 1024 * 1024;
+    private static final String WORDS = "words";
     private static final ObjectMapper JSON = new ObjectMapper();
 
     /** Sizes of files that a table's metadata has, so that Spark does not ask the store for them. */
@@ -49,6 +59,55 @@ public final class FileRelations {
 
         /** Keep the sizes: data files never change. */
         public void invalidateAll() {
+        }
+    }
+
+    /** Files that have one more partition value each: a number. */
+    public static final class NumberedFiles extends InMemoryFileIndex {
+        private final StructType partitioned;
+        private final Map bases;
+
+        public NumberedFiles(
+            SparkSession session, List paths, scala.collection.immutable.Map options, StructType schema,
+            FileStatusCache known, Option partitions, StructType partitioned, Map bases) {
+            super(session, PythonUtils.toSeq(paths).toList(), options, Option.apply(schema), known, partitions,
+                Option.empty());
+            this.partitioned = partitioned;
+            this.bases = bases;
+        }
+
+        /** Spark computes equal relations once, so their bases have to be equal too. */
+        public boolean equals(Object other) {
+            return super.equals(other) && other instanceof NumberedFiles
+                && bases.equals(((NumberedFiles) other).bases);
+        }
+
+        public int hashCode() {
+            return super.hashCode();
+        }
+
+        public scala.collection.immutable.Seq listFiles(
+            scala.collection.immutable.Seq partitionFilters, scala.collection.immutable.Seq dataFilters) {
+            List found = new ArrayList();
+            scala.collection.Iterator directories = super.listFiles(partitionFilters, dataFilters).iterator();
+            while (directories.hasNext()) {
+                PartitionDirectory directory = (PartitionDirectory) directories.next();
+                Object[] values = new Object[partitioned.length() + 1];
+                for (int i = 0; i < partitioned.length(); i++) {
+                    values[i] = directory.values().get(i, partitioned.apply(i).dataType());
+                }
+                scala.collection.Iterator files = directory.files().iterator();
+                while (files.hasNext()) {
+                    FileStatusWithMetadata file = (FileStatusWithMetadata) files.next();
+                    Object[] ofFile = (Object[]) values.clone();
+                    ofFile[partitioned.length()] = bases.get(file.getPath());
+                    List alone = new ArrayList();
+                    alone.add(file);
+                    found.add(new PartitionDirectory(
+                        new GenericInternalRow(ofFile), PythonUtils.toSeq(alone).toList()));
+                }
+            }
+            return PythonUtils.toSeq(found).toList();
         }
     }
 
@@ -72,9 +131,19 @@ public final class FileRelations {
             paths.add(path);
             known.add(path, ((JsonNode) sizes.next()).asLong());
         }
-        InMemoryFileIndex index = new InMemoryFileIndex(
-            session, PythonUtils.toSeq(paths).toList(), options, Option.apply(schema), known, partitions,
-            Option.empty());
+        InMemoryFileIndex index;
+        if (given.get("bases").isNull()) {
+            index = new InMemoryFileIndex(
+                session, PythonUtils.toSeq(paths).toList(), options, Option.apply(schema), known, partitions,
+                Option.empty());
+        } else {
+            Map bases = new HashMap();
+            for (int i = 0; i < paths.size(); i++) {
+                bases.put(paths.get(i), Long.valueOf(((JsonNode) given.get("bases").get(i)).asLong()));
+            }
+            index = new NumberedFiles(session, paths, options, schema, known, partitions, partitioned, bases);
+            partitioned = partitioned.add(given.get("base").asText(), DataTypes.LongType, false);
+        }
         FileFormat format = given.get("extension").asText().equals("parquet")
             ? (FileFormat) new ParquetFileFormat() : (FileFormat) new OrcFileFormat();
         return session.baseRelationToDataFrame(
@@ -89,6 +158,25 @@ public final class FileRelations {
             columns[i] = column((JsonNode) given.get(i));
         }
         return (Dataset) rows.select(columns);
+    }
+
+    /**
+     * Return the rows whose bit is not set, without the columns of the place. bits has words of 64 rows, the first row
+     * in the lowest bit; the place of a row is the sum of the columns base and position.
+     */
+    public Dataset withoutRows(Dataset rows, byte[] bits, String base, String position) {
+        StructType schema = new StructType().add(WORDS, new ArrayType(DataTypes.LongType, false), false);
+        int count = bits.length / Long.BYTES;
+        List row = new ArrayList();
+        row.add(new GenericInternalRow(new Object[] {
+            UnsafeArrayData.fromPrimitiveArray(bits, Platform.BYTE_ARRAY_OFFSET, count, Long.BYTES)}));
+        LocalRelation relation = new LocalRelation(
+            DataTypeUtils.toAttributes(schema), PythonUtils.toSeq(row).toList(), false, Option.empty());
+        Column words = Dataset.ofRows((SparkSession) rows.sparkSession(), relation).scalar();
+        Column place = functions.col(base).plus(functions.col(position));
+        Column word = functions.get(words, functions.shiftright(place, 6).cast("int"));
+        Column bit = functions.getbit(word, place.bitwiseAND(functions.lit(Integer.valueOf(63))).cast("int"));
+        return rows.filter(bit.equalTo(functions.lit(Integer.valueOf(0)))).drop(base).drop(position);
     }
 
     private static Column column(JsonNode given) {

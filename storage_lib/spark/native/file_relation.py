@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql.types import LongType, StructField, StructType
 
 from storage_lib.spark.java.driver_java import driver_object
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
 
     from storage_lib.spark.native.native_columns import NativeColumn
 
@@ -31,6 +31,14 @@ _OPTIONS = {
     "ignoreMissingFiles": "false",
     "ignoreCorruptFiles": "false",
 }
+
+
+ROW_POSITION = "_tmp_metadata_row_index"
+"""The column by which Spark's reader of Parquet returns the position of a row in its file."""
+
+FILE_BASE = "__native_file_base"
+
+_POSITION_FIELD = StructField(ROW_POSITION, LongType())
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +73,21 @@ def relation_of(
     extension: str,
     options: Mapping[str, str],
     partitions: PartitionValues | None = None,
+    file_bases: Sequence[int] | None = None,
 ) -> DataFrame:
     """Return the rows of Parquet or ORC files: the columns of ``struct``, then those of ``partitions``.
 
-    Columns that a file lacks are null. ``options`` are Hadoop's.
+    Columns that a file lacks are null. ``options`` are Hadoop's. With ``file_bases``, a number for each file,
+    the columns ``ROW_POSITION`` and ``FILE_BASE`` follow.
     """
     described = {
         "extension": extension,
-        "schema": struct.jsonValue(),
+        "schema": (struct if file_bases is None else StructType([*struct.fields, _POSITION_FIELD])).jsonValue(),
         "options": _OPTIONS | dict(options),
         "paths": [file.path for file in files],
         "sizes": [file.size_bytes for file in files],
+        "bases": file_bases,
+        "base": FILE_BASE,
     }
     rows = None
     if partitions is not None:

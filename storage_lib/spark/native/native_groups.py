@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,7 +14,6 @@ from storage_lib.file_store.data_file.key_value import VALUE_KIND
 from storage_lib.schema.encoding.binary_row import decode_row
 from storage_lib.schema.types.row_kind import RowKind
 from storage_lib.spark.batch.native_files import FileGroup, group_of
-from storage_lib.spark.native.deleted_rows import DELETED_ROWS_MAX, can_leave_out, without_deleted
 from storage_lib.spark.native.file_relation import PartitionValues, StoredFile, relation_of, with_columns
 from storage_lib.spark.native.hadoop_files import hadoop_options, hadoop_path, is_reached, store_of
 from storage_lib.spark.native.native_columns import (
@@ -23,7 +23,9 @@ from storage_lib.spark.native.native_columns import (
     native_columns,
     null_column,
 )
+from storage_lib.spark.native.without_rows import can_leave_rows_out, file_bases, without_rows
 from storage_lib.spark.translation.predicate_column import quoted
+from storage_lib.table.read.left_out_rows import LeftOutRows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,10 +58,12 @@ def native_groups(
     names: Sequence[str],
     needed: Collection[str],
     catalog: Mapping[str, str],
+    *,
+    leaves_rows_out: bool = False,
 ) -> list[NativeGroup]:
     """Return the groups that Spark's own readers read right, with the columns ``names``; leave out all others.
 
-    Columns that are not ``needed`` are null.
+    Columns that are not ``needed`` are null. ``leaves_rows_out``: ``frame_of`` is going to get rows to leave out.
     """
     by_group: dict[FileGroup, list[UnmergedFile]] = {}
     for file in files:
@@ -72,8 +76,11 @@ def native_groups(
         columns = native_columns(wanted, key.extension, has_exact_times=has_exact_times)
         if columns is None or not are_told_apart(stored.values()):
             continue
-        in_files = [each.name for each in stored.values() if each.name is not None]
-        if _is_readable(spark, key, members, [*names, *in_files], catalog):
+        if leaves_rows_out or key.has_deleted_rows:
+            there = {*names, *read.names_in_files(key.schema_id)}
+            if not can_leave_rows_out(key.extension, _row_count(members), there):
+                continue
+        if _is_readable(spark, members, catalog):
             by_name = {each.name: each for each in columns}
             in_order = (by_name.get(name) or null_column(stored[name]) for name in names)
             found.append(NativeGroup(key, tuple(in_order), tuple(members)))
@@ -81,25 +88,46 @@ def native_groups(
 
 
 def frame_of(
-    spark: SparkSession, read: ReadBuilder, schema: TableSchema, group: NativeGroup, catalog: Mapping[str, str]
+    spark: SparkSession,
+    read: ReadBuilder,
+    schema: TableSchema,
+    group: NativeGroup,
+    catalog: Mapping[str, str],
+    left_out: Mapping[str, LeftOutRows] = MappingProxyType({}),
 ) -> DataFrame:
-    """Return the table's rows in a group's files, with the group's columns."""
+    """Return the table's rows in a group's files, with the group's columns.
+
+    ``left_out`` are rows of files by file name that are not rows of the table, beside those of deletion vectors.
+    """
     files = [StoredFile(hadoop_path(file.path), file.size_bytes) for file in group.files]
     partitions = _partitions_of(schema, group, files)
     of_path = set() if partitions is None else set(partitions.struct.fieldNames())
     fields = [each.stored for each in group.columns if each.stored is not None and each.name not in of_path]
     kinds = [StructField(VALUE_KIND, ByteType(), nullable=False)] if group.key.has_retracts else []
     options = hadoop_options(group.files[0].path, catalog)
-    df = relation_of(spark, files, StructType([*fields, *kinds]), group.key.extension, options, partitions)
-    if group.key.has_deleted_rows:
-        deleted = [(file.entry.file.file_name, read.deleted_rows(file)) for file in group.files]
-        df = without_deleted(df, deleted)
+    bits = _left_out_of(read, group, left_out)
+    struct = StructType([*fields, *kinds])
+    bases = None if bits is None else file_bases(bits)
+    df = relation_of(spark, files, struct, group.key.extension, options, partitions, bases)
+    if bits is not None:
+        df = without_rows(df, bits)
     if kinds:
         df = df.where(quoted(VALUE_KIND).isin(_STANDING))
     names = [each.name for each in group.columns]
     if df.columns != names or not all(each.is_read_as_it_is or each.name in of_path for each in group.columns):
         return with_columns(df, [_own(each) if each.name in of_path else each for each in group.columns])
     return df
+
+
+def _left_out_of(
+    read: ReadBuilder, group: NativeGroup, left_out: Mapping[str, LeftOutRows]
+) -> list[LeftOutRows] | None:
+    """Return the rows to leave out of each file of the group; None: all rows stay."""
+    metas = [file.entry.file for file in group.files]
+    if group.key.has_deleted_rows:
+        deleted = (read.deleted_rows(file) for file in group.files)
+        return [LeftOutRows.at(each, meta.row_count) for each, meta in zip(deleted, metas, strict=True)]
+    return [left_out[meta.file_name] for meta in metas] if left_out else None
 
 
 def _own(column: NativeColumn) -> NativeColumn:
@@ -135,22 +163,12 @@ def _partitions_of(schema: TableSchema, group: NativeGroup, files: Sequence[Stor
     return PartitionValues(StructType([each.stored for each in columns if each.stored]), rows, of_directory)
 
 
-def _is_readable(
-    spark: SparkSession,
-    key: FileGroup,
-    files: Sequence[UnmergedFile],
-    names: Sequence[str],
-    catalog: Mapping[str, str],
-) -> bool:
-    metas = [file.entry.file for file in files]
-    if any(meta.write_cols is not None for meta in metas):
+def _row_count(files: Sequence[UnmergedFile]) -> int:
+    return sum(file.entry.file.row_count for file in files)
+
+
+def _is_readable(spark: SparkSession, files: Sequence[UnmergedFile], catalog: Mapping[str, str]) -> bool:
+    if any(file.entry.file.write_cols is not None for file in files):
         return False
-    if key.has_deleted_rows:
-        counts = [meta.deletion_file.row_count for meta in metas if meta.deletion_file is not None]
-        known = [count for count in counts if count is not None]
-        if len(known) < len(counts) or sum(known) > DELETED_ROWS_MAX or key.extension != "parquet":
-            return False
-        if not can_leave_out([meta.file_name for meta in metas], names):
-            return False
     stores = {store_of(file.path): file.path for file in files}
     return all(is_reached(spark, path, hadoop_options(path, catalog)) for path in stores.values())

@@ -7,9 +7,14 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from storage_lib.schema.filter.comparisons import IsNotNull
+from storage_lib.schema.filter.predicate import And
 from storage_lib.spark.batch.batch_reader import packed_splits, plans_without
 from storage_lib.spark.batch.native_files import NativeFiles
+from storage_lib.spark.native.frame_by_keys import FrameByKeys
 from storage_lib.spark.native.frame_mark import FrameSnapshot
+from storage_lib.spark.native.keys_merge import are_wanted, want
+from storage_lib.spark.native.marked_frame import marked_frame, marked_groups
 from storage_lib.spark.native.merge_tasks import are_few, frame_of_tasks
 from storage_lib.spark.native.native_groups import NativeGroup, frame_of, native_groups
 from storage_lib.spark.native.null_columns import with_nulls
@@ -23,13 +28,16 @@ from storage_lib.spark.translation.spark_schema import struct_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from storage_lib.file_store.planning.plan import DividedPlan
+    from storage_lib.file_store.planning.plan import DividedPlan, Plan
     from storage_lib.schema.filter.predicate import Predicate
     from storage_lib.table.builders.read_builder import ReadBuilder
     from storage_lib.table.dynamic_table import DynamicTable
 
 ENABLED = "spark.sql.dynamicTable.nativeReads"
 """Setting of a Spark session (default ``true``): whether its own readers read the files that need no merge."""
+
+KEYS_FIRST_BYTES_MIN = 64 * 1024 * 1024
+"""Size of files whose keys alone are merged already for the first query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +46,8 @@ class SnapshotRead:
 
     ``predicate`` prunes files; rows still have to be filtered. ``needed`` are the columns whose values are used, so
     that others may be null; None: not known, and Spark may still pass conditions to the rows that are merged.
-    ``is_newest``: the caller has looked up the newest snapshot. ``snapshot_id`` 0 is the table before its first
-    snapshot.
+    ``is_newest``: the caller has looked up the newest snapshot. ``only_plans``: the rows are not going to be computed.
+    ``snapshot_id`` 0 is the table before its first snapshot.
     """
 
     columns: Sequence[str]
@@ -49,11 +57,15 @@ class SnapshotRead:
     tag: str | None = None
     timestamp_millis: int | None = None
     is_newest: bool = False
+    only_plans: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadSummary:
-    """How many files and bytes of one read Spark reads itself, and how many the data source reads and merges."""
+    """How many files and bytes of one read Spark reads itself, and how many the data source reads and merges.
+
+    ``merges_keys``: the read was only planned. When it runs, Python tasks merge only keys, and Spark reads all files.
+    """
 
     table: str
     snapshot_id: int | None
@@ -61,13 +73,15 @@ class ReadSummary:
     native_bytes: int = 0
     merged_files: int = 0
     merged_bytes: int = 0
+    merges_keys: bool = False
 
     def __str__(self) -> str:
         """Return one line for EXPLAIN."""
         at = "without a snapshot" if self.snapshot_id is None else f"at snapshot {self.snapshot_id}"
+        instead = ", which will merge only their keys, for Spark's readers" if self.merges_keys else ""
         return (
             f"{self.table} {at}: {self.native_files} files ({self.native_bytes:,} bytes) by Spark's readers, "
-            f"{self.merged_files} files ({self.merged_bytes:,} bytes) by Python tasks"
+            f"{self.merged_files} files ({self.merged_bytes:,} bytes) by Python tasks{instead}"
         )
 
 
@@ -116,15 +130,15 @@ def _frame_of_table(spark: SparkSession, table: DynamicTable, read: SnapshotRead
         )
     native = NativeFiles(snapshot.id, frozenset(group.key for group in groups))
     count = sum(len(group.files) for group in groups)
-    replaced = None
+    by_keys, merges_keys = None, False
     if is_enabled(spark) and divided.merged.entries and count == len(divided.unmerged.entries):
-        needed = frozenset(read.columns) if read.needed is None else read.needed
-        replaced = replaced_frame(spark, table, builder, divided.merged, read.columns, needed)
+        by_keys = _by_keys(spark, table, builder, divided.merged, read)
+        merges_keys = by_keys is None and read.only_plans and _will_merge_keys(spark, table, builder, divided, read)
     left_files = len(divided.merged.entries) + len(divided.unmerged.entries) - count
     native_bytes = sum(group.size_bytes for group in groups)
-    if replaced is not None:
-        count, left_files = count + replaced.native_files, left_files - replaced.native_files
-        native_bytes += replaced.native_bytes
+    if by_keys is not None:
+        count, left_files = count + by_keys.native_files, left_files - by_keys.native_files
+        native_bytes += by_keys.native_bytes
     summary = ReadSummary(
         table=table.name,
         snapshot_id=snapshot.id,
@@ -132,12 +146,13 @@ def _frame_of_table(spark: SparkSession, table: DynamicTable, read: SnapshotRead
         native_bytes=native_bytes,
         merged_files=left_files,
         merged_bytes=divided.merged.size_bytes + divided.unmerged.size_bytes - native_bytes,
+        merges_keys=merges_keys,
     )
     if not divided.merged.entries and not divided.unmerged.entries:
         return TableFrame(_no_rows(spark, table, read).df, summary)
     frames = [frame_of(spark, builder, table.schema, group, options) for group in groups]
-    if replaced is not None:
-        frames.append(replaced.df)
+    if by_keys is not None:
+        frames.append(by_keys.df)
     elif left_files or not groups:
         merged = _by_tasks(spark, table, builder, read, divided, native) if read.needed is not None else None
         if merged is None:
@@ -151,6 +166,55 @@ def _frame_of_table(spark: SparkSession, table: DynamicTable, read: SnapshotRead
 def is_enabled(spark: SparkSession) -> bool:
     """Return whether this session reads natively: its JVM is in reach, and ``ENABLED`` is not ``false``."""
     return not is_connect(spark) and (spark.conf.get(ENABLED, "true") or "true").lower() != "false"
+
+
+def _by_keys(
+    spark: SparkSession, table: DynamicTable, builder: ReadBuilder, merged: Plan, read: SnapshotRead
+) -> FrameByKeys | None:
+    """Return the rows of files that have to be merged, if their keys alone tell them; None: merge whole rows."""
+    given = (spark, table, builder, merged, read.columns, _used(read))
+    found = marked_frame(*given, may_merge_keys=False) or replaced_frame(*given)
+    if found is not None or read.only_plans:
+        return found
+    may_merge_keys = _merges_keys(table, merged, read)
+    want(table, merged)
+    return marked_frame(*given, may_merge_keys=may_merge_keys)
+
+
+def _merges_keys(table: DynamicTable, merged: Plan, read: SnapshotRead) -> bool:
+    """Return whether a read merges the keys of files, if Spark can read these.
+
+    The first query of small files merges whole rows, so reads of ever new snapshots do not pay for bits that nobody
+    uses again. Nor does a data frame whose query is not known: it may be asked for a few keys.
+    """
+    keys = frozenset(field.name for field in table.schema.key_fields)
+    if read.needed is None or _searches(read.predicate, keys):
+        return False
+    return merged.size_bytes >= KEYS_FIRST_BYTES_MIN or are_wanted(table, merged)
+
+
+def _will_merge_keys(
+    spark: SparkSession, table: DynamicTable, builder: ReadBuilder, divided: DividedPlan, read: SnapshotRead
+) -> bool:
+    return (
+        _merges_keys(table, divided.merged, read)
+        and marked_groups(spark, table, builder, divided.merged, read.columns, _used(read)) is not None
+    )
+
+
+def _used(read: SnapshotRead) -> frozenset[str]:
+    return frozenset(read.columns) if read.needed is None else read.needed
+
+
+def _searches(predicate: Predicate | None, keys: frozenset[str]) -> bool:
+    """Return whether few keys may match; Spark says of every column of a join that it is not null."""
+    match None if predicate is None else predicate.restrict_to(keys):
+        case None | IsNotNull():
+            return False
+        case And(left=left, right=right):
+            return _searches(left, keys) or _searches(right, keys)
+        case _:
+            return True
 
 
 def _no_rows(spark: SparkSession, table: DynamicTable, read: SnapshotRead) -> TableFrame:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions as sql
 
+from storage_lib.spark.native.frame_by_keys import FrameByKeys
 from storage_lib.spark.native.native_groups import frame_of, native_groups
 from storage_lib.spark.native.null_columns import with_nulls
 from storage_lib.spark.translation.predicate_column import quoted
@@ -26,15 +26,6 @@ if TYPE_CHECKING:
 _REPLACED = "__replaced_{}"
 
 
-@dataclass(frozen=True, slots=True)
-class ReplacedFrame:
-    """Rows of files that have to be merged, and how many of the files Spark reads itself."""
-
-    df: DataFrame
-    native_files: int
-    native_bytes: int
-
-
 def replaced_frame(
     spark: SparkSession,
     table: DynamicTable,
@@ -42,7 +33,7 @@ def replaced_frame(
     merged: Plan,
     columns: Sequence[str],
     needed: Collection[str],
-) -> ReplacedFrame | None:
+) -> FrameByKeys | None:
     """Return ``columns`` of the rows of a plan; those that are not ``needed`` are null. None: merge them instead."""
     keys = table.schema.primary_keys
     wanted = list(dict.fromkeys([*columns, *keys]))
@@ -68,7 +59,7 @@ def replaced_frame(
     kept = large.join(sql.broadcast(newer), on=same, how="left_anti").select(*map(quoted, columns))
     rows = _frame(spark, found.rows, struct_of(table.schema, names), table.name)
     added = with_nulls(rows, table.schema, columns)
-    return ReplacedFrame(kept.union(added), len(runs.files), sum(file.size_bytes for file in runs.files))
+    return FrameByKeys(kept.union(added), len(runs.files), sum(file.size_bytes for file in runs.files))
 
 
 def _frame(spark: SparkSession, rows: pa.Table, struct: StructType, table: str) -> DataFrame:

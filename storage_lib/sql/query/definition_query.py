@@ -56,7 +56,7 @@ def definition_query(
     """
     for reference in query.tables:
         _check(state, reference, source, table=table, reader=reader, has_star=query.has_star)
-    dataframe_of(state, query, source, streaming=False)
+    dataframe_of(state, query, source, streaming=False, only_plans=True)
     columns = _compiled_columns(state, query, source, has_names=has_names)
     return DefinitionQuery(text=qualified(query, state.database), columns=columns)
 

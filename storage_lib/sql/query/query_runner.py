@@ -66,16 +66,18 @@ def rewritten(
     all_columns: bool = False,
     is_live: bool = False,
     may_answer: bool = False,
+    only_plans: bool = False,
 ) -> Iterator[Rewritten]:
     """Replace the query's tables by views while the body runs. ``projected`` is appended to its columns.
 
     In a batch, the views are of snapshots fixed now, unless ``is_live``: then each computation reads the newest ones.
-    With ``may_answer``, a query that metadata answers gets neither views nor a text, but ``batch.answer``.
+    With ``may_answer``, a query that metadata answers gets neither views nor a text, but ``batch.answer``. With
+    ``only_plans``, nobody computes the result.
     """
     is_streaming = state.settings.runtime_mode is RuntimeMode.STREAMING if streaming is None else streaming
     batch = BatchReads(is_live=is_live)
     if not (is_streaming or is_live or all_columns) and is_enabled(state.spark):
-        batch = _reads_with_needs(state, query, projected, may_answer=may_answer)
+        batch = _reads_with_needs(state, query, projected, may_answer=may_answer, only_plans=only_plans)
     result = Rewritten(
         query=query,
         is_streaming=is_streaming,
@@ -93,7 +95,9 @@ def rewritten(
         drop_views(state.spark, result.views)
 
 
-def _reads_with_needs(state: SessionState, query: Query, projected: str | None, *, may_answer: bool) -> BatchReads:
+def _reads_with_needs(
+    state: SessionState, query: Query, projected: str | None, *, may_answer: bool, only_plans: bool
+) -> BatchReads:
     """Return reads of what the query needs of its tables, or of everything if Spark refuses it, as it will again."""
     shape = Rewritten(
         query=query, is_streaming=False, projected=projected, all_columns=True, batch=BatchReads(is_shape=True)
@@ -113,7 +117,7 @@ def _reads_with_needs(state: SessionState, query: Query, projected: str | None, 
         drop_views(state.spark, shape.views)
     with errors_in_words():
         answer = answer_of(df, shape.batch.reads, needs) if may_answer else None
-    return BatchReads(homes=homes, tables=tables, needs=needs, answer=answer)
+    return BatchReads(homes=homes, tables=tables, needs=needs, answer=answer, only_plans=only_plans)
 
 
 def dataframe_of(
@@ -123,12 +127,13 @@ def dataframe_of(
     *,
     streaming: bool | None = None,
     is_live: bool = False,
+    only_plans: bool = False,
 ) -> DataFrame:
-    """Return the query's result as a lazy data frame; ``is_live`` as for ``rewritten``.
+    """Return the query's result as a lazy data frame; ``is_live`` and ``only_plans`` as for ``rewritten``.
 
     Raises ``NotFoundError`` and ``InvalidInputError`` with the position in ``source``, the statement of the query.
     """
-    with rewritten(state, query, streaming=streaming, is_live=is_live, may_answer=True) as found:
+    with rewritten(state, query, streaming=streaming, is_live=is_live, may_answer=True, only_plans=only_plans) as found:
         return sql_of(state, found, source) if found.batch.answer is None else found.batch.answer.df
 
 

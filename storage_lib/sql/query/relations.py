@@ -68,12 +68,14 @@ class BatchReads:
     While ``is_shape``, tables are empty relations, from which ``needs`` are found; they are numbered in the order in
     which the query names them, and ``reads`` are filled with their snapshots. ``homes`` and ``tables`` are looked up
     once for a query: the catalog and full name of each table by the parts of its name, and the tables by full name.
-    ``is_live``: every computation of the result reads the newest snapshot by then. ``summaries`` are filled with what
-    is read. ``answer``: the result, if the tables' metadata has it.
+    ``is_live``: every computation of the result reads the newest snapshot by then. ``only_plans``: nobody computes it,
+    so no job prepares its reads. ``summaries`` are filled with what is read. ``answer``: the result, if the tables'
+    metadata has it.
     """
 
     is_live: bool = False
     is_shape: bool = False
+    only_plans: bool = False
     needs: Mapping[int, TableNeeds] | None = None
     schemas: dict[int, TableSchema] = field(default_factory=dict)
     homes: dict[tuple[str, ...], tuple[Catalog, str] | None] = field(default_factory=dict)
@@ -244,6 +246,7 @@ def _snapshot(
         tag=given.tag,
         timestamp_millis=given.timestamp_millis,
         is_newest=not options,
+        only_plans=batch.only_plans,
     )
     found = frame_of_table(state.spark, table, read)
     batch.summaries.append(found.summary)

@@ -31,10 +31,10 @@ def run_explain(state: SessionState, statement: Explain, source: SourceText) -> 
 def _spark_plan(state: SessionState, statement: Explain, source: SourceText) -> str:
     mode = statement.mode.lower() or "simple"
     if state.settings.runtime_mode is RuntimeMode.STREAMING:
-        df = dataframe_of(state, statement.query, source)
+        df = dataframe_of(state, statement.query, source, only_plans=True)
         if df.isStreaming:
             return plan_text(df, mode)
-    with rewritten(state, statement.query, may_answer=True) as found:
+    with rewritten(state, statement.query, may_answer=True, only_plans=True) as found:
         if found.batch.answer is not None:
             answer = found.batch.answer
             return "\n".join([plan_text(answer.df, mode).rstrip("\n"), "", "== Files ==", *answer.lines])

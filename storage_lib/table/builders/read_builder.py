@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from storage_lib.file_store.data_file.stored_columns import StoredColumns
+from storage_lib.file_store.merge_tree.standing_rows import StandingRows
 from storage_lib.file_store.planning.partition_totals import PartitionTotals
 from storage_lib.file_store.planning.plan import DividedPlan, Plan
 from storage_lib.file_store.snapshot.snapshot import Snapshot
@@ -85,9 +86,28 @@ class ReadBuilder:
         """
         return self.batch_reads.newer_rows(runs, columns)
 
+    def tells_standing_rows(self, merged: Plan) -> bool:
+        """Return whether the keys alone tell which rows of ``plan_divided().merged`` are rows of the table.
+
+        So they do if the newest version of each key is its row, or its deletion.
+        """
+        return self.batch_reads.tells_standing_rows(merged)
+
+    def standing_rows(self, split: Split) -> Iterator[StandingRows]:
+        """Read the keys of a split of ``plan_divided().merged``, and yield which rows of its files are the table's.
+
+        REQUIRES ``tells_standing_rows``. Rows of a file that no split yields as standing are left out. Raises as
+        ``read_split``.
+        """
+        return self.batch_reads.standing_rows(split)
+
     def stored_columns(self, schema_id: int) -> StoredColumns:
         """Return where the table's columns are in files written under that schema."""
         return self.batch_reads.stored_columns(schema_id)
+
+    def names_in_files(self, schema_id: int) -> frozenset[str]:
+        """Return the names of all columns of the table in files written under that schema, also of dropped ones."""
+        return self.batch_reads.names_in_files(schema_id)
 
     def deleted_rows(self, file: UnmergedFile) -> npt.NDArray[np.int64]:
         """Return the positions of the file's rows that its deletion vector marks, ascending.

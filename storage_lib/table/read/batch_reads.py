@@ -13,7 +13,14 @@ from storage_lib.schema.filter.filter_text import Filter, as_predicate
 from storage_lib.schema.placing.layout import has_same_rows
 from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.read.cheapest_column import cheapest_column
-from storage_lib.table.read.large_runs import LargeRuns, NewerRows, large_runs, newer_rows, replaces_by_key
+from storage_lib.table.read.large_runs import (
+    LargeRuns,
+    NewerRows,
+    large_runs,
+    newer_rows,
+    newest_version_stands,
+    replaces_by_key,
+)
 from storage_lib.table.read.planned_read import PlannedRead
 from storage_lib.table.read.unmerged_file import UnmergedFile
 
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from storage_lib.file_store.data_file.stored_columns import StoredColumns
+    from storage_lib.file_store.merge_tree.standing_rows import StandingRows
     from storage_lib.file_store.planning.partition_totals import PartitionTotals
     from storage_lib.file_store.planning.plan import DividedPlan, Plan
     from storage_lib.file_store.snapshot.snapshot import Snapshot
@@ -80,9 +88,22 @@ class BatchReads:
         row_schema = pa.schema([arrow.field(name) for name in columns])
         return newer_rows(runs, self._file_store.read, columns, key_schema, row_schema)
 
+    def tells_standing_rows(self, merged: Plan) -> bool:
+        """See ``ReadBuilder.tells_standing_rows``."""
+        has_vectors = any(entry.file.deletion_file is not None for entry in merged.entries)
+        return newest_version_stands(self._schema, self._options) and not has_vectors
+
+    def standing_rows(self, split: Split) -> Iterator[StandingRows]:
+        """See ``ReadBuilder.standing_rows``."""
+        return self._file_store.read.standing_rows(split)
+
     def stored_columns(self, schema_id: int) -> StoredColumns:
         """See ``ReadBuilder.stored_columns``."""
         return self._file_store.read.stored_columns(schema_id, [field.name for field in self._schema.fields])
+
+    def names_in_files(self, schema_id: int) -> frozenset[str]:
+        """See ``ReadBuilder.names_in_files``."""
+        return frozenset(field.name for field in self._file_store.version(schema_id).fields)
 
     def deleted_rows(self, file: UnmergedFile) -> npt.NDArray[np.int64]:
         """See ``ReadBuilder.deleted_rows``."""

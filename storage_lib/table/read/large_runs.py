@@ -70,15 +70,22 @@ class NewerRows:
     rows: pa.Table
 
 
+def newest_version_stands(schema: TableSchema, options: TableOptions) -> bool:
+    """Return whether the newest version of each key in a bucket's files is its row, or its deletion."""
+    return (
+        bool(schema.primary_keys)
+        and options.newest_wins
+        and not options.ignore_delete
+        and not options.deletion_vectors_enabled
+    )
+
+
 def replaces_by_key(schema: TableSchema, options: TableOptions) -> bool:
     """Return whether the newest row of each key is the table's row, and engines compare the keys alike."""
     keys = schema.primary_keys
     return (
-        bool(keys)
+        newest_version_stands(schema, options)
         and set(schema.partition_keys) <= set(keys)
-        and options.newest_wins
-        and not options.ignore_delete
-        and not options.deletion_vectors_enabled
         and all(schema.field(name).type.root in _COMPARED_ALIKE for name in keys)
     )
 

@@ -18,8 +18,10 @@ pytest.importorskip("pyspark")
 from storage_lib import AddColumn, AlterType, DropColumn, RenameColumn, SetOption
 from storage_lib.spark import read
 from storage_lib.spark.native import native_read
+from storage_lib.spark.native.frame_by_keys import FrameByKeys
+from storage_lib.spark.native.marked_frame import marked_frame
 from storage_lib.spark.native.native_read import ENABLED, SnapshotRead, frame_of_table
-from storage_lib.spark.native.replaced_frame import ReplacedFrame, replaced_frame
+from storage_lib.spark.native.replaced_frame import replaced_frame
 from storage_lib.spark.translation.spark_schema import arrow_schema_of, struct_of
 from storage_lib.table.read import large_runs
 
@@ -208,8 +210,10 @@ def run(
     seed: int,
     steps: int = 8,
     kinds: Sequence[str] = tuple(KINDS),
+    *,
+    by_keys: bool = False,
 ) -> int:
-    """Return the number of files that were read natively."""
+    """Return the number of files that were read natively. ``by_keys``: reads may merge keys, or find them merged."""
     rng = Random(seed)  # noqa: S311  reproducible
     kind = rng.choice(kinds)
     left_out = rng.choice([{"clock"}, {"clock"}, NOT_IN_ORC, set()])
@@ -230,6 +234,9 @@ def run(
         found = read(spark, life.table)
         with by_data_source(spark):
             ours = read(spark, life.table)
+        if by_keys:
+            wanted = SnapshotRead(columns=names, needed=frozenset(names))
+            found = frame_of_table(spark, life.table, wanted).df
         where = f"seed {seed}, step {step}, {kind}"
         assert texts_of(found) == texts_of(truth), where
         assert found.schema == ours.schema, where
@@ -253,9 +260,9 @@ def test_newer_rows_replace_those_of_large_files_whatever_their_number(
     spark: SparkSession, make_table: Callable[..., DynamicTable], monkeypatch: pytest.MonkeyPatch, seeds: range
 ) -> None:
     monkeypatch.setattr(large_runs, "ROWS_PER_NEWER_ROW_MIN", 0)
-    found: list[ReplacedFrame] = []
+    found: list[FrameByKeys] = []
 
-    def noted(*arguments: Any) -> ReplacedFrame | None:
+    def noted(*arguments: Any) -> FrameByKeys | None:
         frame = replaced_frame(*arguments)
         found.extend([] if frame is None else [frame])
         return frame
@@ -264,3 +271,22 @@ def test_newer_rows_replace_those_of_large_files_whatever_their_number(
     for seed in seeds:
         run(spark, make_table, seed, kinds=("keyed", "partitioned"), steps=12)
     assert found, "some reads replace rows"
+
+
+@pytest.mark.parametrize("seeds", [range(30, 33), range(33, 36)], ids=["first", "second"])
+def test_a_merge_of_the_keys_leaves_the_rows_that_a_merge_of_all_columns_leaves(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], monkeypatch: pytest.MonkeyPatch, seeds: range
+) -> None:
+    monkeypatch.setattr(native_read, "KEYS_FIRST_BYTES_MIN", 0)
+    monkeypatch.setattr(native_read, "replaced_frame", lambda *_: None)
+    found: list[FrameByKeys] = []
+
+    def noted(*arguments: Any, may_merge_keys: bool) -> FrameByKeys | None:
+        frame = marked_frame(*arguments, may_merge_keys=may_merge_keys)
+        found.extend([] if frame is None else [frame])
+        return frame
+
+    monkeypatch.setattr(native_read, "marked_frame", noted)
+    for seed in seeds:
+        run(spark, make_table, seed, kinds=("keyed", "partitioned"), steps=12, by_keys=True)
+    assert found, "some reads leave out rows by their keys"

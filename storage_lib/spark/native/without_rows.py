@@ -1,0 +1,46 @@
+"""A native read without some rows of each file: those that a deletion vector marks, or that newer rows replace.
+
+The bits of all files are one array, a scalar subquery, and a condition tests the bit of each row: no join, so the
+files are still read by columns, conditions of a query skip row groups, and Spark knows the size of the result.
+
+    bit of a row  =  rows of the files before its file  +  its position in its file
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pyspark.sql import DataFrame
+
+from storage_lib.spark.java.driver_java import driver_object
+from storage_lib.spark.native.file_relation import FILE_BASE, ROW_POSITION
+
+if TYPE_CHECKING:
+    from storage_lib.table.read.left_out_rows import LeftOutRows
+
+ROWS_MAX = 256 * 1024 * 1024
+"""Rows of the files of one read, whose bits are sent to every task."""
+
+
+def can_leave_rows_out(extension: str, row_count: int, columns: Iterable[str]) -> bool:
+    """Return whether rows can be left out of files with this extension and, together, this number of rows.
+
+    ``columns``: those of the files and of the read. None may have a name that the condition needs; of a file that
+    contains a column named like Spark's row position, Spark would return that column.
+    """
+    is_told = not {name.lower() for name in columns} & {FILE_BASE, ROW_POSITION}
+    return extension == "parquet" and row_count <= ROWS_MAX and is_told
+
+
+def file_bases(left_out: Sequence[LeftOutRows]) -> list[int]:
+    """Return the place of the first bit of each file."""
+    return np.cumsum([0, *(each.place_count for each in left_out)])[:-1].tolist()
+
+
+def without_rows(df: DataFrame, left_out: Sequence[LeftOutRows]) -> DataFrame:
+    """Return the rows that stay of a relation with the bases ``file_bases(left_out)``."""
+    bits = b"".join(each.padded() for each in left_out)
+    relations = driver_object(df.sparkSession, "FileRelations")
+    return DataFrame(relations.withoutRows(df._jdf, bits, FILE_BASE, ROW_POSITION), df.sparkSession)  # noqa: SLF001
