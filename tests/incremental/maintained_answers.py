@@ -72,6 +72,11 @@ class MaintainedAnswer:
         """Compare with the answer of another query, which says of several right answers which one is expected."""
         self._original = self._over_newest(text)
 
+    @property
+    def source_row_count(self) -> int:
+        """Number of rows of all sources together."""
+        return sum(map(len, self._contents.values()))
+
     def counts_of_shared_rows(self) -> list[int]:
         """Return the number of rows of each shared relation of the next refresh."""
         self._store_result()

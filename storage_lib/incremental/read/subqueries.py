@@ -44,7 +44,11 @@ class Subqueries:
     def filtered(self, relation: Relation, condition: exp.Expr | None) -> tuple[Relation, list[exp.Expr]]:
         """Return the rows that satisfy a condition, and its parts that read columns of an outer query."""
         correlated: list[exp.Expr] = []
-        for part in conjuncts(condition) if condition is not None else ():
+        parts = list(conjuncts(condition)) if condition is not None else []
+        # Conditions of a join have to be below the sub-queries: a refresh computes changes of the join alone, and
+        # without them they are all pairs of rows.
+        parts.sort(key=lambda part: part.find(exp.Query) is not None)
+        for part in parts:
             relation, simple = self._joined(relation, part)
             if simple is None:
                 continue
