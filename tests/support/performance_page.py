@@ -168,8 +168,8 @@ median seconds of all runs, which are interleaved between the formats. All answe
 _TPCH = """\
 The 22 queries of TPC-H by `storage_lib.sql.Session`, over tables with primary keys after a load and three upserts that
 are not compacted, so that three tenths of the rows have to be merged; and over the same final rows in plain Parquet
-files, in the same JVM. Median seconds of the runs after a first one; the answers are equal. *ratio*: ours divided by
-plain Parquet. These are not results that the TPC has audited."""
+files, in the same JVM. Median seconds of the runs after a first one, in which the keys of the rows are merged; the
+answers are equal. *ratio*: ours divided by plain Parquet. These are not results that the TPC has audited."""
 _AMPLIFICATION = """\
 The compaction strategies under updates in many small commits, by ids that are equally likely (uniform) or of which a
 few are very likely (skewed); lower is better. *Write amplification* is the bytes of all files written per byte that the

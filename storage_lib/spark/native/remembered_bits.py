@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _WANTED_MAX = 10_000
 _FILE_BYTES = 512
-"""Estimate of what Python needs for a file, beside its bits and its name."""
+"""Estimate of what Python needs for a file, without its bits and its name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Rows of files that are no rows of the table, because a newer version of their key replaces them, as bits.
+"""Rows of files that are not rows of the table, because a newer version of their key replaces them, as bits.
 
     tasks     merge the keys of some files, or of a range of keys       ─▶ which rows stand, batch by batch
     driver    puts the batches of all tasks together                    ─▶ one bit for each row of a file
