@@ -97,7 +97,8 @@ def frame_of(
 ) -> DataFrame:
     """Return the table's rows in a group's files, with the group's columns.
 
-    ``left_out`` are rows of files by file name that are not rows of the table; those of deletion vectors are left out too.
+    ``left_out`` are rows of files, by file name, that are not rows of the table. Those of deletion vectors are left out
+    too.
     """
     files = [StoredFile(hadoop_path(file.path), file.size_bytes) for file in group.files]
     partitions = _partitions_of(schema, group, files)
