@@ -39,6 +39,9 @@ ENABLED = "spark.sql.dynamicTable.nativeReads"
 KEYS_FIRST_BYTES_MIN = 64 * 1024 * 1024
 """Size of files whose keys alone are merged already for the first query."""
 
+KEYS_AGAIN_BYTES_MIN = 4 * 1024 * 1024
+"""Size of files whose keys alone are merged for the second query: a merge of fewer rows is faster than a job more."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotRead:
@@ -184,13 +187,15 @@ def _by_keys(
 def _merges_keys(table: DynamicTable, merged: Plan, read: SnapshotRead) -> bool:
     """Return whether a read merges the keys of files, if Spark can read these.
 
-    The first query of small files merges whole rows, so reads of ever new snapshots do not pay for bits that nobody
-    uses again. Nor does a data frame whose query is not known: it may be asked for a few keys.
+    The first query of not so large files merges whole rows, so reads of ever new snapshots do not pay for bits that
+    nobody uses again. Nor does a data frame whose query is not known: it may be asked for a few keys.
     """
     keys = frozenset(field.name for field in table.schema.key_fields)
     if read.needed is None or _searches(read.predicate, keys):
         return False
-    return merged.size_bytes >= KEYS_FIRST_BYTES_MIN or are_wanted(table, merged)
+    if merged.size_bytes >= KEYS_FIRST_BYTES_MIN:
+        return True
+    return merged.size_bytes >= KEYS_AGAIN_BYTES_MIN and are_wanted(table, merged)
 
 
 def _will_merge_keys(

@@ -69,6 +69,7 @@ def make_overlapping(
         return KeysMergeTasks(key, splits)
 
     monkeypatch.setattr(keys_merge, "KeysMergeTasks", noted)
+    monkeypatch.setattr(native_read, "KEYS_AGAIN_BYTES_MIN", 0)
     made: list[Overlapping] = []
 
     def make(**options: Any) -> Overlapping:
@@ -94,6 +95,16 @@ def test_the_second_query_of_a_snapshot_merges_the_keys_and_others_find_them(
     assert merges == [0, 1, 1]
     assert rows.merges == [[0, 1]]
     assert BY_SPARK in rows.plan()
+
+
+def test_a_merge_of_small_files_stays_a_merge_of_rows(
+    make_overlapping: Callable[..., Overlapping], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = make_overlapping()
+    monkeypatch.setattr(native_read, "KEYS_AGAIN_BYTES_MIN", 1_000_000)
+
+    assert [rows.answer(), rows.answer(), rows.answer()] == [(1100, 200)] * 3
+    assert rows.merges == []
 
 
 def test_explain_merges_no_keys(make_overlapping: Callable[..., Overlapping]) -> None:
