@@ -16,7 +16,7 @@ from storage_lib.spark.batch.batch_reader import packed_splits
 from storage_lib.spark.native.remembered_bits import BucketFiles, RememberedBits
 from storage_lib.spark.tasks.table_cache import TableKey, key_of
 from storage_lib.spark.translation.spark_errors import storage_errors_of_spark
-from storage_lib.table.read.left_out_rows import STANDING_SCHEMA, LeftOutRows, encoded, left_out_rows
+from storage_lib.table.read.left_out_rows import LeftOutRows, encoded, left_out_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -98,7 +98,7 @@ class KeysMergeTasks:
         for each in numbers:
             for number in each.column(0).to_pylist():
                 for split in self.splits[number]:
-                    yield encoded(read.standing_rows(split)).cast(STANDING_SCHEMA)
+                    yield encoded(read.standing_rows(split))
 
 
 def _buckets(table: DynamicTable, merged: Plan) -> Iterator[BucketFiles]:

@@ -181,7 +181,7 @@ def _by_keys(
         return found
     may_merge_keys = _merges_keys(table, merged, read)
     want(table, merged)
-    return marked_frame(*given, may_merge_keys=may_merge_keys)
+    return marked_frame(*given, may_merge_keys=True) if may_merge_keys else None
 
 
 def _merges_keys(table: DynamicTable, merged: Plan, read: SnapshotRead) -> bool:
