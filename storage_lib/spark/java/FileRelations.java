@@ -12,17 +12,25 @@ import org.apache.hadoop.fs.Path;
 import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
 import org.apache.spark.sql.catalyst.expressions.UnsafeArrayData;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.types.DataTypeUtils;
 import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.ExpressionUtils;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileStatusCache;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
+import org.apache.spark.sql.execution.datasources.LogicalRelation$;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.execution.datasources.PartitionPath;
 import org.apache.spark.sql.execution.datasources.PartitionSpec;
@@ -40,6 +48,7 @@ import scala.Option;
 public final class FileRelations {
     private static final long BLOCK_BYTES = 128L * 1024 * 1024;
     private static final String WORDS = "words";
+    private static final scala.collection.immutable.Seq NOTHING = PythonUtils.toSeq(new ArrayList()).toList();
     private static final ObjectMapper JSON = new ObjectMapper();
 
     /** Sizes of files that a table's metadata has, so that Spark does not ask the store for them. */
@@ -111,9 +120,30 @@ public final class FileRelations {
         }
     }
 
-    /** Return the rows of the files; partitionRows has the values of the partitions, null without partitions. */
-    public Dataset relation(SparkSession session, String description, Dataset partitionRows) throws Exception {
+    /**
+     * Return the rows of the files; partitionRows has the values of the partitions, null without partitions. Rows whose
+     * bit is set in bits are left out: it has words of 64 rows, the first row in the lowest bit, and the place of a row
+     * is the sum of its file's base and its position in the file.
+     */
+    public Dataset rows(SparkSession session, String description, Dataset partitionRows, byte[] bits)
+        throws Exception {
         JsonNode given = JSON.readTree(description);
+        // One plan, because each step of a data frame would be analysed on its own.
+        LogicalPlan plan = LogicalRelation$.MODULE$.apply(relation(session, given, partitionRows), false);
+        if (bits != null) {
+            Column stays = stays(bits, given.get("base").asText(), given.get("position").asText());
+            plan = new Filter(session.expression(stays), plan);
+        }
+        if (given.hasNonNull("condition")) {
+            plan = new Filter(session.expression(functions.expr(given.get("condition").asText())), plan);
+        }
+        if (given.hasNonNull("columns")) {
+            plan = new Project(columns(session, given.get("columns")), plan);
+        }
+        return Dataset.ofRows(session, plan);
+    }
+
+    private static HadoopFsRelation relation(SparkSession session, JsonNode given, Dataset partitionRows) {
         StructType schema = struct(given.get("schema"));
         scala.collection.immutable.Map options = PythonUtils.toScalaMap(texts(given.get("options")));
         StructType partitioned = new StructType();
@@ -146,25 +176,21 @@ public final class FileRelations {
         }
         FileFormat format = given.get("extension").asText().equals("parquet")
             ? (FileFormat) new ParquetFileFormat() : (FileFormat) new OrcFileFormat();
-        return session.baseRelationToDataFrame(
-            new HadoopFsRelation(index, partitioned, schema, Option.empty(), format, options, session));
+        return new HadoopFsRelation(index, partitioned, schema, Option.empty(), format, options, session);
     }
 
-    /** Return the rows with the described columns, in this order. */
-    public Dataset select(Dataset rows, String description) throws Exception {
-        JsonNode given = JSON.readTree(description);
-        Column[] columns = new Column[given.size()];
-        for (int i = 0; i < columns.length; i++) {
-            columns[i] = column((JsonNode) given.get(i));
+    private static scala.collection.immutable.Seq columns(SparkSession session, JsonNode given) {
+        List columns = new ArrayList();
+        for (int i = 0; i < given.size(); i++) {
+            JsonNode each = (JsonNode) given.get(i);
+            columns.add(new Alias(
+                session.expression(value(each)), each.get("name").asText(), NamedExpression$.MODULE$.newExprId(),
+                NOTHING, Option.empty(), NOTHING));
         }
-        return (Dataset) rows.select(columns);
+        return PythonUtils.toSeq(columns).toList();
     }
 
-    /**
-     * Return the rows whose bit is not set, without the columns of the place. bits has words of 64 rows, the first row
-     * in the lowest bit; the place of a row is the sum of the columns base and position.
-     */
-    public Dataset withoutRows(Dataset rows, byte[] bits, String base, String position) {
+    private static Column stays(byte[] bits, String base, String position) {
         StructType schema = new StructType().add(WORDS, new ArrayType(DataTypes.LongType, false), false);
         int count = bits.length / Long.BYTES;
         List row = new ArrayList();
@@ -172,14 +198,16 @@ public final class FileRelations {
             UnsafeArrayData.fromPrimitiveArray(bits, Platform.BYTE_ARRAY_OFFSET, count, Long.BYTES)}));
         LocalRelation relation = new LocalRelation(
             DataTypeUtils.toAttributes(schema), PythonUtils.toSeq(row).toList(), false, Option.empty());
-        Column words = Dataset.ofRows((SparkSession) rows.sparkSession(), relation).scalar();
+        Column words = ExpressionUtils.column(new ScalarSubquery(
+            relation, NOTHING, NamedExpression$.MODULE$.newExprId(), NOTHING, Option.empty(), Option.empty(),
+            Option.empty()));
         Column place = functions.col(base).plus(functions.col(position));
         Column word = functions.get(words, functions.shiftright(place, 6).cast("int"));
         Column bit = functions.getbit(word, place.bitwiseAND(functions.lit(Integer.valueOf(63))).cast("int"));
-        return rows.filter(bit.equalTo(functions.lit(Integer.valueOf(0)))).drop(base).drop(position);
+        return bit.equalTo(functions.lit(Integer.valueOf(0)));
     }
 
-    private static Column column(JsonNode given) {
+    private static Column value(JsonNode given) {
         Column value = given.get("stored").isNull()
             ? functions.lit(null) : functions.col("`" + given.get("stored").asText().replace("`", "``") + "`");
         String hidden = given.get("hidden").asText();
@@ -193,7 +221,7 @@ public final class FileRelations {
             throw new IllegalArgumentException("unknown way to hide a column: " + hidden);
         }
         JsonNode type = given.get("type");
-        return (type.isNull() ? value : value.cast(DataType.fromJson(type.toString()))).as(given.get("name").asText());
+        return type.isNull() ? value : value.cast(DataType.fromJson(type.toString()));
     }
 
     private static PartitionSpec spec(JsonNode given, StructType schema, Dataset rows) {

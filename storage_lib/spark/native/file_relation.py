@@ -55,6 +55,14 @@ class StoredFile:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOutBits:
+    """Bits of the rows of all files, as words of 64 rows; ``bases`` are the places of the files' first bits."""
+
+    bits: bytes
+    bases: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionValues:
     """Values of partition columns, by which Spark skips whole directories, also during a join.
 
@@ -73,21 +81,28 @@ def relation_of(
     extension: str,
     options: Mapping[str, str],
     partitions: PartitionValues | None = None,
-    file_bases: Sequence[int] | None = None,
+    *,
+    left_out: LeftOutBits | None = None,
+    condition: str | None = None,
+    columns: Sequence[NativeColumn] | None = None,
 ) -> DataFrame:
     """Return the rows of Parquet or ORC files: the columns of ``struct``, then those of ``partitions``.
 
-    Columns that a file lacks are null. ``options`` are Hadoop's. With ``file_bases``, a number for each file,
-    the columns ``ROW_POSITION`` and ``FILE_BASE`` follow.
+    Columns that a file lacks are null. ``options`` are Hadoop's. Rows of ``left_out``, of Parquet files only, and those
+    for which ``condition`` (SQL) is not true are left out. ``columns`` are the result's columns, if they are others;
+    with ``left_out`` they are required.
     """
     described = {
         "extension": extension,
-        "schema": (struct if file_bases is None else StructType([*struct.fields, _POSITION_FIELD])).jsonValue(),
+        "schema": (struct if left_out is None else StructType([*struct.fields, _POSITION_FIELD])).jsonValue(),
         "options": _OPTIONS | dict(options),
         "paths": [file.path for file in files],
         "sizes": [file.size_bytes for file in files],
-        "bases": file_bases,
+        "bases": None if left_out is None else left_out.bases,
         "base": FILE_BASE,
+        "position": ROW_POSITION,
+        "condition": condition,
+        "columns": None if columns is None else [each.description() for each in columns],
     }
     rows = None
     if partitions is not None:
@@ -95,12 +110,5 @@ def relation_of(
         # Spark converts the values to its own rows.
         rows = spark.createDataFrame(partitions.rows, partitions.struct)._jdf  # noqa: SLF001
     relations = driver_object(spark, "FileRelations")
-    java_session = spark._jsparkSession  # noqa: SLF001
-    return DataFrame(relations.relation(java_session, json.dumps(described), rows), spark)
-
-
-def with_columns(df: DataFrame, columns: Sequence[NativeColumn]) -> DataFrame:
-    """Return the rows of a relation with the columns of a table."""
-    spark = df.sparkSession
-    described = json.dumps([each.description() for each in columns])
-    return DataFrame(driver_object(spark, "FileRelations").select(df._jdf, described), spark)  # noqa: SLF001
+    bits = None if left_out is None else left_out.bits
+    return DataFrame(relations.rows(spark._jsparkSession, json.dumps(described), rows, bits), spark)  # noqa: SLF001

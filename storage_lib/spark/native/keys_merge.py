@@ -1,12 +1,14 @@
-"""A Spark job that merges the keys of files, and finds which of their rows newer ones replace; remembered by files.
+"""A merge of the keys of files, which finds which of their rows newer ones replace; remembered by files.
 
-The query that merges the keys pays for the job. The bits of a bucket are a function of its files, so later queries, and
-those of other snapshots in which the bucket has the same files, find them remembered.
+The keys of small files are merged in this process, others by a Spark job, for which the query waits that asks first.
+The bits of a bucket are a function of its files, so later queries, and those of other snapshots in which the bucket has
+the same files, find them remembered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +18,7 @@ from storage_lib.spark.batch.batch_reader import packed_splits
 from storage_lib.spark.native.remembered_bits import BucketFiles, RememberedBits
 from storage_lib.spark.tasks.table_cache import TableKey, key_of
 from storage_lib.spark.translation.spark_errors import storage_errors_of_spark
-from storage_lib.table.read.left_out_rows import LeftOutRows, encoded, left_out_rows
+from storage_lib.table.read.left_out_rows import STANDING_SCHEMA, LeftOutRows, encoded, left_out_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,6 +30,11 @@ if TYPE_CHECKING:
 
 _REMEMBERED_BYTES = 64 * 1024 * 1024
 _STANDING = "file_name string, start bigint, row_count bigint, bits binary"
+HERE_BYTES_MAX = 4 * 1024 * 1024
+"""Size of files whose keys are merged in this process: tasks for them would take longer."""
+_HERE_ROWS_MAX = 500_000
+_HERE_FILES_MAX = 64
+_HERE_THREADS = 8
 
 _remembered = RememberedBits(_REMEMBERED_BYTES)
 
@@ -54,10 +61,16 @@ def want(table: DynamicTable, merged: Plan) -> None:
         _remembered.want(bucket)
 
 
+def are_merged_here(merged: Plan) -> bool:
+    """Return whether the keys of a plan are merged in this process."""
+    is_small = merged.size_bytes <= HERE_BYTES_MAX and merged.row_count <= _HERE_ROWS_MAX
+    return is_small and len(merged.entries) <= _HERE_FILES_MAX
+
+
 def left_out_by_keys(
     spark: SparkSession, table: DynamicTable, read: ReadBuilder, merged: Plan
 ) -> Mapping[str, LeftOutRows]:
-    """Return the rows to leave out of the files of a plan, by file name; run a job for buckets that are not remembered.
+    """Return the rows to leave out of the files of a plan, by file name; merge buckets that are not remembered.
 
     REQUIRES ``ReadBuilder.tells_standing_rows``, and a plan with all files of each bucket that overlap. Raises as
     ``ReadBuilder.read_split``.
@@ -73,16 +86,29 @@ def left_out_by_keys(
     if missing:
         plan = merged.where(lambda entry: (entry.partition, entry.bucket) in missing)
         splits = list(packed_splits(read, [plan], table.options.source_split_target_size_bytes))
-        tasks = KeysMergeTasks(key_of(table), tuple(splits))
-        numbers = spark.range(0, len(splits), 1, len(splits))
-        with storage_errors_of_spark():
-            sent = numbers.mapInArrow(tasks, _STANDING).toArrow()  # type: ignore[arg-type, unused-ignore]
+        sent = _merged_here(table, splits) if are_merged_here(plan) else _merged_by_tasks(spark, table, splits)
         merged_now = left_out_rows(sent, {entry.file.file_name: entry.file.row_count for entry in plan.entries})
         for partition, number, files in plan.by_bucket():
             rows = {file.file_name: merged_now[file.file_name] for file in files}
             _remembered.put(missing[partition, number], rows)
         found |= merged_now
     return found
+
+
+def _merged_here(table: DynamicTable, tasks: Sequence[tuple[Split, ...]]) -> pa.Table:
+    read = table.new_read()
+    splits = [split for task in tasks for split in task]
+    # Threads wait for a remote store together.
+    with ThreadPoolExecutor(min(_HERE_THREADS, len(splits))) as threads:
+        batches = list(threads.map(lambda split: encoded(read.standing_rows(split)), splits))
+    return pa.Table.from_batches(batches, STANDING_SCHEMA)
+
+
+def _merged_by_tasks(spark: SparkSession, table: DynamicTable, splits: Sequence[tuple[Split, ...]]) -> pa.Table:
+    tasks = KeysMergeTasks(key_of(table), tuple(splits))
+    numbers = spark.range(0, len(splits), 1, len(splits))
+    with storage_errors_of_spark():
+        return numbers.mapInArrow(tasks, _STANDING).toArrow()  # type: ignore[arg-type, unused-ignore]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from storage_lib.file_store.data_file.key_value import VALUE_KIND
 from storage_lib.schema.encoding.binary_row import decode_row
 from storage_lib.schema.types.row_kind import RowKind
 from storage_lib.spark.batch.native_files import FileGroup, group_of
-from storage_lib.spark.native.file_relation import PartitionValues, StoredFile, relation_of, with_columns
+from storage_lib.spark.native.file_relation import PartitionValues, StoredFile, relation_of
 from storage_lib.spark.native.hadoop_files import hadoop_options, hadoop_path, is_reached, store_of
 from storage_lib.spark.native.native_columns import (
     EXACT_TIMES,
@@ -23,8 +23,7 @@ from storage_lib.spark.native.native_columns import (
     native_columns,
     null_column,
 )
-from storage_lib.spark.native.without_rows import can_leave_rows_out, file_bases, without_rows
-from storage_lib.spark.translation.predicate_column import quoted
+from storage_lib.spark.native.without_rows import can_leave_rows_out, left_out_bits
 from storage_lib.table.read.left_out_rows import LeftOutRows
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from storage_lib.table.builders.read_builder import ReadBuilder
     from storage_lib.table.read.unmerged_file import UnmergedFile
 
-_STANDING = [int(RowKind.INSERT), int(RowKind.UPDATE_AFTER)]
+_STANDING = f"`{VALUE_KIND}` IN ({int(RowKind.INSERT)}, {int(RowKind.UPDATE_AFTER)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +106,21 @@ def frame_of(
     kinds = [StructField(VALUE_KIND, ByteType(), nullable=False)] if group.key.has_retracts else []
     options = hadoop_options(group.files[0].path, catalog)
     bits = _left_out_of(read, group, left_out)
-    struct = StructType([*fields, *kinds])
-    bases = None if bits is None else file_bases(bits)
-    df = relation_of(spark, files, struct, group.key.extension, options, partitions, bases)
-    if bits is not None:
-        df = without_rows(df, bits)
-    if kinds:
-        df = df.where(quoted(VALUE_KIND).isin(_STANDING))
     names = [each.name for each in group.columns]
-    if df.columns != names or not all(each.is_read_as_it_is or each.name in of_path for each in group.columns):
-        return with_columns(df, [_own(each) if each.name in of_path else each for each in group.columns])
-    return df
+    given = [each.name for each in fields] + ([] if partitions is None else partitions.struct.fieldNames())
+    is_as_it_is = all(each.is_read_as_it_is or each.name in of_path for each in group.columns)
+    is_whole = bits is None and not kinds and given == names and is_as_it_is
+    return relation_of(
+        spark,
+        files,
+        StructType([*fields, *kinds]),
+        group.key.extension,
+        options,
+        partitions,
+        left_out=None if bits is None else left_out_bits(bits),
+        condition=_STANDING if kinds else None,
+        columns=None if is_whole else [_own(each) if each.name in of_path else each for each in group.columns],
+    )
 
 
 def _left_out_of(

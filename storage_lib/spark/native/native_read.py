@@ -13,7 +13,7 @@ from storage_lib.spark.batch.batch_reader import packed_splits, plans_without
 from storage_lib.spark.batch.native_files import NativeFiles
 from storage_lib.spark.native.frame_by_keys import FrameByKeys
 from storage_lib.spark.native.frame_mark import FrameSnapshot
-from storage_lib.spark.native.keys_merge import are_wanted, want
+from storage_lib.spark.native.keys_merge import are_merged_here, are_wanted, want
 from storage_lib.spark.native.marked_frame import marked_frame, marked_groups
 from storage_lib.spark.native.merge_tasks import are_few, frame_of_tasks
 from storage_lib.spark.native.native_groups import NativeGroup, frame_of, native_groups
@@ -190,8 +190,11 @@ def _merges_keys(table: DynamicTable, merged: Plan, read: SnapshotRead) -> bool:
     The first query of not so large files merges whole rows, so reads of ever new snapshots do not pay for bits that
     nobody uses again. Nor does a data frame whose query is not known: it may be asked for a few keys.
     """
-    keys = frozenset(field.name for field in table.schema.key_fields)
-    if read.needed is None or _searches(read.predicate, keys):
+    if read.needed is None:
+        return False
+    if are_merged_here(merged):
+        return True
+    if _searches(read.predicate, frozenset(field.name for field in table.schema.key_fields)):
         return False
     if merged.size_bytes >= KEYS_FIRST_BYTES_MIN:
         return True

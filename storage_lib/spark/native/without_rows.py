@@ -12,10 +12,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pyspark.sql import DataFrame
 
-from storage_lib.spark.java.driver_java import driver_object
-from storage_lib.spark.native.file_relation import FILE_BASE, ROW_POSITION
+from storage_lib.spark.native.file_relation import FILE_BASE, ROW_POSITION, LeftOutBits
 
 if TYPE_CHECKING:
     from storage_lib.table.read.left_out_rows import LeftOutRows
@@ -34,13 +32,7 @@ def can_leave_rows_out(extension: str, row_count: int, columns: Iterable[str]) -
     return extension == "parquet" and row_count <= ROWS_MAX and is_told
 
 
-def file_bases(left_out: Sequence[LeftOutRows]) -> list[int]:
-    """Return the place of the first bit of each file."""
-    return np.cumsum([0, *(each.place_count for each in left_out)])[:-1].tolist()
-
-
-def without_rows(df: DataFrame, left_out: Sequence[LeftOutRows]) -> DataFrame:
-    """Return the rows that stay of a relation with the bases ``file_bases(left_out)``."""
-    bits = b"".join(each.padded() for each in left_out)
-    relations = driver_object(df.sparkSession, "FileRelations")
-    return DataFrame(relations.withoutRows(df._jdf, bits, FILE_BASE, ROW_POSITION), df.sparkSession)  # noqa: SLF001
+def left_out_bits(left_out: Sequence[LeftOutRows]) -> LeftOutBits:
+    """Return the bits of the files of one read."""
+    bases = np.cumsum([0, *(each.place_count for each in left_out)])[:-1]
+    return LeftOutBits(b"".join(each.padded() for each in left_out), bases.tolist())

@@ -18,7 +18,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from storage_lib import open_catalog
 from storage_lib.errors import NotFoundError
 from storage_lib.spark.native import keys_merge, native_read
-from storage_lib.spark.native.file_relation import ROW_POSITION, StoredFile, relation_of
+from storage_lib.spark.native.file_relation import ROW_POSITION, LeftOutBits, StoredFile, relation_of
 from storage_lib.spark.native.keys_merge import KeysMergeTasks
 from storage_lib.spark.native.remembered_bits import BucketFiles, RememberedBits
 from storage_lib.sql import Session
@@ -70,6 +70,7 @@ def make_overlapping(
 
     monkeypatch.setattr(keys_merge, "KeysMergeTasks", noted)
     monkeypatch.setattr(native_read, "KEYS_AGAIN_BYTES_MIN", 0)
+    monkeypatch.setattr(keys_merge, "HERE_BYTES_MAX", 0)
     made: list[Overlapping] = []
 
     def make(**options: Any) -> Overlapping:
@@ -97,7 +98,21 @@ def test_the_second_query_of_a_snapshot_merges_the_keys_and_others_find_them(
     assert BY_SPARK in rows.plan()
 
 
-def test_a_merge_of_small_files_stays_a_merge_of_rows(
+def test_the_keys_of_small_files_are_merged_without_a_job(
+    make_overlapping: Callable[..., Overlapping], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = make_overlapping()
+    monkeypatch.setattr(keys_merge, "HERE_BYTES_MAX", 1_000_000)
+
+    assert rows.plan().endswith(" by Python tasks, which will merge only their keys, for Spark's readers")
+    assert rows.answer(f"{SUM} WHERE id IN (4, 5)") == (11, 2)
+    assert rows.answer() == (1100, 200)
+
+    assert BY_SPARK in rows.plan()
+    assert rows.merges == []
+
+
+def test_a_merge_of_few_bytes_in_many_files_stays_a_merge_of_rows(
     make_overlapping: Callable[..., Overlapping], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = make_overlapping()
@@ -170,10 +185,12 @@ def test_files_of_orc_are_merged_by_tasks(
     assert rows.merges == []
 
 
+@pytest.mark.parametrize("bytes_here", [0, 1_000_000], ids=["by tasks", "in the driver"])
 def test_a_file_that_is_gone_is_an_error_of_the_query(
-    make_overlapping: Callable[..., Overlapping], monkeypatch: pytest.MonkeyPatch
+    make_overlapping: Callable[..., Overlapping], monkeypatch: pytest.MonkeyPatch, bytes_here: int
 ) -> None:
     monkeypatch.setattr(native_read, "KEYS_FIRST_BYTES_MIN", 0)
+    monkeypatch.setattr(keys_merge, "HERE_BYTES_MAX", bytes_here)
     rows = make_overlapping(bucket=1)
     file = min(Path(rows.table.location).rglob("*.parquet"))
     file.unlink()
@@ -230,7 +247,8 @@ def test_relations_of_the_same_files_with_other_numbers_differ(spark: SparkSessi
     struct = StructType([StructField("n", LongType())])
     files = [StoredFile(f"file:{tmp_path / name}", (tmp_path / name).stat().st_size) for name in ("a", "b")]
     one, same, other = (
-        relation_of(spark, files, struct, "parquet", {}, file_bases=bases) for bases in ([0, 64], [0, 64], [64, 0])
+        relation_of(spark, files, struct, "parquet", {}, left_out=LeftOutBits(bytes(16), bases))
+        for bases in ([0, 64], [0, 64], [64, 0])
     )
 
     assert (one.sameSemantics(same), one.sameSemantics(other)) == (True, False)

@@ -17,7 +17,7 @@ pytest.importorskip("pyspark")
 
 from storage_lib import AddColumn, AlterType, DropColumn, RenameColumn, SetOption
 from storage_lib.spark import read
-from storage_lib.spark.native import native_read
+from storage_lib.spark.native import keys_merge, native_read
 from storage_lib.spark.native.frame_by_keys import FrameByKeys
 from storage_lib.spark.native.marked_frame import marked_frame
 from storage_lib.spark.native.native_read import ENABLED, SnapshotRead, frame_of_table
@@ -273,11 +273,27 @@ def test_newer_rows_replace_those_of_large_files_whatever_their_number(
     assert found, "some reads replace rows"
 
 
-@pytest.mark.parametrize("seeds", [range(30, 33), range(33, 36)], ids=["first", "second"])
+def test_tasks_merge_whole_rows_of_many_small_files(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys_merge, "HERE_BYTES_MAX", 0)
+    monkeypatch.setattr(native_read, "replaced_frame", lambda *_: None)
+    for seed in range(36, 39):
+        run(spark, make_table, seed, kinds=("keyed", "partitioned"), steps=12, by_keys=True)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "bytes_here"), [(range(30, 33), 0), (range(33, 36), 1 << 20)], ids=["by tasks", "in the driver"]
+)
 def test_a_merge_of_the_keys_leaves_the_rows_that_a_merge_of_all_columns_leaves(
-    spark: SparkSession, make_table: Callable[..., DynamicTable], monkeypatch: pytest.MonkeyPatch, seeds: range
+    spark: SparkSession,
+    make_table: Callable[..., DynamicTable],
+    monkeypatch: pytest.MonkeyPatch,
+    seeds: range,
+    bytes_here: int,
 ) -> None:
     monkeypatch.setattr(native_read, "KEYS_FIRST_BYTES_MIN", 0)
+    monkeypatch.setattr(keys_merge, "HERE_BYTES_MAX", bytes_here)
     monkeypatch.setattr(native_read, "replaced_frame", lambda *_: None)
     found: list[FrameByKeys] = []
 
