@@ -45,6 +45,8 @@ def sink_options(table: str, settings: KafkaLogSettings) -> dict[str, str]:
         "acks": "all",
         "enable.idempotence": "true",
         "compression.type": settings.compression.name.lower(),
+        # Without a wait, each row is a request of its own, and the broker has most of the work. Kafka 4's default.
+        "linger.ms": "5",
         # The broker limits the size of a record; the client's own default is smaller than a topic's limit may be.
         "max.request.size": str(_RECORD_BYTES_MAX),
     }

@@ -155,6 +155,7 @@ def test_the_clients_options_are_said_in_javas_words() -> None:
         "kafka.enable.idempotence": "true",
         "kafka.compression.type": "zstd",
         "kafka.max.request.size": str(32 << 20),
+        "kafka.linger.ms": "5",
         "kafka.security.protocol": "SASL_SSL",
         "kafka.sasl.mechanism": "SCRAM-SHA-512",
         "kafka.sasl.jaas.config": (
