@@ -1,14 +1,15 @@
 """Materialized tables: TPC-H with its refresh functions, Nexmark, and sums over one large table.
 
     python -m benchmarks.incremental [--works tpch,nexmark,large] [--scale 1] [--queries Q01,Q05,q00] [--pairs 3]
-        [--rates 1000,5000] [--seconds 60] [--rows 60000000]
+        [--rates 1000,5000] [--seconds 60] [--flink] [--rows 60000000]
 
 tpch: the 22 queries as materialized tables; after each refresh function (RF1 inserts, RF2 deletes 0.1 % of the orders)
 each table is refreshed, and the query computed in full by plain Spark over Parquet files of the same rows, and written
 to Parquet, in the same session. nexmark: one query after the other is kept fresh while a process writes events,
 updates and deletions; the age of a change is the time from its source's commit, and from the event, to the commit of
-the refresh that contains it. large: 1,000 of ``--rows`` rows change, and sums and counts by group are refreshed; the
-memory of the driver's processes is sampled.
+the refresh that contains it; with ``--flink``, a streaming job of Flink with Paimon's connector then does the same.
+large: 1,000 of ``--rows`` rows change, and sums and counts by group are refreshed; the memory of the driver's processes
+is sampled.
 
 Each work has a process and a Spark session of its own. After each refresh of tpch and large, and at the end of each
 query of nexmark, the rows are compared with the query's answer by DuckDB; a wrong row ends the run. Prints tables, and
@@ -21,17 +22,27 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docker" / "local"))
+
 from benchmarks.incremental_work.large_table import LargeTableWork
+from benchmarks.incremental_work.nexmark_flink import NexmarkFlink
 from benchmarks.incremental_work.nexmark_refreshes import NexmarkWork
 from benchmarks.incremental_work.nexmark_texts import LEFT_OUT, nexmark_queries
 from benchmarks.incremental_work.report import markdown_of, picture_of
 from benchmarks.incremental_work.sessions import SessionSettings
 from benchmarks.incremental_work.tpch_refreshes import TpchWork
-from benchmarks.incremental_work.works import in_a_process, measured_large_table, measured_nexmark, measured_tpch
+from benchmarks.incremental_work.works import (
+    in_a_process,
+    measured_flink,
+    measured_large_table,
+    measured_nexmark,
+    measured_tpch,
+)
 from benchmarks.tpch_work.tpch_data import make_tpch_data
 from benchmarks.tpch_work.tpch_tables import queries
 
@@ -50,6 +61,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="directory with TPC-H's tables of that scale factor")
     parser.add_argument("--rates", default="1000,5000", help="events of Nexmark a second")
     parser.add_argument("--seconds", type=float, default=60, help="for each of Nexmark's queries and rates")
+    parser.add_argument("--flink", action="store_true", help="also keep Nexmark's answers up to date with Flink")
+    parser.add_argument("--checkpoint-seconds", type=float, default=1, help="interval of Flink's checkpoints")
     parser.add_argument("--rows", type=int, default=60_000_000, help="rows of the large table")
     parser.add_argument("--refreshes", type=int, default=6, help="of the large table; the first does not count")
     parser.add_argument("--cores", type=int, default=2)
@@ -57,6 +70,8 @@ def main() -> None:
     parser.add_argument("--directory", type=Path, default=Path(tempfile.gettempdir()) / "incremental_benchmark")
     parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
+    if arguments.flink and not NexmarkFlink.is_set_up():
+        parser.error("Flink is not set up: run `make servers`")
     if unknown := set(arguments.works.split(",")) - set(WORKS):
         parser.error(f"unknown works {', '.join(sorted(unknown))}; choose from {', '.join(WORKS)}")
     known = [*queries(1), *nexmark_queries()]
@@ -103,7 +118,10 @@ def measured(work: str, arguments: argparse.Namespace, chosen: list[str]) -> lis
         names = [name for name in nexmark_queries() if name in chosen]
         rates = map(int, arguments.rates.split(","))
         nexmark = [NexmarkWork(names=names, rate=rate, seconds=arguments.seconds) for rate in rates]
-        return in_a_process(measured_nexmark, settings, nexmark)
+        found = in_a_process(measured_nexmark, settings, nexmark)
+        if arguments.flink:
+            found += in_a_process(measured_flink, directory, nexmark, arguments.cores, arguments.checkpoint_seconds)
+        return found
     large = LargeTableWork(rows=arguments.rows, changed=min(1000, arguments.rows), refreshes=arguments.refreshes)
     return in_a_process(measured_large_table, settings, large)
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+PERCENTS = (50, 99)
+_WARM_UP_REFRESHES = 3
+
 
 @dataclass(frozen=True, slots=True)
 class SourceCommit:
@@ -35,6 +38,25 @@ class Freshness:
     since_commit: Mapping[int, float]
     since_creation: Mapping[int, float]
     commits: int
+
+
+def ages_of(name: str, commits: Sequence[SourceCommit], refreshes: Sequence[RefreshCommit]) -> dict[str, float]:
+    """Return the figures of a query's record: ages of the changes of the tables that it reads, after its warm-up.
+
+    Raises ``ValueError`` if nothing was committed to these tables.
+    """
+    # A query that is refreshed only a few times has no warm part.
+    warm = refreshes[_WARM_UP_REFRESHES].time if len(refreshes) > 2 * _WARM_UP_REFRESHES else 0
+    counted = [each for each in commits if each.table in refreshes[-1].positions and each.time >= warm]
+    if not counted:
+        message = f"{name}: nothing was committed to its sources; use more seconds"
+        raise ValueError(message)
+    ages = freshness(counted, refreshes, PERCENTS)
+    return {
+        "commits": ages.commits,
+        **{f"since_commit_p{each}": ages.since_commit[each] for each in PERCENTS},
+        **{f"since_creation_p{each}": ages.since_creation[each] for each in PERCENTS},
+    }
 
 
 def freshness(

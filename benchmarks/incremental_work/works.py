@@ -6,9 +6,11 @@ import multiprocessing
 import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from benchmarks.incremental_work.large_table import LargeTable, LargeTableWork
+from benchmarks.incremental_work.nexmark_flink import NexmarkFlink
 from benchmarks.incremental_work.nexmark_refreshes import NexmarkRefreshes, NexmarkWork
 from benchmarks.incremental_work.sessions import SessionSettings, started_session
 from benchmarks.incremental_work.tpch_refreshes import TpchRefreshes, TpchWork
@@ -37,6 +39,13 @@ def measured_nexmark(settings: SessionSettings, works: list[NexmarkWork]) -> Rec
         return _said((each for work in works for each in NexmarkRefreshes(spark, catalog, work).run()), _nexmark_line)
 
 
+def measured_flink(directory: Path, works: list[NexmarkWork], cores: int, checkpoint_seconds: float) -> Records:
+    """Keep the answers of ``measured_nexmark`` up to date with Flink."""
+    catalog = open_catalog(str(directory / "warehouse"))
+    runs = (NexmarkFlink(catalog, each, cores=cores, checkpoint_seconds=checkpoint_seconds) for each in works)
+    return _said((each for run in runs for each in run.run()), _flink_line)
+
+
 def measured_large_table(settings: SessionSettings, work: LargeTableWork) -> Records:
     """Refresh sums by group of one large table."""
     with started_session(settings) as spark:
@@ -58,6 +67,16 @@ def _nexmark_line(each: dict[str, Any]) -> str:
         f"{each['query']} at {each['rate']:,} events/s: {each['mode']} {each['reason']}, "
         f"{each['refreshes']} refreshes of {each['refresh_seconds']:.2f} s, "
         f"age p50 {each['since_commit_p50']:.2f} s, p99 {each['since_commit_p99']:.2f} s, {each['rows']:,} rows"
+    )
+
+
+def _flink_line(each: dict[str, Any]) -> str:
+    start = f"{each['query']} at {each['rate']:,} events/s by Flink: "
+    if "refused" in each:
+        return f"{start}refused, {each['refused']}"
+    return (
+        f"{start}{each['refreshes']} checkpoints, age p50 {each['since_commit_p50']:.2f} s, "
+        f"p99 {each['since_commit_p99']:.2f} s, {each['rows']:,} rows"
     )
 
 

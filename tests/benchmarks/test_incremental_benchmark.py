@@ -19,7 +19,7 @@ import pytest
 from benchmarks.incremental_work.answer_check import AnswerCheck, WrongRowsError
 from benchmarks.incremental_work.nexmark_events import COLUMNS, ROUND, events
 from benchmarks.incremental_work.nexmark_freshness import RefreshCommit, SourceCommit, freshness
-from benchmarks.incremental_work.nexmark_texts import LEFT_OUT, nexmark_queries
+from benchmarks.incremental_work.nexmark_texts import LEFT_OUT, in_flink_sql, nexmark_queries, tables_in
 from benchmarks.incremental_work.parquet_copies import ParquetCopies
 from benchmarks.incremental_work.refresh_functions import RefreshFunctions
 from benchmarks.incremental_work.report import large_table, nexmark_table, picture_of, tpch_table
@@ -200,6 +200,25 @@ def test_events_are_one_person_three_auctions_and_46_bids_of_50_and_changes_of_e
 
 def test_every_query_of_nexmark_is_there_or_left_out_with_a_reason() -> None:
     assert sorted([*nexmark_queries(), *LEFT_OUT]) == [f"q{number:02d}" for number in range(23)]
+
+
+def test_flink_gets_the_queries_with_quoted_names_and_functions_of_its_own() -> None:
+    texts = {name: in_flink_sql(text) for name, text in nexmark_queries().items()}
+
+    assert texts["q02"] == "/* Selection */ SELECT `id`, `auction`, `price` FROM `bid` WHERE `auction` % 123 = 0"
+    assert "SPLIT_INDEX(`url`, '/', 3) AS `dir1`" in texts["q22"]
+    assert "CHAR_LENGTH(`url`) - CHAR_LENGTH(REPLACE(`url`, 'c', ''))" in texts["q14"]
+    assert tables_in(nexmark_queries()["q05"]) == {"bid", "hop"}
+
+
+def test_the_table_of_nexmark_has_the_ages_of_flink_and_the_queries_that_it_refuses() -> None:
+    figures = {"since_commit_p50": 0.5, "since_commit_p99": 1, "since_creation_p50": 1, "since_creation_p99": 2}
+    ours = {"work": "nexmark", "rate": 1000, "mode": "incremental", "refresh_seconds": 0.4, **figures}
+    flink = {"work": "nexmark flink", "rate": 1000}
+    records = [{**ours, "query": f"q0{number}"} for number in range(3)]
+    records += [{**flink, "query": "q00", **figures}, {**flink, "query": "q01", "refused": "because"}]
+
+    assert [row[-2:] for row in nexmark_table(records)[1:]] == [("0.5 s", "1 s"), ("refused", "refused"), ("", "")]
 
 
 def test_the_age_of_a_change_is_that_at_the_first_refresh_that_contains_it() -> None:

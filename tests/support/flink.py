@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from storage_lib.schema.types.data_types import DataType, TypeRoot
 from storage_lib.schema.types.row_kind import RowKind
-from tests.support.java_servant import LOCAL, SOURCES, rows_from_wire, rows_to_wire, start
+from tests.support.java_servant import LOCAL, QUICK_COMPILER, SOURCES, rows_from_wire, rows_to_wire, start
 
 FLINKS = {"1.20": LOCAL / "flink_1_20", "2.0": LOCAL / "flink_2_0"}
 SECONDS_MAX = 120
@@ -27,8 +27,8 @@ class Flink:
     ``identifier`` is ``database.table``, ``types`` are those of the table's columns in order.
     """
 
-    def __init__(self, release: str) -> None:
-        self._servant = start("FlinkServant", FLINKS[release], SOURCES / "flink", heap="800m")
+    def __init__(self, release: str, *, heap: str = "800m", compiler: Sequence[str] = QUICK_COMPILER) -> None:
+        self._servant = start("FlinkServant", FLINKS[release], SOURCES / "flink", heap=heap, compiler=compiler)
 
     def __enter__(self) -> Self:
         return self
@@ -109,6 +109,26 @@ class Flink:
         )
         kinds = [RowKind(kind) for kind in answer["kinds"]]
         return list(zip(kinds, rows_from_wire(answer["rows"], types), strict=True))
+
+    def begin(self, warehouse: Path, *statements: str, parallelism: int, checkpoint_seconds: float) -> str:
+        """Run statements, of which the last one is a streaming INSERT; return the id of its running job."""
+        answer = self._ask(
+            "begin",
+            warehouse,
+            statements=statements,
+            streaming=True,
+            parallelism=parallelism,
+            checkpoint_millis=round(1000 * checkpoint_seconds),
+        )
+        return str(answer["job"])
+
+    def check(self, warehouse: Path, job: str) -> None:
+        """Raise ``RefusedError``, with the reason, if a job of ``begin`` has ended."""
+        self._ask("check", warehouse, job=job)
+
+    def end(self, warehouse: Path, job: str) -> None:
+        """Cancel a job of ``begin``."""
+        self._ask("end", warehouse, job=job)
 
     def _ask(self, verb: str, warehouse: Path, **arguments: Any) -> Any:
         return self._servant.ask({"verb": verb, "warehouse": str(warehouse), **arguments})

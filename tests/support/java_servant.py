@@ -32,7 +32,6 @@ HADOOP = LOCAL / "hdfs" / "lib"
 HADOOP_CLIENT = ("hadoop-client-api-*.jar", "hadoop-client-runtime-*.jar", "commons-logging-*.jar", "slf4j-*.jar")
 JVM = (
     "-Xms64m",
-    "-XX:TieredStopAtLevel=1",
     "-XX:ReservedCodeCacheSize=256m",  # with C1 alone 48 MB, which Flink's generated classes fill
     "-Xlog:disable",
     "-Xlog:all=warning:stderr",  # standard output has the answers only
@@ -44,11 +43,21 @@ JVM = (
     "--add-opens=java.base/java.util=ALL-UNNAMED",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 )
+QUICK_COMPILER = ("-XX:TieredStopAtLevel=1",)
+"""Short programs end before the optimizing compiler pays."""
 MILLISECOND = dt.timedelta(milliseconds=1)
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-def start(program: str, home: Path, sources: Path, *, heap: str, more_jars: Sequence[Path] = ()) -> LineServant:
+def start(
+    program: str,
+    home: Path,
+    sources: Path,
+    *,
+    heap: str,
+    more_jars: Sequence[Path] = (),
+    compiler: Sequence[str] = QUICK_COMPILER,
+) -> LineServant:
     """Start class ``program`` of folder ``sources`` on the jars of ``home`` and ``more_jars``; skip without jars."""
     if not ((home / "lib").exists() and HADOOP.exists()):
         pytest.skip(f"{program} is not set up: run `make servers`")
@@ -61,7 +70,7 @@ def start(program: str, home: Path, sources: Path, *, heap: str, more_jars: Sequ
     jars = ":".join(str(jar) for jar in found)
     classes = compiled(java, jars, home, sources)
     log = Path(tempfile.mkdtemp(prefix=f"{home.name}-")) / "said.log"
-    return LineServant([java, *JVM, f"-Xmx{heap}", "-cp", f"{classes}:{jars}", program], log)
+    return LineServant([java, *JVM, *compiler, f"-Xmx{heap}", "-cp", f"{classes}:{jars}", program], log)
 
 
 def compiled(java: Path, jars: str, home: Path, sources: Path) -> Path:

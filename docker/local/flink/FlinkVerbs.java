@@ -10,6 +10,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.stream.Collectors;
 import org.apache.flink.api.common.JobExecutionResult;
+import org.apache.flink.api.common.JobID;
 import org.apache.flink.core.execution.JobClient;
 import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
@@ -41,11 +42,13 @@ import org.apache.paimon.types.RowType;
 final class FlinkVerbs {
     private static final int CONSUMED_POLL_MILLIS = 5;
 
+    private final LocalCluster cluster;
     private final JsonNode command;
     private final StreamTableEnvironment sql;
     private final StreamExecutionEnvironment jobs;
 
     FlinkVerbs(LocalCluster cluster, JsonNode command) {
+        this.cluster = cluster;
         this.command = command;
         boolean isStreaming = command.path("streaming").booleanValue();
         this.jobs = cluster.jobs(isStreaming);
@@ -70,6 +73,15 @@ final class FlinkVerbs {
             case "stream":
                 stream(answer);
                 break;
+            case "begin":
+                begin(answer);
+                break;
+            case "check":
+                cluster.requireRunning(job());
+                break;
+            case "end":
+                cluster.cancel(job());
+                break;
             default:
                 throw new IllegalArgumentException("no such verb: " + command.get("verb"));
         }
@@ -88,6 +100,22 @@ final class FlinkVerbs {
                 rows.add(found.next().toString());
             }
         }
+    }
+
+    /** Runs statements in order; the last one is a streaming INSERT, which runs until "end". The answer has its id. */
+    private void begin(ObjectNode answer) throws Exception {
+        jobs.setParallelism(command.get("parallelism").intValue());
+        jobs.enableCheckpointing(command.get("checkpoint_millis").longValue());
+        sql.getConfig().set("table.dml-sync", "false");
+        TableResult result = null;
+        for (JsonNode statement : command.get("statements")) {
+            result = sql.executeSql(statement.textValue());
+        }
+        answer.put("job", result.getJobClient().orElseThrow().getJobID().toHexString());
+    }
+
+    private JobID job() {
+        return JobID.fromHexString(command.get("job").textValue());
     }
 
     /** Runs a query in batch mode; the answer has all rows. */

@@ -1,5 +1,6 @@
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.Stream;
+import org.apache.flink.api.common.JobID;
 import org.apache.flink.api.common.RuntimeExecutionMode;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.core.execution.JobClient;
@@ -72,6 +73,20 @@ final class LocalCluster implements AutoCloseable, PipelineExecutorServiceLoader
         EnvironmentSettings.Builder mode = EnvironmentSettings.newInstance();
         mode = isStreaming ? mode.inStreamingMode() : mode.inBatchMode();
         return StreamTableEnvironment.create(jobs, mode.withConfiguration(settings).build());
+    }
+
+    /** Fails if the job has ended, with its reason. */
+    void requireRunning(JobID job) throws Exception {
+        if (cluster.getJobStatus(job).get().isGloballyTerminalState()) {
+            cluster.requestJobResult(job).get().toJobExecutionResult(LocalCluster.class.getClassLoader());
+            throw new IllegalStateException("the streaming job ended by itself");
+        }
+    }
+
+    /** Cancels a job, and waits for its end. */
+    void cancel(JobID job) throws Exception {
+        cluster.cancelJob(job).get();
+        cluster.requestJobResult(job).get();
     }
 
     @Override
