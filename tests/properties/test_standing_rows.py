@@ -68,6 +68,18 @@ def test_files_without_the_rows_left_out_have_the_rows_of_the_table(name: str, t
     assert left_out > COMMITS
 
 
+def test_all_rows_of_a_file_without_others_stand(tmp_path: Path) -> None:
+    columns = {"id": "BIGINT NOT NULL", "v": "INT"}
+    table = WarehouseCatalog(str(tmp_path)).create_table("d.t", columns, primary_key=["id"], options={"bucket": "1"})
+    table.append([{"id": 1, "v": 1}, {"id": 2, "v": 2}])
+    read = table.new_read()
+    [split] = read.splits(read.plan())
+
+    [rows] = read.standing_rows(split)
+
+    assert (rows.start, rows.stands.tolist()) == (0, [True, True])
+
+
 def test_rows_that_no_task_has_read_are_an_error() -> None:
     standing = StandingRows(file_name="a", start=2, stands=np.array([True, False, True]))
     sent = pa.Table.from_batches([encoded([standing])])

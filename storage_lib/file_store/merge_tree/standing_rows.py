@@ -18,7 +18,7 @@ import pyarrow as pa
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
 from storage_lib.file_store.data_file.key_range import KeyRange
-from storage_lib.file_store.data_file.key_value import KeyValueSchema
+from storage_lib.file_store.data_file.key_value import VALUE_KIND, KeyValueSchema
 from storage_lib.file_store.merge_tree.merge_tree_reader import read_merged
 from storage_lib.schema.filter.predicate import Predicate
 
@@ -97,7 +97,8 @@ class _PlacedReader:
         batch_rows: int,
     ) -> Iterator[pa.RecordBatch]:
         assert predicate is None  # noqa: S101  a condition may leave out rows, and their positions would be unknown
-        others = [name for name in columns if name != _PLACE]
+        # A file that overlaps with no other is asked for the places only, and a batch without columns has no rows.
+        others = [name for name in columns if name != _PLACE] or [VALUE_KIND]
         for start, batch in self._reader.read_placed(file, others, key_range=key_range, batch_rows=batch_rows):
             self.batches.append((file.file_name, start, batch.num_rows))
             places = pa.array(np.arange(self.row_count, self.row_count + batch.num_rows))
