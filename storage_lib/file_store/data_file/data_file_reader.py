@@ -125,7 +125,8 @@ class DataFileReader:
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield non-empty batches as ``read`` does, each with the position of its first row in the file.
 
-        REQUIRES a column: a batch without columns would not tell its number of rows. Rows marked as deleted are among them. Raises as ``read``.
+        REQUIRES a column: a batch without columns does not tell its number of rows. Rows marked as deleted are among
+        them. Raises as ``read``.
         """
         path = self._path(file)
         _refuse_some_columns(file, path)
