@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from storage_lib.catalog.catalog import Catalog
 from storage_lib.errors import InvalidInputError
+from storage_lib.spark.native.united_frames import leave_out_unsafe_rule
 from storage_lib.spark.runtime.restricted_sql import restrict_sql
 from storage_lib.spark.source.table_source import register
 from storage_lib.spark.tasks.active_session import active_session
@@ -71,6 +72,7 @@ class Session(AbstractContextManager["Session"]):
             remedy="Use a classic session, or storage_lib.spark.read(...) and write(...)",
         )
         register(spark)
+        leave_out_unsafe_rule(spark)
         if restricted:
             restrict_sql(spark)
         self._state = SessionState(

@@ -37,6 +37,7 @@ from storage_lib.spark.materialized.source_delta import all_few, source_delta, s
 from storage_lib.spark.materialized.source_tables import bound_query
 from storage_lib.spark.materialized.source_views import of_one_moment, shared_prefix, source_views
 from storage_lib.spark.materialized.weighted_rows import net_rows, weighted
+from storage_lib.spark.native.united_frames import leave_out_unsafe_rule
 from storage_lib.spark.source.table_source import register
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.translation.predicate_column import column_of
@@ -74,6 +75,7 @@ def refresh(
     table = table.refresh()
     definition = definition_of(table)
     register(spark)
+    leave_out_unsafe_rule(spark)
     why = ""
     for attempt in range(1, _ATTEMPTS + 1):
         begun = clock.monotonic()

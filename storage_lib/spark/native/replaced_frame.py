@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ from pyspark.sql import functions as sql
 from storage_lib.spark.native.frame_by_keys import FrameByKeys
 from storage_lib.spark.native.native_groups import frame_of, native_groups
 from storage_lib.spark.native.null_columns import with_nulls
+from storage_lib.spark.native.united_frames import united
 from storage_lib.spark.translation.predicate_column import quoted
 from storage_lib.spark.translation.spark_schema import arrow_schema_of, conform, struct_of
 
@@ -48,10 +48,7 @@ def replaced_frame(
     found = builder.newer_rows(runs, names)
     if found is None:
         return None
-    large = reduce(
-        lambda one, other: one.union(other),
-        [frame_of(spark, builder, table.schema, group, options) for group in groups],
-    )
+    large = united([frame_of(spark, builder, table.schema, group, options) for group in groups])
     key_struct = struct_of(table.schema, keys)
     newer = _frame(spark, found.keys, key_struct, table.name)
     newer = newer.toDF(*[_REPLACED.format(place) for place in range(len(keys))])
@@ -59,7 +56,7 @@ def replaced_frame(
     kept = large.join(sql.broadcast(newer), on=same, how="left_anti").select(*map(quoted, columns))
     rows = _frame(spark, found.rows, struct_of(table.schema, names), table.name)
     added = with_nulls(rows, table.schema, columns)
-    return FrameByKeys(kept.union(added), len(runs.files), sum(file.size_bytes for file in runs.files))
+    return FrameByKeys(united([kept, added]), len(runs.files), sum(file.size_bytes for file in runs.files))
 
 
 def _frame(spark: SparkSession, rows: pa.Table, struct: StructType, table: str) -> DataFrame:
