@@ -68,6 +68,17 @@ def test_files_without_the_rows_left_out_have_the_rows_of_the_table(name: str, t
     assert left_out > COMMITS
 
 
+def test_a_column_may_have_any_name_that_is_not_reserved(tmp_path: Path) -> None:
+    columns = {"_PLACE": "BIGINT NOT NULL", "place": "INT", "_KEY": "INT"}
+    table = WarehouseCatalog(str(tmp_path)).create_table("d.t", columns, primary_key=["_PLACE"])
+    for version in range(2):
+        table.append([{"_PLACE": 1, "place": version, "_KEY": 1}, {"_PLACE": 2 + version, "place": 0, "_KEY": 0}])
+
+    found = [tuple(row.values()) for rows, _ in read_by_pyarrow(table, TARGETS[-1]) for row in rows.to_pylist()]
+
+    assert sorted(found) == [(1, 1, 1), (2, 0, 0), (3, 0, 0)]
+
+
 def test_all_rows_of_a_file_without_others_stand(tmp_path: Path) -> None:
     columns = {"id": "BIGINT NOT NULL", "v": "INT"}
     table = WarehouseCatalog(str(tmp_path)).create_table("d.t", columns, primary_key=["id"], options={"bucket": "1"})

@@ -18,11 +18,12 @@ import pyarrow as pa
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
 from storage_lib.file_store.data_file.key_range import KeyRange
-from storage_lib.file_store.data_file.key_value import VALUE_KIND, KeyValueSchema
+from storage_lib.file_store.data_file.key_value import KEY_PREFIX, VALUE_KIND, KeyValueSchema
 from storage_lib.file_store.merge_tree.merge_tree_reader import read_merged
 from storage_lib.schema.filter.predicate import Predicate
 
-_PLACE = "_PLACE"
+_PLACE = KEY_PREFIX
+"""A name that no column has: it begins as those of stored keys, and ends there."""
 _PLACE_FIELD = pa.field(_PLACE, pa.int64(), nullable=False)
 
 

@@ -68,9 +68,11 @@ def are_merged_here(merged: Plan) -> bool:
 
 
 def left_out_by_keys(
-    spark: SparkSession, table: DynamicTable, read: ReadBuilder, merged: Plan
+    spark: SparkSession, table: DynamicTable, read: ReadBuilder, merged: Plan, *, remembers: bool
 ) -> Mapping[str, LeftOutRows]:
     """Return the rows to leave out of the files of a plan, by file name; merge buckets that are not remembered.
+
+    ``remembers``: later reads find the result. They would not if the plan has files of a few keys only.
 
     REQUIRES ``ReadBuilder.tells_standing_rows``, and a plan with all files of each bucket that overlap. Raises as
     ``ReadBuilder.read_split``.
@@ -88,7 +90,7 @@ def left_out_by_keys(
         splits = list(packed_splits(read, [plan], table.options.source_split_target_size_bytes))
         sent = _merged_here(table, splits) if are_merged_here(plan) else _merged_by_tasks(spark, table, splits)
         merged_now = left_out_rows(sent, {entry.file.file_name: entry.file.row_count for entry in plan.entries})
-        for partition, number, files in plan.by_bucket():
+        for partition, number, files in plan.by_bucket() if remembers else ():
             rows = {file.file_name: merged_now[file.file_name] for file in files}
             _remembered.put(missing[partition, number], rows)
         found |= merged_now

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from storage_lib.spark.native.frame_by_keys import FrameByKeys
 from storage_lib.spark.native.keys_merge import known_left_out, left_out_by_keys
 from storage_lib.spark.native.native_groups import NativeGroup, frame_of, native_groups
+from storage_lib.spark.native.united_frames import united
 from storage_lib.spark.native.without_rows import ROWS_MAX
 
 if TYPE_CHECKING:
@@ -29,11 +29,12 @@ def marked_frame(
     needed: Collection[str],
     *,
     may_merge_keys: bool,
+    remembers: bool = True,
 ) -> FrameByKeys | None:
     """Return ``columns`` of the rows of a plan; those that are not ``needed`` are null. None: merge whole rows instead.
 
-    ``may_merge_keys``: run a job that finds the replaced rows if they are not remembered. Raises as
-    ``ReadBuilder.read_split``.
+    ``may_merge_keys``: find the replaced rows if they are not remembered; ``remembers`` as for ``left_out_by_keys``.
+    Raises as ``ReadBuilder.read_split``.
     """
     left_out: Mapping[str, LeftOutRows] | None = known_left_out(table, merged)
     if left_out is None and not may_merge_keys:
@@ -42,10 +43,9 @@ def marked_frame(
     if groups is None:
         return None
     if left_out is None:
-        left_out = left_out_by_keys(spark, table, builder, merged)
+        left_out = left_out_by_keys(spark, table, builder, merged, remembers=remembers)
     frames = [frame_of(spark, builder, table.schema, group, table.address.options, left_out) for group in groups]
-    df = reduce(lambda one, other: one.union(other), frames)
-    return FrameByKeys(df, len(merged.entries), merged.size_bytes)
+    return FrameByKeys(united(frames), len(merged.entries), merged.size_bytes)
 
 
 def marked_groups(

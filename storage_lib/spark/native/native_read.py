@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from storage_lib.schema.filter.comparisons import IsNotNull
@@ -19,6 +18,7 @@ from storage_lib.spark.native.merge_tasks import are_few, frame_of_tasks
 from storage_lib.spark.native.native_groups import NativeGroup, frame_of, native_groups
 from storage_lib.spark.native.null_columns import with_nulls
 from storage_lib.spark.native.replaced_frame import replaced_frame
+from storage_lib.spark.native.united_frames import united
 from storage_lib.spark.source import statement_options as said
 from storage_lib.spark.source.fresh_scans import fresh_frame
 from storage_lib.spark.tasks.session_kind import is_connect
@@ -163,7 +163,7 @@ def _frame_of_table(spark: SparkSession, table: DynamicTable, read: SnapshotRead
             at = {} if read.tag is not None else {said.SNAPSHOT_ID: str(snapshot.id)}
             merged = _by_data_source(spark, table, read, {**at, said.NATIVE_FILES: native.to_json()})
         frames.append(merged)
-    return TableFrame(reduce(lambda one, other: one.union(other), frames), summary)
+    return TableFrame(united(frames), summary)
 
 
 def is_enabled(spark: SparkSession) -> bool:
@@ -180,8 +180,10 @@ def _by_keys(
     if found is not None or read.only_plans:
         return found
     may_merge_keys = _merges_keys(table, merged, read)
-    want(table, merged)
-    return marked_frame(*given, may_merge_keys=True) if may_merge_keys else None
+    is_search = _searches(table, read.predicate)
+    if not is_search:
+        want(table, merged)
+    return marked_frame(*given, may_merge_keys=True, remembers=not is_search) if may_merge_keys else None
 
 
 def _merges_keys(table: DynamicTable, merged: Plan, read: SnapshotRead) -> bool:
@@ -194,7 +196,7 @@ def _merges_keys(table: DynamicTable, merged: Plan, read: SnapshotRead) -> bool:
         return False
     if are_merged_here(merged):
         return True
-    if _searches(read.predicate, frozenset(field.name for field in table.schema.key_fields)):
+    if _searches(table, read.predicate):
         return False
     if merged.size_bytes >= KEYS_FIRST_BYTES_MIN:
         return True
@@ -214,13 +216,18 @@ def _used(read: SnapshotRead) -> frozenset[str]:
     return frozenset(read.columns) if read.needed is None else read.needed
 
 
-def _searches(predicate: Predicate | None, keys: frozenset[str]) -> bool:
-    """Return whether few keys may match; Spark says of every column of a join that it is not null."""
-    match None if predicate is None else predicate.restrict_to(keys):
-        case None | IsNotNull():
+def _searches(table: DynamicTable, predicate: Predicate | None) -> bool:
+    """Return whether few keys may match."""
+    keys = frozenset(field.name for field in table.schema.key_fields)
+    return predicate is not None and _compares(predicate.restrict_to(keys))
+
+
+def _compares(predicate: Predicate | None) -> bool:
+    match predicate:
+        case None | IsNotNull():  # Spark says of every column of a join that it is not null.
             return False
         case And(left=left, right=right):
-            return _searches(left, keys) or _searches(right, keys)
+            return _compares(left) or _compares(right)
         case _:
             return True
 

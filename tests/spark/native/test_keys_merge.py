@@ -106,6 +106,7 @@ def test_the_keys_of_small_files_are_merged_without_a_job(
 
     assert rows.plan().endswith(" by Python tasks, which will merge only their keys, for Spark's readers")
     assert rows.answer(f"{SUM} WHERE id IN (4, 5)") == (11, 2)
+    assert BY_SPARK not in rows.plan(f"{SUM} WHERE id IN (4, 5)"), "a search for keys is not remembered"
     assert rows.answer() == (1100, 200)
 
     assert BY_SPARK in rows.plan()

@@ -241,8 +241,8 @@ def run(
             # The files of other keys are left out of this plan.
             of_keys = rng.choice(("k = 7", "k BETWEEN 10 AND 20", "k > 25"))
             wanted = replace(wanted, predicate=parse_filter(of_keys))
-            rows = frame_of_table(spark, life.table, wanted).df.where(of_keys)
-            assert texts_of(rows) == texts_of(truth.where(of_keys)), f"seed {seed}, step {step}, {kind}, {of_keys}"
+            few = frame_of_table(spark, life.table, wanted).df.where(of_keys)
+            assert texts_of(few) == texts_of(truth.where(of_keys)), f"seed {seed}, step {step}, {kind}, {of_keys}"
         where = f"seed {seed}, step {step}, {kind}"
         assert texts_of(found) == texts_of(truth), where
         assert found.schema == ours.schema, where
