@@ -303,8 +303,8 @@ def test_a_merge_of_the_keys_leaves_the_rows_that_a_merge_of_all_columns_leaves(
     monkeypatch.setattr(native_read, "replaced_frame", lambda *_: None)
     found: list[FrameByKeys] = []
 
-    def noted(*arguments: Any, may_merge_keys: bool) -> FrameByKeys | None:
-        frame = marked_frame(*arguments, may_merge_keys=may_merge_keys)
+    def noted(*arguments: Any, **options: Any) -> FrameByKeys | None:
+        frame = marked_frame(*arguments, **options)
         found.extend([] if frame is None else [frame])
         return frame
 
