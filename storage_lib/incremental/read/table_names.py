@@ -11,6 +11,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.filter.spark_text import SparkText
 
 WINDOW_CALL = "wind0w"
 
@@ -45,7 +46,7 @@ def tables_of(text: str, *, database: str) -> tuple[str, ...]:
 def parsed(text: str) -> exp.Query:
     """Return the tree of a query. Raises ``InvalidInputError``, with line and column, if it is not one."""
     try:
-        tree = sqlglot.parse_one(_with_windows(text), dialect="spark")
+        tree = sqlglot.parse_one(_with_windows(text), dialect=SparkText)
     except TokenError as error:
         raise InvalidInputError(f"the query cannot be parsed: {str(error)[:200]}") from None
     except ParseError as error:
@@ -68,7 +69,7 @@ def _with_windows(text: str) -> str:
     The parser takes the word for the clause of that name.
     """
     places = []
-    tokens = sqlglot.tokenize(text, read="spark")
+    tokens = sqlglot.tokenize(text, read=SparkText)
     for token, following in itertools.pairwise(tokens):
         if token.text.lower() == "window" and following.text == "(" and text[token.start] != "`":
             places.append(token.start)

@@ -82,11 +82,13 @@ def parse_filter(text: str) -> Predicate:
     try:
         import sqlglot  # noqa: PLC0415  an extra
         from sqlglot.errors import SqlglotError  # noqa: PLC0415  an extra
+
+        from storage_lib.schema.filter.spark_text import SparkText  # noqa: PLC0415  it imports sqlglot
     except ImportError as error:
         message = f"a filter as text needs sqlglot: {install_command('sql')}, or build the filter with col()"
         raise InvalidInputError(message) from error
     try:
-        tree: Any = sqlglot.parse_one(text, dialect="spark", into=sqlglot.exp.Condition)
+        tree: Any = sqlglot.parse_one(text, dialect=SparkText, into=sqlglot.exp.Condition)
     except SqlglotError as error:
         message = f"invalid filter {text!r}: {_problem(error)}; {_EXAMPLE}"
         raise InvalidInputError(message) from error
@@ -178,7 +180,7 @@ class _Reader:
             case "null":
                 raise self._refused(tree, "a comparison with NULL is never true; use IS NULL or IS NOT NULL")
             case "concat":
-                raise self._refused(tree, r"write a quote within text as \'")
+                raise self._refused(tree, "write one text")
             case _:
                 raise self._refused(tree, "write a literal there")
 

@@ -12,6 +12,8 @@ from sqlglot.optimizer.merge_subqueries import merge_subqueries
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.simplify import simplify
 
+from storage_lib.schema.filter.spark_text import SparkText
+
 if TYPE_CHECKING:
     from storage_lib.incremental import CompiledQuery, Moment
 
@@ -38,10 +40,12 @@ def delta_text(compiled: CompiledQuery, table: str, columns: Sequence[str], chan
         return None
     text = steps.text
     try:
-        tree = qualify(sqlglot.parse_one(text, read=_DIALECT), schema=schema, quote_identifiers=False, dialect=_DIALECT)
+        tree = qualify(
+            sqlglot.parse_one(text, read=SparkText), schema=schema, quote_identifiers=False, dialect=_DIALECT
+        )
         return _without_own_aliases(simplify(merge_subqueries(tree))).sql(_DIALECT, pretty=True)
     except SqlglotError:  # only the layout is lost
-        return sqlglot.transpile(text, read=_DIALECT, write=_DIALECT, pretty=True)[0]
+        return sqlglot.transpile(text, read=SparkText, write=_DIALECT, pretty=True)[0]
 
 
 def _without_own_aliases(tree: exp.Expr) -> exp.Expr:

@@ -15,6 +15,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.filter.spark_text import SparkText
 from storage_lib.schema.options.event_time import DELAY_UNIT_MILLIS, WATERMARK_PREFIX, watermarks
 from storage_lib.sql.statements.table_statements import ComputedColumn, Watermark
 from storage_lib.sql.text.query_tables import quoted
@@ -47,7 +48,7 @@ def delay_of(watermark: Watermark) -> str:
     """
     text = watermark.strategy.text
     try:
-        tree = sqlglot.parse_one(text, dialect="spark")
+        tree = sqlglot.parse_one(text, dialect=SparkText)
     except SqlglotError:
         tree = None
     column = tree.this if isinstance(tree, exp.Sub) else tree
@@ -82,7 +83,7 @@ def refuse_reaching_out(table: str, options: Mapping[str, str]) -> None:
     """
     for name, expression in computed_columns(options).items():
         try:
-            tree: exp.Expr | None = sqlglot.parse_one(f"SELECT ({expression})", dialect="spark")
+            tree: exp.Expr | None = sqlglot.parse_one(f"SELECT ({expression})", dialect=SparkText)
         except SqlglotError:
             tree = None
         queries = [] if tree is None else list(tree.find_all(exp.Select))

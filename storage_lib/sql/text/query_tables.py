@@ -12,11 +12,10 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
+from storage_lib.schema.filter.spark_text import SparkText
 from storage_lib.sql.text.query_clauses import AsOf, Clause, clauses_of, masked, pieces_of
 from storage_lib.sql.text.query_shape import QueryShape, has_star, shape_of
 from storage_lib.sql.text.source_text import SourceText
-
-_DIALECT = "spark"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +88,7 @@ def _from(text: str, start: int) -> str:
 
 def _parsed(source: SourceText, text: str) -> exp.Expr:
     try:
-        tree = sqlglot.parse_one(text, dialect=_DIALECT)
+        tree = sqlglot.parse_one(text, dialect=SparkText)
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
         offset = _offset(text, int(first.get("line") or 1), int(first.get("col") or 1))

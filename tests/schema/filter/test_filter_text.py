@@ -121,8 +121,10 @@ def test_what_a_predicate_can_not_say_is_refused_with_the_place(text: str, reaso
 
 def test_a_quote_within_text_is_escaped_as_in_spark() -> None:
     assert parse_filter(r"item = 'O\'Neill'") == (col("item") == "O'Neill")
-    with pytest.raises(InvalidInputError, match="write a quote within text"):
-        parse_filter("item = 'O''Neill'")
+    assert parse_filter("item = 'O''Neill'") == (col("item") == "O'Neill")
+    assert parse_filter('item = "a""b\'c"') == (col("item") == "a\"b'c")
+    with pytest.raises(InvalidInputError, match="write one text"):
+        parse_filter("item = 'O' 'Neill'")
 
 
 def test_names_that_need_quoting_may_be_quoted() -> None:
