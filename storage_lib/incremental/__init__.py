@@ -13,21 +13,32 @@ from storage_lib.incremental.accumulate.accumulators import ROW_COUNT, Accumulat
 from storage_lib.incremental.compile_query import compile_query
 from storage_lib.incremental.compiled_query import CompiledQuery
 from storage_lib.incremental.derive.maintenance import MaintainedOperator
+from storage_lib.incremental.in_duckdb.exact_renderer import ExactDuckDb
+from storage_lib.incremental.in_duckdb.not_exact import NotExactError
+from storage_lib.incremental.in_duckdb.value_type import ValueType, read_type
 from storage_lib.incremental.query_sources import RESULT, Moment, SourceTable, Views
 from storage_lib.incremental.read.table_names import tables_of
+from storage_lib.incremental.render.dialect import SPARK, Dialect, SqlDialect
 from storage_lib.incremental.render.steps import Steps
 
 __all__ = [
     "RESULT",
     "ROW_COUNT",
+    "SPARK",
     "Accumulators",
     "CompiledQuery",
+    "Dialect",
+    "ExactDuckDb",
     "ItemTypes",
     "MaintainedOperator",
     "Moment",
+    "NotExactError",
     "SourceTable",
+    "SqlDialect",
     "Steps",
+    "ValueType",
     "Views",
     "compile_query",
+    "read_type",
     "tables_of",
 ]

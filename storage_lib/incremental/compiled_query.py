@@ -17,7 +17,7 @@ from storage_lib.incremental.derive.maintenance import MaintainedOperator
 from storage_lib.incremental.names import Names
 from storage_lib.incremental.query_sources import RESULT, Moment, Views
 from storage_lib.incremental.read.table_names import NamedTables
-from storage_lib.incremental.render.statement import Renderer
+from storage_lib.incremental.render.dialect import SPARK, Dialect
 from storage_lib.incremental.render.steps import Steps
 from storage_lib.incremental.tree.relational_operators import Relation, Scan, TopRows, at, over
 
@@ -69,11 +69,11 @@ class CompiledQuery:
         groups = None if self.tree is None else accumulated_groups(self.tree)
         return None if groups is None else Accumulators(groups, self.columns, self.types)
 
-    def full(self, views: Views, moment: Moment = Moment.AFTER, *, dialect: str = "spark") -> str:
+    def full(self, views: Views, moment: Moment = Moment.AFTER, *, dialect: Dialect = SPARK) -> str:
         """Return a SELECT of the whole answer at a moment."""
         if self.tree is None:
             return self.tables.text(lambda name: views(name, moment))
-        renderer = Renderer(views, dialect)
+        renderer = dialect.renderer(views)
         tree = at(self.tree, moment)
         items = zip(tree.outputs, self.columns, strict=True)
         names = ", ".join(f"{own} AS {renderer.name(name)}" for own, name in items)
@@ -84,7 +84,7 @@ class CompiledQuery:
         views: Views,
         changed: Collection[str],
         *,
-        dialect: str = "spark",
+        dialect: Dialect = SPARK,
         may_read_result: bool = True,
         are_few: bool = True,
         prefix: str = "",
@@ -103,12 +103,12 @@ class CompiledQuery:
         change = self._change(self.tree, rules) if may_read_result else rules.change(self.tree)
         if change is None:
             return None
-        renderer = Renderer(views, dialect, prefix)
+        renderer = dialect.renderer(views, prefix)
+        shared = renderer.shared(rules.shared)
         outputs = [each for each in change.rows.outputs if each != change.weight]
         names = [f"{own} AS {renderer.name(name)}" for own, name in zip(outputs, self.columns, strict=True)]
         rows = renderer.query(change.rows)
-        last = f"SELECT {', '.join(names)}, {change.weight} AS _weight FROM ({rows}) AS d"
-        return renderer.steps(rules.shared, last)
+        return Steps(shared, f"SELECT {', '.join(names)}, {change.weight} AS _weight FROM ({rows}) AS d")
 
     def _change(self, tree: Relation, rules: Differentiation) -> Change | None:
         """Return the change of the answer; old rows are read from the table if it can tell which they are."""

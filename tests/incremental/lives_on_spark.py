@@ -99,6 +99,8 @@ class LifeOnSpark:
 
     def _create(self, name: str, query: str) -> None:
         options = {"accumulators.rows-min": self._rng.choice(["0", "1000000"])}
+        if self.seed % 2:
+            options["refresh.in-process-size-max"] = self._rng.choice(["0 b", "512 mb"])
         table = create_materialized_table(self.catalog, name, query, spark=self.spark, options=options)
         columns = {each.name: each.type for each in table.arrow_schema}
         schema = pa.schema([pa.field(column, kind) for column, kind in columns.items()])
@@ -129,7 +131,7 @@ class LifeOnSpark:
     def _difference(self, name: str, query: str) -> str | None:
         expected = self._answer(query)
         result = refresh(self.spark, self._table(name))
-        self.modes[str(result.mode)] += 1
+        self.modes[f"{result.mode} by {result.engine}"] += 1
         self._stream(name, query)
         for of, table in (("table", name), ("stream", f"{name}_stream")):
             found = _bag(self._table(table).to_arrow().to_pylist())

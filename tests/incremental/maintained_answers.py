@@ -12,7 +12,18 @@ import duckdb
 import sqlglot
 from sqlglot import exp
 
-from storage_lib.incremental import RESULT, CompiledQuery, Moment, SourceTable, compile_query
+from storage_lib.incremental import (
+    RESULT,
+    CompiledQuery,
+    Dialect,
+    ExactDuckDb,
+    Moment,
+    SourceTable,
+    SqlDialect,
+    ValueType,
+    compile_query,
+    read_type,
+)
 
 Row = tuple[Any, ...]
 Bag = Counter[Row]
@@ -38,6 +49,7 @@ class MaintainedAnswer:
     def __init__(self, text: str, tables: Sequence[SourceTable], made: Rows, rng: Random) -> None:
         self.text = text
         self.query: CompiledQuery = compile_query(text, tables, database=tables[0].name.partition(".")[0])
+        self.dialect: Dialect = SqlDialect("duckdb")
         self.rows: Bag = Counter()
         self._refreshes = 0
         self._rng = rng
@@ -49,6 +61,20 @@ class MaintainedAnswer:
         self._database.execute("SET threads = 1")
         self._original = self._over_newest(text)
         self._load()
+
+    def write_exactly(self) -> None:
+        """Write statements with Spark's types from now on. Raises ``NotExactError`` if that is not possible."""
+        types = {
+            (each.name, name.lower()): read_type(kind) for each in self._tables.values() for name, kind in each.columns
+        }
+        assert self.query.tree is not None
+        of_answer = ExactDuckDb(lambda table, name: types[table, name.lower()]).types_of(self.query.tree)
+        answer = {name: read_type(kind) for name, kind in zip(self.query.columns, of_answer, strict=True)}
+
+        def type_of(table: str, name: str) -> ValueType:
+            return answer[name] if table == RESULT else types[table, name.lower()]
+
+        self.dialect = ExactDuckDb(type_of)
 
     def change_sources(self) -> None:
         """Insert, update and delete rows of some tables; some stay as they are."""
@@ -66,7 +92,7 @@ class MaintainedAnswer:
 
     def start(self) -> None:
         """Compute the whole answer by the compiled statement."""
-        self.rows = Counter(self._fetched(self.query.full(name_of, dialect="duckdb")))
+        self.rows = Counter(self._fetched(self.query.full(name_of, dialect=self.dialect)))
 
     def ask_instead(self, text: str) -> None:
         """Compare with the answer of another query, which says of several right answers which one is expected."""
@@ -80,7 +106,7 @@ class MaintainedAnswer:
     def counts_of_shared_rows(self) -> list[int]:
         """Return the number of rows of each shared relation of the next refresh."""
         self._store_result()
-        steps = self.query.delta(name_of, list(self._contents), dialect="duckdb")
+        steps = self.query.delta(name_of, list(self._contents), dialect=self.dialect)
         assert steps is not None
         counts = []
         for number, (name, _) in enumerate(steps.shared):
@@ -96,7 +122,7 @@ class MaintainedAnswer:
         # Both forms of the statement are right for any number of changed rows.
         self._refreshes += 1
         steps = self.query.delta(
-            name_of, changed, dialect="duckdb", may_read_result=may_read_result, are_few=self._refreshes % 2 == 1
+            name_of, changed, dialect=self.dialect, may_read_result=may_read_result, are_few=self._refreshes % 2 == 1
         )
         self.rows = self.rows.copy()
         for *row, weight in self._fetched(steps.text) if steps is not None else ():
@@ -151,7 +177,7 @@ class MaintainedAnswer:
             self._database.execute(f"INSERT INTO {name} VALUES {values}")
 
     def _store_result(self) -> None:
-        whole = self.query.full(name_of, dialect="duckdb")
+        whole = self.query.full(name_of, dialect=self.dialect)
         self._database.execute(f"CREATE OR REPLACE TABLE result AS {whole} LIMIT 0")
         self._insert("result", list(self.rows.elements()))
 

@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
-from storage_lib.incremental import Accumulators, ItemTypes
+from storage_lib.incremental import Accumulators, ItemTypes, SqlDialect
 from tests.incremental.maintained_answers import Bag, MaintainedAnswer, Row, name_of
 from tests.incremental.random_queries import TABLES
 from tests.incremental.small_rows import SmallRows
 
-DUCKDB = "duckdb"
+DUCKDB = SqlDialect("duckdb")
 FROMS = (
     "orders o",
     "orders o JOIN category c ON o.cat = c.cat",

@@ -195,3 +195,12 @@ def test_operators_are_described_in_the_names_of_the_sources() -> None:
         ("scan", "shop.orders (id, cat, amount)", "incremental"),
         ("scan", "shop.category (cat, name)", "incremental"),
     ]
+
+
+def test_a_doubled_quote_in_a_text_is_one_quote_as_in_spark() -> None:
+    query = compile_query("SELECT id, 'it''s' AS a, \"a\"\"b\" AS b FROM orders", [ORDERS], database="shop")
+
+    text = query.full(lambda table, _: table.replace(".", "_"))
+
+    assert r"'it\'s'" in text
+    assert "'a\"b'" in text

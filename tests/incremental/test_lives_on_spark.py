@@ -26,4 +26,4 @@ def test_tables_and_streams_of_random_queries_hold_their_answers(
 ) -> None:
     life = LifeOnSpark(spark=spark, directory=str(tmp_path), seed=seed, queries_count=2)
     assert life.run(3) is None
-    assert life.modes["incremental"] > 0
+    assert life.modes["incremental by duckdb"] > 0

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from sqlglot import exp
 
-from storage_lib.incremental import Moment, SourceTable, compile_query
+from storage_lib.incremental import Moment, SourceTable, SqlDialect, compile_query
 from storage_lib.incremental.change.reduce import Reduction
 from storage_lib.incremental.tree.relational_operators import Relation, Scan, inputs_of
 
@@ -174,12 +174,12 @@ def test_values_that_the_query_converts_lose_no_row_and_are_not_converted_elsewh
             database.execute(f"INSERT INTO shop_{name}_after VALUES (?, ?, ?)", new[name])
             database.execute(f"INSERT INTO shop_{name}_delta VALUES (?, ?, ?, 1)", new[name])
     before, after = (
-        Counter(database.execute(compiled.full(view, moment, dialect="duckdb")).fetchall())
+        Counter(database.execute(compiled.full(view, moment, dialect=SqlDialect("duckdb"))).fetchall())
         for moment in (Moment.BEFORE, Moment.AFTER)
     )
 
     steps = compiled.delta(
-        view, [f"shop.{name}" for name in new], dialect="duckdb", may_read_result=False, are_few=are_few
+        view, [f"shop.{name}" for name in new], dialect=SqlDialect("duckdb"), may_read_result=False, are_few=are_few
     )
 
     assert steps is not None

@@ -12,6 +12,9 @@ from tests.incremental.tpch_rows import TABLES, TpchRows
 
 QUERIES = queries(0.01)
 WITH_FIRST_ROWS = {"Q02", "Q03", "Q10", "Q18", "Q21"}
+WITH_QUOTIENTS = {"Q01", "Q11", "Q14", "Q17"}
+"""Their decimals are rounded, or DuckDB's own averages and quotients are not decimals."""
+
 # Wider conditions, which some of a few rows meet, and limits that leave some of them out.
 WIDER = {
     "p_size = 15": "p_size > 5",
@@ -36,6 +39,8 @@ def test_a_maintained_query_of_tpch_equals_its_answer_after_every_refresh(name: 
         # Rows that tie are put in the order of the other columns.
         answer.ask_instead(f"{before}, {', '.join(answer.query.columns)} LIMIT {limit}")
     assert answer.query.is_incremental, answer.query.reason
+    if name not in WITH_QUOTIENTS:
+        answer.write_exactly()
     answer.start()
     found = 0
     for _ in range(6):

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 import sqlglot
 
-from storage_lib.incremental import CompiledQuery, Moment, SourceTable, compile_query
+from storage_lib.incremental import CompiledQuery, Moment, SourceTable, SqlDialect, compile_query
 from storage_lib.sql.definition.delta_text import delta_text
 
 SOURCES = [
@@ -44,13 +44,13 @@ def test_the_shown_statement_computes_the_same_changes(query: str) -> None:
         database.execute(f"CREATE TABLE {name} AS {rows}")
     for name in ("shop_orders", "shop_items"):
         database.execute(f"CREATE TABLE {name}_delta AS {DELTA.format(name=name)}")
-    whole = compiled.full(view, Moment.BEFORE, dialect="duckdb")
+    whole = compiled.full(view, Moment.BEFORE, dialect=SqlDialect("duckdb"))
     database.execute(f"CREATE TABLE shop_m_before AS {whole}")
 
     shown = delta_text(compiled, "shop.m", compiled.columns, compiled.sources)
 
     assert shown is not None
-    raw = compiled.delta(view, compiled.sources, dialect="duckdb")
+    raw = compiled.delta(view, compiled.sources, dialect=SqlDialect("duckdb"))
     assert raw is not None
     (as_duckdb,) = sqlglot.transpile(shown, read="spark", write="duckdb")
     assert net(database, compiled, as_duckdb) == net(database, compiled, raw.text) != []

@@ -9,13 +9,14 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from storage_lib import open_catalog
 from storage_lib.spark import refresh, session
-from storage_lib.spark.materialized import accumulated_refresh, refresh_table
-from storage_lib.spark.materialized.accumulated_state import commit_state
-from storage_lib.spark.materialized.refresh_commit import commit_difference
+from storage_lib.spark.materialized import accumulated_refresh, apply_changes, whole_answer
+from storage_lib.spark.materialized.accumulated_state import commit_state, commit_state_here
+from storage_lib.spark.materialized.refresh_commit import commit_difference, commit_difference_here
 from storage_lib.table.builders.write_builder import WriteBuilder
 
 KILL_POINTS = ("computed", "leased", "accumulated", "committed")
@@ -28,9 +29,21 @@ def kill_everything() -> None:
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
+def and_die(commit: Callable[..., Any], is_point: bool) -> Callable[..., Any]:  # noqa: FBT001  of one caller
+    """Return a commit after which everything is killed, if this is the point."""
+
+    def committed(*arguments: Any, **named: Any) -> Any:
+        done = commit(*arguments, **named)
+        if is_point:
+            kill_everything()
+        return done
+
+    return committed
+
+
 def main(job: dict[str, Any]) -> None:
     """Run the refresh of ``job`` up to its point."""
-    begin, commit = WriteBuilder.begin, commit_difference
+    begin = WriteBuilder.begin
 
     def begin_and_die(builder: WriteBuilder, **arguments: Any) -> Any:
         if job["point"] == "computed":
@@ -40,23 +53,14 @@ def main(job: dict[str, Any]) -> None:
             kill_everything()
         return context
 
-    def commit_and_die(*arguments: Any, **named: Any) -> Any:
-        snapshot = commit(*arguments, **named)
-        if job["point"] == "committed":
-            kill_everything()
-        return snapshot
-
-    def accumulate_and_die(*arguments: Any, **named: Any) -> Any:
-        state = commit_state(*arguments, **named)
-        if job["point"] == "accumulated":
-            kill_everything()
-        return state
-
     # mypy does not know that the functions are replaced on purpose.
     setattr(WriteBuilder, "begin", begin_and_die)  # noqa: B010
-    setattr(accumulated_refresh, "commit_state", accumulate_and_die)  # noqa: B010
-    for each in (refresh_table, accumulated_refresh):
-        setattr(each, "commit_difference", commit_and_die)  # noqa: B010
+    for state in (commit_state, commit_state_here):
+        setattr(accumulated_refresh, state.__name__, and_die(state, job["point"] == "accumulated"))
+    for each in (accumulated_refresh, apply_changes, whole_answer):
+        for difference in (commit_difference, commit_difference_here):
+            if hasattr(each, difference.__name__):
+                setattr(each, difference.__name__, and_die(difference, job["point"] == "committed"))
     spark = session("refresh", master="local[2]", conf=job["conf"])
     refresh(spark, open_catalog(job["warehouse"]).load_table(job["table"]))
 

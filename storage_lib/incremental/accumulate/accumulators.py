@@ -28,6 +28,7 @@ from storage_lib.incremental.change.reduce import Reduction
 from storage_lib.incremental.derive.maintenance import MaintainedOperator, maintained
 from storage_lib.incremental.names import Names
 from storage_lib.incremental.query_sources import Moment, Views
+from storage_lib.incremental.render.dialect import SPARK, Dialect
 from storage_lib.incremental.render.statement import Renderer
 from storage_lib.incremental.render.steps import Steps
 from storage_lib.incremental.tree.expressions import column
@@ -76,7 +77,7 @@ class Accumulators:
         """Names of the aggregates of which ``typed`` needs the types."""
         return tuple(each.name for each in self._summed)
 
-    def typed(self, views: Views, *, dialect: str = "spark") -> str:
+    def typed(self, views: Views, *, dialect: Dialect = SPARK) -> str:
         """Return a SELECT whose column types are those of the keys, then of each item's argument and value.
 
         It need not be run: an engine that analyses it knows the types. There is always a column ``row_count``.
@@ -87,7 +88,7 @@ class Accumulators:
             items.append((f"argument_{each.name}", exp.Max(this=_argument(each))))
             items.append((f"value_{each.name}", each.aggregate))
         whole = Aggregate(at(groups.input, Moment.AFTER), groups.keys, tuple(items))
-        return self._named(whole, (*self.key_columns, *(name for name, _ in items)), views, dialect)
+        return self._named(whole, (*self.key_columns, *(name for name, _ in items)), dialect.renderer(views))
 
     def refusal(self, types: Mapping[str, ItemTypes]) -> str | None:
         """Return why accumulators would not give the digits of the query; None if they do."""
@@ -99,7 +100,7 @@ class Accumulators:
             {f"{written[name].aggregate.sql('spark')}:": each for name, each in averages.items()},
         )
 
-    def whole(self, views: Views, types: Mapping[str, ItemTypes], *, dialect: str = "spark") -> str:
+    def whole(self, views: Views, types: Mapping[str, ItemTypes], *, dialect: Dialect = SPARK) -> str:
         """Return a SELECT of the state of the sources at ``Moment.AFTER``."""
         groups = self.groups.groups
         items: list[Computed] = [(ROW_COUNT, exp.Count(this=exp.Star()))]
@@ -108,7 +109,7 @@ class Accumulators:
             items.append((_sum(each), exp.cast(total, _sum_type(types[each.name]))))
         items += [(_count(each), exp.Count(this=_argument(each))) for each in self._counted]
         whole = Aggregate(at(groups.input, Moment.AFTER), groups.keys, tuple(items))
-        return self._named(whole, self.columns, views, dialect)
+        return self._named(whole, self.columns, dialect.renderer(views))
 
     def change(
         self,
@@ -116,7 +117,7 @@ class Accumulators:
         changed: Collection[str],
         types: Mapping[str, ItemTypes],
         *,
-        dialect: str = "spark",
+        dialect: Dialect = SPARK,
         are_few: bool = True,
         prefix: str = "",
     ) -> Steps | None:
@@ -145,10 +146,13 @@ class Accumulators:
             items.append((_count(each), _bigint(_zero_if_null(exp.Sum(this=counted)))))
         added = Aggregate(change.rows, groups.keys, tuple(items))
         differs = exp.or_(*(_not_zero(name) for name, _ in items), copy=False)
-        last = self._named(Filter(added, differs), self.columns, views, dialect, prefix)
-        return Renderer(views, dialect, prefix).steps(rules.shared, last)
+        renderer = dialect.renderer(views, prefix)
+        shared = renderer.shared(rules.shared)
+        return Steps(shared, self._named(Filter(added, differs), self.columns, renderer))
 
-    def sum_of_states(self, states: Collection[str], types: Mapping[str, ItemTypes], *, dialect: str = "spark") -> str:
+    def sum_of_states(
+        self, states: Collection[str], types: Mapping[str, ItemTypes], *, dialect: Dialect = SPARK
+    ) -> str:
         """Return a SELECT of the state to which states and changes of states add up; ``row_count`` may be 0."""
         names = self.columns
         keys = names[: len(self.key_columns)]
@@ -158,19 +162,19 @@ class Accumulators:
             total: exp.Expr = exp.Sum(this=column(name))
             items.append((name, exp.cast(total, of_sums.get(name, "BIGINT"))))
         parts = tuple(self._state(each) for each in states)
-        return self._named(Aggregate(Union(parts, names), keys, tuple(items)), names, _as_text, dialect)
+        return self._named(Aggregate(Union(parts, names), keys, tuple(items)), names, dialect.renderer(_as_text))
 
-    def answer(self, state: str, types: Mapping[str, ItemTypes], *, dialect: str = "spark") -> str:
+    def answer(self, state: str, types: Mapping[str, ItemTypes], *, dialect: Dialect = SPARK) -> str:
         """Return a SELECT of the answer of the groups in a state."""
-        return self._named(self._answer(state, types), self.labels, _as_text, dialect)
+        return self._named(self._answer(state, types), self.labels, dialect.renderer(_as_text))
 
-    def answer_change(self, old: str, new: str, types: Mapping[str, ItemTypes], *, dialect: str = "spark") -> str:
+    def answer_change(self, old: str, new: str, types: Mapping[str, ItemTypes], *, dialect: Dialect = SPARK) -> str:
         """Return a SELECT of the answer's change, with ``_weight``, between two states of the same groups."""
         rules = Differentiation(frozenset(), Names(_FIRST_NEW_NAME))
         parts = [(self._answer(new, types), ADDED), (self._answer(old, types), REMOVED)]
         outputs = tuple(rules.names.column() for _ in self.labels)
         change = rules.weighted(parts, outputs)
-        return self._named(change.rows, (*self.labels, "_weight"), _as_text, dialect)
+        return self._named(change.rows, (*self.labels, "_weight"), dialect.renderer(_as_text))
 
     @property
     def operators(self) -> tuple[MaintainedOperator, ...]:
@@ -205,8 +209,7 @@ class Accumulators:
         items += [(each.name, _value(each, types)) for each in self.groups.items]
         return self.groups.over(Project(rows, tuple(items)))
 
-    def _named(self, rows: Relation, names: Collection[str], views: Views, dialect: str, prefix: str = "") -> str:
-        renderer = Renderer(views, dialect, prefix)
+    def _named(self, rows: Relation, names: Collection[str], renderer: Renderer) -> str:
         items = ", ".join(f"{own} AS {renderer.name(name)}" for own, name in zip(rows.outputs, names, strict=True))
         return f"SELECT {items} FROM ({renderer.query(rows)}) AS r"
 

@@ -9,7 +9,6 @@ from sqlglot import exp
 
 from storage_lib.incremental.query_sources import Views
 from storage_lib.incremental.read.table_names import WINDOW_CALL
-from storage_lib.incremental.render.steps import Steps
 from storage_lib.incremental.tree.joins import connected, flattened
 from storage_lib.incremental.tree.relational_operators import (
     Aggregate,
@@ -44,12 +43,14 @@ class Renderer:
     dialect: str = "spark"
     prefix: str = ""
 
-    def steps(self, shared: Iterable[tuple[str, Relation]], last: str) -> Steps:
-        """Return the steps that end with a SELECT over shared relations."""
-        return Steps(tuple((f"{self.prefix}{name}", self.query(rows)) for name, rows in shared), last)
+    def shared(self, relations: Iterable[tuple[str, Relation]]) -> tuple[tuple[str, str], ...]:
+        """Return the SELECT statements of shared relations, each over earlier ones, under their names in statements."""
+        return tuple((f"{self.prefix}{name}", self.query(rows)) for name, rows in relations)
 
     def name(self, name: str) -> str:
         """Return an identifier, quoted where the dialect needs it."""
+        if name.isascii() and name.isidentifier() and name.islower():
+            return name
         return exp.to_identifier(name).sql(self.dialect, identify=not name.isidentifier() or not name.islower())
 
     def query(self, relation: Relation) -> str:  # noqa: C901  one case per operator

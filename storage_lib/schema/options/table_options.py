@@ -737,6 +737,13 @@ class TableOptions:
         "Rows of its sources, in their files, from which on a materialized table keeps accumulators for counts and "
         "sums; with fewer rows, groups that a change touches are computed again, which is faster. 0: always.",
     )
+    in_process_size_max: int = _option(
+        "refresh.in-process-size-max",
+        512 << 20,
+        parse_bytes,
+        "Size of the files that a refresh of a materialized table reads, up to which DuckDB computes it in the process "
+        "that asks for it, if it is installed and gives Spark's values; otherwise Spark does. 0: always Spark.",
+    )
     # fmt: on
     log_kafka_client: Mapping[str, str] = field(default_factory=dict)
     log_schema_registry: Mapping[str, str] = field(default_factory=dict, repr=False)

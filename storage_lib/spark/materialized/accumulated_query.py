@@ -6,6 +6,8 @@ A key that is NULL is stored as its type's default value, because columns of a p
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -28,11 +30,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from storage_lib.incremental import Accumulators, ItemTypes, Moment
+from storage_lib.incremental import Accumulators, ItemTypes, Moment, SourceTable
 from storage_lib.io.environment import system_environment
 from storage_lib.spark.materialized.source_views import source_views
+from storage_lib.spark.materialized.value_settings import unusual_setting
 from storage_lib.spark.tasks.active_session import active_session
-from storage_lib.spark.tasks.session_kind import is_connect
 from storage_lib.spark.translation.predicate_column import quoted
 from storage_lib.spark.translation.spark_schema import struct_of
 
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
 NULL_KEYS = "null_keys"
 _MOST_KEYS = 60
+_TYPED_MAX = 256
 _DEFAULTS: Mapping[type[DataType], str] = {
     BooleanType: "false",
     ByteType: "0",
@@ -56,6 +59,9 @@ _DEFAULTS: Mapping[type[DataType], str] = {
     TimestampNTZType: "1970-01-01 00:00:00",
 }
 """Types of keys whose values are equal for Spark exactly if they are equal as a primary key."""
+
+_typed: OrderedDict[tuple[str, tuple[SourceTable, ...]], AccumulatedQuery | str] = OrderedDict()
+_lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +85,7 @@ class AccumulatedQuery:
         bits = [sql.when(quoted(key).isNull(), 1 << at).otherwise(0) for at, key in enumerate(keys)]
         mask = reduce(lambda one, other: one + other, bits, sql.lit(0)).cast("bigint").alias(NULL_KEYS)
         values = [
-            sql.coalesce(quoted(key), sql.lit(_DEFAULTS[type(fields[key])]).cast(fields[key])).alias(key)
-            for key in keys
+            sql.coalesce(quoted(key), sql.lit(default_of(fields[key])).cast(fields[key])).alias(key) for key in keys
         ]
         return rows.select(mask, *values, *self.accumulators.columns[len(keys) :])
 
@@ -94,14 +99,29 @@ class AccumulatedQuery:
 
 
 def accumulated_query(spark: SparkSession, bound: BoundQuery) -> AccumulatedQuery | str | None:
-    """Return the accumulators of a query; None if its aggregates have none, or why its types rule them out."""
+    """Return the accumulators of a query; None if its aggregates have none, or why its types rule them out.
+
+    Spark types a query once for each form of its sources: that takes longer than a small refresh.
+    """
     found = bound.compiled.accumulators
     if found is None or not bound.compiled.is_deterministic:
         return None
-    reason = _of_session(spark)
+    reason = unusual_setting(spark)
     if reason is not None:
         return reason
+    query = (bound.compiled.tables.query, bound.described)
+    with _lock:
+        known = _typed.get(query)
+    if known is None:
+        known = _of_types(spark, bound, found)
+        with _lock:
+            _typed[query] = known
+            while len(_typed) > _TYPED_MAX:
+                _typed.popitem(last=False)
+    return known
 
+
+def _of_types(spark: SparkSession, bound: BoundQuery, found: Accumulators) -> AccumulatedQuery | str:
     def empty(source: str, _: Moment) -> DataFrame:
         return spark.createDataFrame([], struct_of(bound.sources[source].schema))
 
@@ -127,14 +147,9 @@ def accumulated_query(spark: SparkSession, bound: BoundQuery) -> AccumulatedQuer
     return AccumulatedQuery(accumulators=found, types=types, state=stored, form=f"{form} {stored.simpleString()}")
 
 
-def _of_session(spark: SparkSession) -> str | None:
-    """Return which setting of a session gives sums other digits, or NULL in place of an error."""
-    if is_connect(spark):
-        return "Spark Connect"
-    for setting in ("spark.sql.ansi.enabled", "spark.sql.decimalOperations.allowPrecisionLoss"):
-        if (spark.conf.get(setting, "true") or "true").lower() != "true":
-            return f"{setting} is false"
-    return None
+def default_of(kind: DataType) -> str:
+    """Return the value, as text, that stands for NULL in a key of this type."""
+    return _DEFAULTS[type(kind)]
 
 
 def _of_keys(keys: list[tuple[str, DataType]]) -> str | None:

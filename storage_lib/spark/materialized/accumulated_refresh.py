@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sql
@@ -20,22 +19,28 @@ from storage_lib.errors import (
     StorageError,
 )
 from storage_lib.io.environment import system_environment
+from storage_lib.spark.materialized.accumulated_in_process import LOOKED_UP_MAX, accumulated_change
 from storage_lib.spark.materialized.accumulated_state import (
     NamedState,
     base_of,
     commit_state,
+    commit_state_here,
     drop_other_states,
     drop_state,
+    looked_up,
     new_state,
 )
 from storage_lib.spark.materialized.answer_columns import answer_rows
 from storage_lib.spark.materialized.computed_once import ComputedOnce, computed_once, computed_steps, frame_here
 from storage_lib.spark.materialized.kept_snapshots import keep_snapshots
-from storage_lib.spark.materialized.refresh_commit import commit_difference, commit_positions
+from storage_lib.spark.materialized.refresh_commit import (
+    commit_difference,
+    commit_difference_here,
+    commit_positions,
+)
 from storage_lib.spark.materialized.source_delta import all_few, source_rows
 from storage_lib.spark.materialized.source_views import shared_prefix
 from storage_lib.spark.materialized.weighted_rows import net_rows, weighted
-from storage_lib.spark.translation.spark_schema import arrow_schema_of, conform
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,15 +49,18 @@ if TYPE_CHECKING:
     from storage_lib.incremental import Views
     from storage_lib.spark.materialized.accumulated_plan import AccumulatedPlan
     from storage_lib.spark.materialized.accumulated_query import AccumulatedQuery
+    from storage_lib.spark.materialized.in_process import InProcess
     from storage_lib.spark.materialized.refresh_commit import RefreshCommit
     from storage_lib.spark.materialized.source_delta import SourceDelta
     from storage_lib.table.dynamic_table import DynamicTable
 
 _LOGGER = logging.getLogger(__name__)
-_LOOKED_UP_MAX = 1_000
-"""Groups whose state is looked up; for more, a look-up reads most of the state in this process."""
 _SNAPSHOTS_KEPT = 20
 _SNAPSHOTS_MOST = 40
+
+
+Done = Callable[[], "Snapshot | None"]
+"""Commits a change that is computed."""
 
 
 class UnreadableStateError(CorruptFileError):
@@ -101,15 +109,40 @@ def add_changes(
     return snapshot
 
 
+def add_changes_here(table: DynamicTable, here: InProcess, commit: RefreshCommit, plan: AccumulatedPlan) -> Done:
+    """Do the same in this process: return what commits a change that is computed.
+
+    Raises ``NotInProcessError`` or ``NotExactError`` if Spark has to compute it.
+    """
+    query, state = plan.query, plan.state
+    if state is None:
+        message = "a refresh that adds changes needs a state"
+        raise ValueError(message)
+    with _readable():
+        change = accumulated_change(here, query, state)
+    if change is None:
+        return lambda: commit_positions(table, plan.unchanged(commit))
+
+    def done() -> Snapshot | None:
+        with _readable():
+            base = base_of(state)
+        reached = commit_state_here(change.state, state.table, base)
+        snapshot = commit_difference_here(change.answer, table, plan.naming(commit, reached))
+        _tidy(table, reached)
+        return snapshot
+
+    return done
+
+
 @contextmanager
 def _touched(
     spark: SparkSession, query: AccumulatedQuery, state: NamedState, change: ComputedOnce
 ) -> Iterator[DataFrame]:
     """Give the body the stored rows of the groups that change, which may turn out to be damaged before."""
     names = query.state.fieldNames()
-    if change.here is not None and change.row_count <= _LOOKED_UP_MAX:
+    if change.here is not None and change.row_count <= LOOKED_UP_MAX:
         with _readable():
-            rows = _looked_up(query, state, change.here)
+            rows = looked_up(query, state, change.here)
         yield frame_here(spark, rows, query.state)
         return
     with ExitStack() as stack:
@@ -119,16 +152,6 @@ def _touched(
             touched = stored.join(keys, list(query.primary_key), "left_semi").select(*names)
             old = stack.enter_context(computed_once(touched))
         yield old.df
-
-
-def _looked_up(query: AccumulatedQuery, state: NamedState, change: pa.Table) -> pa.Table:
-    schema = arrow_schema_of(query.state)
-    if state.snapshot_id == 0:
-        return schema.empty_table()
-    names = list(query.primary_key)
-    keys = change.select(names).cast(pa.schema([state.table.arrow_schema.field(name) for name in names]))
-    found = state.table.lookup(keys, columns=query.state.fieldNames(), snapshot_id=state.snapshot_id)
-    return pa.Table.from_batches([conform(batch, schema, state.table.name) for batch in found.to_batches()], schema)
 
 
 def build_state(

@@ -10,11 +10,12 @@ this library, makes the state unusable rather than wrong.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import functions as sql
 
 from storage_lib.catalog.open_catalog import open_catalog
@@ -31,8 +32,8 @@ from storage_lib.io.environment import system_environment
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.types.row_kind import RowKind
 from storage_lib.spark.materialized.source_positions import SourcePosition, position_of, recorded_position
-from storage_lib.spark.source.commit_rows import commit_rows
-from storage_lib.spark.translation.spark_schema import arrow_schema_of
+from storage_lib.spark.source.commit_rows import commit_collected, commit_rows
+from storage_lib.spark.translation.spark_schema import arrow_schema_of, conform
 from storage_lib.table.protocol.source_offsets import SourceRange
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from storage_lib.spark.materialized.accumulated_query import AccumulatedQuery
     from storage_lib.table.dynamic_table import DynamicTable
     from storage_lib.table.protocol.source_offsets import SourceOffsets
+    from storage_lib.table.protocol.write_context import WriteContext
 
 ACCUMULATORS = "@accumulators"
 """Name of the state among the sources whose positions a materialized table stores."""
@@ -112,6 +114,20 @@ def state_range(
     return SourceRange(source=ACCUMULATORS, start=recorded.of(ACCUMULATORS), end=end)
 
 
+def looked_up(query: AccumulatedQuery, state: NamedState, change: pa.Table) -> pa.Table:
+    """Return the stored rows of groups, found by the columns of the primary key in ``change``.
+
+    Raises as ``DynamicTable.lookup``.
+    """
+    schema = arrow_schema_of(query.state)
+    if state.snapshot_id == 0:
+        return schema.empty_table()
+    names = list(query.primary_key)
+    keys = change.select(names).cast(pa.schema([state.table.arrow_schema.field(name) for name in names]))
+    found = state.table.lookup(keys, columns=query.state.fieldNames(), snapshot_id=state.snapshot_id)
+    return pa.Table.from_batches([conform(batch, schema, state.table.name) for batch in found.to_batches()], schema)
+
+
 def base_of(state: NamedState) -> int:
     """Return the newest snapshot of the state, which has the rows of the named one; later commits are rolled back."""
     newest = state.table.inspect.latest_snapshot_id() or 0
@@ -133,15 +149,25 @@ def commit_state(
     if not query.accumulators.groups.is_global:
         kind = sql.when(sql.col(ROW_COUNT) != 0, kind).otherwise(RowKind.DELETE.symbol)
     changes = query.stored(rows).withColumn(table.options.row_kind_field, kind)
-    user = f"refresh-{system_environment().new_name()}"
-    snapshot = commit_rows(
-        changes,
+    begin = _beginning(table, based_on)
+    snapshot = commit_rows(changes, table, begin, BATCH_COMMIT_IDENTIFIER, are_few=are_few)
+    return NamedState(table, based_on if snapshot is None else snapshot.id)
+
+
+def commit_state_here(rows: pa.Table, table: DynamicTable, based_on: int) -> NamedState:
+    """Write stored rows of this process, with their row kinds in the last column; raises as ``commit_state``."""
+    snapshot = commit_collected(
+        rows,
         table,
-        lambda: table.new_write().begin(commit_user=user, based_on=based_on, needs_lease=True),
+        _beginning(table, based_on),
         BATCH_COMMIT_IDENTIFIER,
-        are_few=are_few,
     )
     return NamedState(table, based_on if snapshot is None else snapshot.id)
+
+
+def _beginning(table: DynamicTable, based_on: int) -> Callable[[], WriteContext]:
+    user = f"refresh-{system_environment().new_name()}"
+    return lambda: table.new_write().begin(commit_user=user, based_on=based_on, needs_lease=True)
 
 
 def drop_state(state: DynamicTable) -> None:

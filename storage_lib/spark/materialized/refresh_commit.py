@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
-from storage_lib.spark.materialized.weighted_rows import WEIGHT, rows_with_kinds
-from storage_lib.spark.source.commit_rows import commit_rows, commit_sources
+from storage_lib.spark.materialized.refresh_result import RefreshEngine
+from storage_lib.spark.materialized.weighted_rows import WEIGHT, rows_with_kinds, with_kinds
+from storage_lib.spark.source.commit_rows import commit_collected, commit_rows, commit_sources
 from storage_lib.spark.translation.predicate_column import quoted
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from storage_lib.file_store.snapshot.snapshot import Snapshot
@@ -37,6 +39,15 @@ class RefreshCommit:
     def moves(self) -> bool:
         """Whether the commit changes a position."""
         return any(each.start is None or not each.start.is_same_place(each.end) for each in self.sources)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Result of a refresh: its commit (None without one), the number of rows read by source, and the engine."""
+
+    snapshot: Snapshot | None
+    rows_read: Mapping[str, int]
+    engine: RefreshEngine | None = None
 
 
 def commit_positions(table: DynamicTable, commit: RefreshCommit) -> Snapshot | None:
@@ -74,6 +85,19 @@ def commit_difference(
         sources=commit.sources if commit.moves else (),
         watermark=commit.watermark,
         are_few=are_few,
+    )
+
+
+def commit_difference_here(rows: pa.Table, table: DynamicTable, commit: RefreshCommit) -> Snapshot | None:
+    """Write rows of this process: the table's columns and weights (``_weight``); otherwise as ``commit_difference``."""
+    return commit_collected(
+        with_kinds(rows, table.options.row_kind_field),
+        table,
+        lambda: _begun(table, commit),
+        BATCH_COMMIT_IDENTIFIER,
+        adds_up=bool(table.schema.primary_keys),
+        sources=commit.sources if commit.moves else (),
+        watermark=commit.watermark,
     )
 
 

@@ -22,6 +22,8 @@ _APPLIED_MIN = 2
 _FASTER_BY = 1.2
 _AGAIN_AFTER = 20
 _WORTH_A_CHANCE = 3
+_FAST_SECONDS = 0.5
+"""Changes that are applied in less time are applied: a whole answer may take far longer once a table has grown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ class RefreshCosts:
             times = self._times.get(query)
             full = None if times is None else times.expected(RefreshWork.FULL, size.stored)
             applied = None if times is None else times.expected(RefreshWork.INCREMENTAL, size.changed)
-            if times is None or full is None or applied is None:
+            if times is None or full is None or applied is None or applied < _FAST_SECONDS:
                 return None
             is_full_due = times.by[RefreshWork.FULL].is_due
             is_applied_due = times.by[RefreshWork.INCREMENTAL].is_due

@@ -15,6 +15,13 @@ class RefreshWork(StrEnum):
     FULL = "full"
 
 
+class RefreshEngine(StrEnum):
+    """Who computed the rows of a refresh: Spark's jobs, or DuckDB in the process that refreshes."""
+
+    SPARK = "spark"
+    DUCKDB = "duckdb"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshResult:
     """Work of one refresh, its reason, and the number of rows that it read and wrote.
@@ -22,7 +29,8 @@ class RefreshResult:
     ``rows_read`` counts, by source, the changed rows that an incremental refresh read, or the stored rows that a full
     one read (before versions of one key are merged). ``rows_written`` counts the rows that the commit added to the
     table's files, deletions included. ``snapshot_id`` is the snapshot that the refresh created; None if it created
-    none. ``positions`` are the snapshots of the sources, by ``database.table``, whose answer the table now holds.
+    none. ``engine`` computed the rows; None if there were none to compute. ``positions`` are the snapshots of the
+    sources, by ``database.table``, whose answer the table now holds.
     """
 
     mode: RefreshWork
@@ -31,4 +39,5 @@ class RefreshResult:
     rows_written: int = 0
     seconds: float = 0.0
     snapshot_id: int | None = None
+    engine: RefreshEngine | None = None
     positions: Mapping[str, int] = field(default_factory=dict)

@@ -9,6 +9,7 @@ attempt finds nothing to do.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -20,23 +21,24 @@ from storage_lib.errors import (
     LeaseLostError,
     SnapshotExpiredError,
 )
-from storage_lib.incremental import RESULT, Moment
 from storage_lib.io.environment import system_environment
 from storage_lib.schema.options.materialized_table import RefreshStatus
 from storage_lib.spark.maintenance.distributed_compaction import compact_after_write
 from storage_lib.spark.materialized.accumulated_plan import AccumulatedPlan, accumulated_plan
-from storage_lib.spark.materialized.accumulated_refresh import UnreadableStateError, add_changes, build_state
-from storage_lib.spark.materialized.answer_columns import answer_rows, refusals_of_spark
-from storage_lib.spark.materialized.computed_once import computed_steps
+from storage_lib.spark.materialized.accumulated_refresh import (
+    UnreadableStateError,
+)
+from storage_lib.spark.materialized.answer_columns import refusals_of_spark
+from storage_lib.spark.materialized.apply_changes import apply_changes
 from storage_lib.spark.materialized.kept_snapshots import keep_snapshots
-from storage_lib.spark.materialized.refresh_commit import RefreshCommit, commit_difference, commit_positions
+from storage_lib.spark.materialized.refresh_commit import (
+    RefreshCommit,
+)
 from storage_lib.spark.materialized.refresh_costs import COSTS
-from storage_lib.spark.materialized.refresh_plan import RefreshPlan, columns_of, query_of, refresh_plan
+from storage_lib.spark.materialized.refresh_plan import RefreshPlan, query_of, refresh_plan
 from storage_lib.spark.materialized.refresh_result import RefreshResult, RefreshWork
-from storage_lib.spark.materialized.source_delta import all_few, source_delta, source_rows, stored_rows
 from storage_lib.spark.materialized.source_tables import bound_query
-from storage_lib.spark.materialized.source_views import of_one_moment, shared_prefix, source_views
-from storage_lib.spark.materialized.weighted_rows import net_rows, weighted
+from storage_lib.spark.materialized.whole_answer import rebuild_state, write_whole
 from storage_lib.spark.native.united_frames import leave_out_unsafe_rule
 from storage_lib.spark.source.table_source import register
 from storage_lib.spark.tasks.active_session import active_session
@@ -44,13 +46,13 @@ from storage_lib.spark.translation.predicate_column import column_of
 from storage_lib.table.input.partition_spec import PartitionSpecs
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-    from storage_lib.file_store.snapshot.snapshot import Snapshot
     from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
     from storage_lib.spark.materialized.source_tables import BoundQuery
     from storage_lib.table.dynamic_table import DynamicTable
 
+_LOGGER = logging.getLogger(__name__)
 _ATTEMPTS = 3
 
 
@@ -141,11 +143,12 @@ def _run(
     )
     with active_session(spark), refusals_of_spark(table.name):
         if plan.work is RefreshWork.INCREMENTAL:
-            snapshot, rows_read = _increment(spark, table, bound, plan, commit, accumulated)
+            written = apply_changes(spark, table, bound, plan, commit, accumulated)
         elif accumulated is not None:
-            snapshot, rows_read = _rebuilt(spark, table, bound, plan, commit, accumulated)
+            written = rebuild_state(spark, table, bound, plan, commit, accumulated)
         else:
-            snapshot, rows_read = _whole(spark, table, bound, plan, commit)
+            written = write_whole(spark, table, bound, plan, commit)
+    snapshot = written.snapshot
     if table.definition is not None and table.definition.status is RefreshStatus.ACTIVATED and plan.keeps_snapshots:
         keep_snapshots(table, bound.sources, plan.after)
     if snapshot is not None and not table.options.write_only:
@@ -153,100 +156,12 @@ def _run(
     return RefreshResult(
         mode=plan.work,
         reason=plan.reason,
-        rows_read=rows_read,
+        rows_read=written.rows_read,
         rows_written=0 if snapshot is None else snapshot.delta_record_count,
         snapshot_id=None if snapshot is None else snapshot.id,
+        engine=written.engine,
         positions=plan.after,
     )
-
-
-_Done = tuple["Snapshot | None", Mapping[str, int]]
-"""The snapshot of a commit, and the number of rows read by source."""
-
-
-def _increment(
-    spark: SparkSession,
-    table: DynamicTable,
-    bound: BoundQuery,
-    plan: RefreshPlan,
-    commit: RefreshCommit,
-    accumulated: AccumulatedPlan | None,
-) -> _Done:
-    """Apply the changes of the sources to the table."""
-    compiled, sources = bound.compiled, bound.sources
-    columns = {name: columns_of(compiled, name, source) for name, source in sources.items()}
-    deltas = {
-        name: source_delta(spark, source, columns[name], plan.before[name], plan.after[name])
-        for name, source in sources.items()
-        if plan.before[name] != plan.after[name]
-    }
-    changed = {name: delta for name, delta in deltas.items() if delta.row_count}
-    rows_read = {name: deltas[name].row_count if name in deltas else 0 for name in sources}
-    if not changed:
-        unchanged = commit if accumulated is None else accumulated.unchanged(commit)
-        return commit_positions(table, unchanged), rows_read
-
-    def frame_of(name: str, moment: Moment) -> DataFrame:
-        if name == RESULT:
-            return source_rows(spark, table, [field.name for field in table.schema.fields], plan.based_on)
-        if moment is Moment.DELTA:
-            return deltas[name].df
-        at = plan.before if moment is Moment.BEFORE else plan.after
-        return source_rows(spark, sources[name], columns[name], at[name])
-
-    with source_views(spark, system_environment().new_name(), frame_of) as views:
-        if accumulated is not None:
-            return add_changes(spark, table, views, changed, commit, accumulated), rows_read
-        seen = of_one_moment(views, sources.keys() - changed.keys())
-        steps = compiled.delta(seen, changed.keys(), are_few=all_few(changed), prefix=shared_prefix())
-        if steps is None:
-            return commit_positions(table, commit), rows_read
-        with computed_steps(spark, steps) as rows:
-            return commit_difference(net_rows(answer_rows(table, rows)), table, commit), rows_read
-
-
-def _whole(
-    spark: SparkSession,
-    table: DynamicTable,
-    bound: BoundQuery,
-    plan: RefreshPlan,
-    commit: RefreshCommit,
-    where: Column | None = None,
-) -> _Done:
-    """Write the difference between the table and the whole answer, of the rows ``where`` only."""
-    compiled, sources = bound.compiled, bound.sources
-
-    def frame_of(name: str, _: Moment) -> DataFrame:
-        return source_rows(spark, sources[name], columns_of(compiled, name, sources[name]), plan.after[name])
-
-    with source_views(spark, system_environment().new_name(), frame_of) as views:
-        answer = weighted(spark.sql(compiled.full(views, Moment.AFTER)), 1)
-        rows = answer_rows(table, answer)
-        if plan.based_on:
-            stored = source_rows(spark, table, [field.name for field in table.schema.fields], plan.based_on)
-            rows = rows.union(weighted(stored, -1))
-        rows = net_rows(rows if where is None else rows.where(where))
-        snapshot = commit_difference(rows, table, commit)
-    return snapshot, {name: stored_rows(source, plan.after[name]) for name, source in sources.items()}
-
-
-def _rebuilt(
-    spark: SparkSession,
-    table: DynamicTable,
-    bound: BoundQuery,
-    plan: RefreshPlan,
-    commit: RefreshCommit,
-    accumulated: AccumulatedPlan,
-) -> _Done:
-    """Compute the state of the accumulators in full, and write the difference between the table and their answer."""
-    compiled, sources = bound.compiled, bound.sources
-
-    def frame_of(name: str, _: Moment) -> DataFrame:
-        return source_rows(spark, sources[name], columns_of(compiled, name, sources[name]), plan.after[name])
-
-    with source_views(spark, system_environment().new_name(), frame_of) as views:
-        snapshot = build_state(spark, table, views, commit, accumulated)
-    return snapshot, {name: stored_rows(source, plan.after[name]) for name, source in sources.items()}
 
 
 def _recompute_partition(
@@ -271,7 +186,7 @@ def _recompute_partition(
     )
     commit = RefreshCommit(user=f"refresh-{system_environment().new_name()}", based_on=newest, sources=())
     with active_session(spark), refusals_of_spark(table.name):
-        snapshot, _ = _whole(spark, table, bound, plan, commit, of_partition)
+        snapshot = write_whole(spark, table, bound, plan, commit, of_partition).snapshot
     if snapshot is None:
         return result
     return replace(result, snapshot_id=snapshot.id, rows_written=result.rows_written + snapshot.delta_record_count)

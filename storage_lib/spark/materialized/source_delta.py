@@ -6,7 +6,7 @@ and completed in this process, large ones by Spark's tasks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,15 +38,21 @@ _ROWS_HERE_MAX = 200_000
 
 @dataclass(frozen=True, slots=True)
 class SourceDelta:
-    """Net changes as a data frame of the columns and ``_weight``.
+    """Net changes of columns of a source, as rows with ``_weight``.
 
-    ``row_count`` counts the rows; for changes that Spark's tasks read, it is the number of stored rows to read. 0: the
-    source has not changed. ``are_few``: the rows are in this process.
+    ``frame`` makes a data frame of them, and ``here`` are the same rows in this process, if they are few. ``row_count``
+    counts the rows; for changes that Spark's tasks read, it is the number of stored rows to read. 0: the source has not
+    changed.
     """
 
-    df: DataFrame
+    frame: Callable[[], DataFrame]
     row_count: int
-    are_few: bool = False
+    here: pa.Table | None = None
+
+    @property
+    def df(self) -> DataFrame:
+        """The changes as a data frame."""
+        return self.frame()
 
 
 def source_delta(
@@ -57,25 +63,28 @@ def source_delta(
     Raises ``SnapshotExpiredError`` or ``NotFoundError`` for a snapshot that has expired.
     """
     if before == 0:
-        rows = source_rows(spark, table, columns, after)
-        return SourceDelta(weighted(rows, 1), stored_rows(table, after))
+        return SourceDelta(lambda: weighted(source_rows(spark, table, columns, after), 1), stored_rows(table, after))
     if _shows_only_compacted(table):
         count = stored_rows(table, before) + stored_rows(table, after)
-        return SourceDelta(_compared(spark, table, columns, before, after), count)
+        return SourceDelta(lambda: _compared(spark, table, columns, before, after), count)
     splits = table.new_read().plan_changes(start_snapshot_id=before, end_snapshot_id=after)
     row_count = sum(split.row_count for split in splits)
     if row_count > _ROWS_HERE_MAX or sum(split.size_bytes for split in splits) > _BYTES_HERE_MAX:
-        return SourceDelta(_by_tasks(spark, table, columns, before, after), row_count)
+        return SourceDelta(lambda: _by_tasks(spark, table, columns, before, after), row_count)
     struct = _weighted(struct_of(table.schema, columns))
     rows = delta_rows(table, columns, before, after)
-    schema = arrow_schema_of(struct)
-    batches = [conform(batch, schema, table.name) for batch in rows.to_batches()]
-    return SourceDelta(frame_here(spark, pa.Table.from_batches(batches, schema), struct), rows.num_rows, are_few=True)
+
+    def frame() -> DataFrame:
+        schema = arrow_schema_of(struct)
+        batches = [conform(batch, schema, table.name) for batch in rows.to_batches()]
+        return frame_here(spark, pa.Table.from_batches(batches, schema), struct)
+
+    return SourceDelta(frame, rows.num_rows, rows)
 
 
 def all_few(changed: Mapping[str, SourceDelta]) -> bool:
     """Return whether the changed rows of all sources are in this process."""
-    return all(each.are_few for each in changed.values())
+    return all(each.here is not None for each in changed.values())
 
 
 def source_rows(spark: SparkSession, table: DynamicTable, columns: Sequence[str], snapshot_id: int) -> DataFrame:

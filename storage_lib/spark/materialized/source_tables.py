@@ -23,10 +23,11 @@ _COMPILED_QUERIES_MAX = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundQuery:
-    """A compiled query with its sources, by ``database.table``, under their newest schemas."""
+    """A compiled query with its sources, by ``database.table``, under their newest schemas, which are ``described``."""
 
     compiled: CompiledQuery
     sources: Mapping[str, DynamicTable]
+    described: tuple[SourceTable, ...]
 
 
 def source_at(home: TableAddress, name: str) -> DynamicTable:
@@ -53,7 +54,7 @@ def bound_query(home: TableAddress, definition: MaterializedTableDefinition, *, 
         if reserved := next((each for each in columns if each.lower() == WEIGHT), None):
             message = f"table {home.name} reads column {reserved} of {name}; refreshes use that name, so rename it"
             raise InvalidInputError(message)
-    return BoundQuery(compiled=compiled, sources=sources)
+    return BoundQuery(compiled=compiled, sources=sources, described=described)
 
 
 @lru_cache(maxsize=_COMPILED_QUERIES_MAX)

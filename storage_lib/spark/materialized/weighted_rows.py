@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import functions as sql
 
 from storage_lib.schema.types.row_kind import RowKind
@@ -32,3 +34,12 @@ def rows_with_kinds(rows: DataFrame, kind_column: str) -> DataFrame:
     symbol = sql.when(sql.col(WEIGHT) > 0, RowKind.INSERT.symbol).otherwise(RowKind.DELETE.symbol)
     repeated = sql.explode(sql.array_repeat(symbol, sql.abs(sql.col(WEIGHT)).cast("int")))
     return rows.select(*columns, repeated.alias(kind_column))
+
+
+def with_kinds(rows: pa.Table, kind_column: str) -> pa.Table:
+    """Repeat each row by its weight, with the row kind of the weight's sign as the last column."""
+    weights = rows.column(WEIGHT).to_numpy()
+    places = np.repeat(np.arange(rows.num_rows), np.abs(weights))
+    symbols = np.where(weights[places] > 0, RowKind.INSERT.symbol, RowKind.DELETE.symbol)
+    repeated = rows.drop_columns([WEIGHT]).take(pa.array(places))
+    return repeated.append_column(kind_column, pa.array(symbols, pa.string()))

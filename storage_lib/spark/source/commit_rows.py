@@ -51,7 +51,7 @@ def commit_rows(
     register(spark)
     here = _collected(rows) if are_few else None
     if here is not None:
-        return _commit_collected(
+        return commit_collected(
             here, table, begin, commit_identifier, adds_up=adds_up, sources=sources, watermark=watermark
         )
     tracked = table.log is not None and (table.options.change_tracking if change_tracking is None else change_tracking)
@@ -95,16 +95,17 @@ def _collected(rows: DataFrame) -> pa.Table | None:
         return collected(rows)
 
 
-def _commit_collected(
+def commit_collected(
     rows: pa.Table,
     table: DynamicTable,
     begin: Callable[[], WriteContext],
     commit_identifier: int,
     *,
-    adds_up: bool,
-    sources: Sequence[SourceRange],
-    watermark: int | None,
+    adds_up: bool = False,
+    sources: Sequence[SourceRange] = (),
+    watermark: int | None = None,
 ) -> Snapshot | None:
+    """Write rows of this process, with the column of row kinds last, as ``commit_rows`` does."""
     if rows.num_rows == 0:
         return commit_sources(table, begin, commit_identifier, sources=sources, watermark=watermark)
     context = begin()

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage_lib import open_catalog
+from storage_lib.in_process.not_in_process import NotInProcessError
+from storage_lib.spark.materialized import apply_changes, whole_answer
+from storage_lib.spark.materialized.refresh_result import RefreshEngine
 
 if TYPE_CHECKING:
     from storage_lib.catalog.catalog import Catalog
@@ -17,3 +20,28 @@ if TYPE_CHECKING:
 def catalog(tmp_path: Path) -> Catalog:
     """Return a catalog of its own for the test."""
     return open_catalog(str(tmp_path / "warehouse"))
+
+
+@pytest.fixture(params=list(RefreshEngine), ids=str)
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> RefreshEngine:
+    """Let either engine compute the changes of the test."""
+    wanted: RefreshEngine = request.param
+    if wanted is RefreshEngine.SPARK:
+        only_spark(monkeypatch)
+    return wanted
+
+
+@pytest.fixture
+def by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Spark compute the changes of the test."""
+    only_spark(monkeypatch)
+
+
+def only_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no change be computed in this process."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise NotInProcessError("the test asks for Spark")
+
+    for module in (apply_changes, whole_answer):
+        monkeypatch.setattr(module, "in_process", refuse)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import date
 from decimal import Decimal
@@ -16,9 +17,9 @@ pytest.importorskip("pyspark")
 
 from storage_lib import open_catalog
 from storage_lib.spark import create_materialized_table, refresh, set_query
-from storage_lib.spark.materialized import computed_once
-from storage_lib.spark.materialized.accumulated_state import ACCUMULATORS, commit_state
-from storage_lib.spark.materialized.refresh_result import RefreshWork
+from storage_lib.spark.materialized import accumulated_refresh, computed_once
+from storage_lib.spark.materialized.accumulated_state import ACCUMULATORS, commit_state, commit_state_here
+from storage_lib.spark.materialized.refresh_result import RefreshEngine, RefreshWork
 from storage_lib.spark.materialized.source_positions import recorded_position
 from tests.support.materialized_answers import expected_bag, stored_bag
 
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
 
 ALWAYS = {"accumulators.rows-min": "0"}
-COMMIT_STATE = "storage_lib.spark.materialized.accumulated_refresh.commit_state"
-READ_SOURCE = "storage_lib.spark.materialized.refresh_table.source_rows"
+READ_SOURCE = "storage_lib.spark.materialized.apply_changes.source_rows"
+READ_SNAPSHOT = "storage_lib.spark.materialized.in_process.SnapshotRows.select"
 ORDERS = {"id": "INT NOT NULL", "cat": "STRING", "amount": "BIGINT", "price": "DECIMAL(12, 2)", "day": "DATE"}
 QUERIES = {
     "sums": "SELECT cat, count(*) AS n, sum(amount) AS total FROM orders GROUP BY cat",
@@ -43,6 +44,25 @@ QUERIES = {
 
 class Crash(BaseException):
     """Ends a refresh where a process could be killed."""
+
+
+def after_the_state(monkeypatch: pytest.MonkeyPatch, action: Callable[[], None]) -> None:
+    """Do something right after the commit of a state, by whichever engine."""
+
+    def then(commit: Callable[..., Any]) -> Callable[..., Any]:
+        def committed(*arguments: Any, **named: Any) -> Any:
+            done = commit(*arguments, **named)
+            action()
+            return done
+
+        return committed
+
+    for commit in (commit_state, commit_state_here):
+        monkeypatch.setattr(accumulated_refresh, commit.__name__, then(commit))
+
+
+def crash() -> None:
+    raise Crash
 
 
 @pytest.fixture
@@ -74,7 +94,7 @@ def assert_is_answer(catalog: Catalog, table: DynamicTable) -> None:
 
 
 def test_a_refresh_reads_no_rows_of_the_source_but_the_changes(
-    spark: SparkSession, catalog: Catalog, orders: DynamicTable, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, catalog: Catalog, orders: DynamicTable, monkeypatch: pytest.MonkeyPatch, engine: RefreshEngine
 ) -> None:
     table = sums(spark, catalog)
     refresh(spark, table)
@@ -86,9 +106,11 @@ def test_a_refresh_reads_no_rows_of_the_source_but_the_changes(
         raise AssertionError(message)
 
     monkeypatch.setattr(READ_SOURCE, refuse)
+    monkeypatch.setattr(READ_SNAPSHOT, refuse)
     result = refresh(spark, table)
 
-    assert (result.mode, result.rows_read) == (RefreshWork.INCREMENTAL, {"shop.orders": 7})
+    assert (result.mode, result.engine) == (RefreshWork.INCREMENTAL, engine)
+    assert result.rows_read == {"shop.orders": 7}
     assert_is_answer(catalog, table)
     assert len(catalog.states("shop.sums")) == 1
     assert catalog.list_tables() == ["shop.orders", "shop.sums"]
@@ -102,15 +124,12 @@ def test_every_refresh_of_a_random_life_with_crashes_is_exact(
     monkeypatch: pytest.MonkeyPatch,
     seed: int,
     rows_here: int,
+    engine: RefreshEngine,
 ) -> None:
     monkeypatch.setattr(computed_once, "ROWS_HERE_MAX", rows_here)
     rng = random.Random(seed)  # noqa: S311  a seeded history
     tables = [sums(spark, catalog, name) for name in QUERIES]
     history: list[str] = []
-
-    def crash_after(*arguments: Any, **named: Any) -> object:
-        commit_state(*arguments, **named)
-        raise Crash
 
     for step in range(5):
         for _ in range(rng.randrange(3)):
@@ -123,7 +142,7 @@ def test_every_refresh_of_a_random_life_with_crashes_is_exact(
             history.append(f"{table.name} {action}")
             if action == "crash":
                 with monkeypatch.context() as patched:
-                    patched.setattr(COMMIT_STATE, crash_after)
+                    after_the_state(patched, crash)
                     with suppress(Crash):
                         refresh(spark, table, full=rng.random() < 0.3)
             if action == "roll back":
@@ -133,19 +152,15 @@ def test_every_refresh_of_a_random_life_with_crashes_is_exact(
 
 
 def test_a_refresh_that_ended_between_its_commits_is_rolled_back_and_not_counted(
-    spark: SparkSession, catalog: Catalog, orders: DynamicTable, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, catalog: Catalog, orders: DynamicTable, monkeypatch: pytest.MonkeyPatch, engine: RefreshEngine
 ) -> None:
     table = sums(spark, catalog)
     refresh(spark, table)
     state = state_of(catalog, table)
     orders.upsert([order(0, "b", 5)])
 
-    def crash_after(*arguments: Any, **named: Any) -> object:
-        commit_state(*arguments, **named)
-        raise Crash
-
     with monkeypatch.context() as patched:
-        patched.setattr(COMMIT_STATE, crash_after)
+        after_the_state(patched, crash)
         with pytest.raises(Crash):
             refresh(spark, table)
     orphan = state.inspect.latest_snapshot_id() or 0
@@ -159,21 +174,21 @@ def test_a_refresh_that_ended_between_its_commits_is_rolled_back_and_not_counted
 
 
 def test_of_two_refreshes_at_once_one_wins_and_nothing_is_counted_twice(
-    spark: SparkSession, catalog: Catalog, orders: DynamicTable, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, catalog: Catalog, orders: DynamicTable, monkeypatch: pytest.MonkeyPatch, engine: RefreshEngine
 ) -> None:
     table = sums(spark, catalog)
     refresh(spark, table)
     orders.upsert([order(0, "b", 5)])
-    others = []
+    others: list[Any] = []
 
-    def commit_with_another(*arguments: Any, **named: Any) -> object:
-        monkeypatch.setattr(COMMIT_STATE, commit_state)
-        done = commit_state(*arguments, **named)
-        others.append(refresh(spark, catalog.load_table("shop.sums")))
-        return done
+    def refresh_another() -> None:
+        if not others:
+            others.append(None)
+            others[0] = refresh(spark, catalog.load_table("shop.sums"))
 
-    monkeypatch.setattr(COMMIT_STATE, commit_with_another)
-    slower = refresh(spark, table)
+    with monkeypatch.context() as patched:
+        after_the_state(patched, refresh_another)
+        slower = refresh(spark, table)
 
     assert [each.mode for each in others] == [RefreshWork.INCREMENTAL]
     assert (slower.mode, slower.reason) == (RefreshWork.NONE, "another refresh has made the table current")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,8 +11,9 @@ pytest.importorskip("pyspark")
 
 from storage_lib import AddColumn, AlterType, CommitConflictError, InvalidInputError, NotFoundError, RenameColumn
 from storage_lib.spark import create_materialized_table, refresh, set_query, suspend
-from storage_lib.spark.materialized.refresh_commit import commit_difference
-from storage_lib.spark.materialized.refresh_result import RefreshWork
+from storage_lib.spark.materialized import apply_changes, whole_answer
+from storage_lib.spark.materialized.refresh_commit import commit_difference, commit_difference_here
+from storage_lib.spark.materialized.refresh_result import RefreshEngine, RefreshWork
 from tests.support.materialized_answers import expected_bag, stored_bag
 
 if TYPE_CHECKING:
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from storage_lib.catalog.catalog import Catalog
     from storage_lib.table.dynamic_table import DynamicTable
 
-COMMIT = "storage_lib.spark.materialized.refresh_table.commit_difference"
 ORDERS = {"id": "BIGINT NOT NULL", "cat": "STRING", "amount": "BIGINT"}
 SUMS = "SELECT cat, count(*) AS n, sum(amount) AS total FROM orders GROUP BY cat"
 
@@ -30,6 +31,22 @@ def orders(catalog: Catalog) -> DynamicTable:
     table = catalog.create_table("shop.orders", ORDERS, primary_key=["id"])
     table.append([{"id": number, "cat": "abc"[number % 3], "amount": number} for number in range(9)])
     return table
+
+
+def before_a_commit(monkeypatch: pytest.MonkeyPatch, action: Callable[[], None]) -> None:
+    """Do something once, right before the commit of rows by whichever engine."""
+    actions = [action]
+
+    def first(commit: Callable[..., object]) -> Callable[..., object]:
+        def committed(*arguments: object, **named: object) -> object:
+            if actions:
+                actions.pop()()
+            return commit(*arguments, **named)
+
+        return committed
+
+    monkeypatch.setattr(apply_changes, "commit_difference", first(commit_difference))
+    monkeypatch.setattr(apply_changes, "commit_difference_here", first(commit_difference_here))
 
 
 def assert_is_answer(catalog: Catalog, table: DynamicTable) -> None:
@@ -242,19 +259,13 @@ def test_the_snapshot_of_the_position_does_not_expire_until_the_table_is_suspend
 
 
 def test_the_table_that_another_process_has_refreshed_meanwhile_is_left_as_it_is(
-    spark: SparkSession, catalog: Catalog, orders: DynamicTable, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, catalog: Catalog, orders: DynamicTable, monkeypatch: pytest.MonkeyPatch, engine: RefreshEngine
 ) -> None:
     sums = create_materialized_table(catalog, "shop.sums", SUMS, spark=spark)
     refresh(spark, sums)
     orders.delete("id = 1")
-    commit, others = commit_difference, []
-
-    def commit_after_another(*arguments: object) -> object:
-        monkeypatch.setattr(COMMIT, commit)
-        others.append(refresh(spark, catalog.load_table("shop.sums")))
-        return commit(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(COMMIT, commit_after_another)
+    others = []
+    before_a_commit(monkeypatch, lambda: others.append(refresh(spark, catalog.load_table("shop.sums"))))
     slower = refresh(spark, sums)
 
     assert [each.mode for each in others] == [RefreshWork.INCREMENTAL]
@@ -264,20 +275,17 @@ def test_the_table_that_another_process_has_refreshed_meanwhile_is_left_as_it_is
 
 
 def test_a_refresh_with_an_older_query_conflicts_with_one_with_the_newer(
-    spark: SparkSession, catalog: Catalog, orders: DynamicTable, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, catalog: Catalog, orders: DynamicTable, monkeypatch: pytest.MonkeyPatch, engine: RefreshEngine
 ) -> None:
     sums = create_materialized_table(catalog, "shop.sums", SUMS, spark=spark)
     refresh(spark, sums)
     orders.delete("id = 1")
-    commit = commit_difference
 
-    def commit_after_another(*arguments: object) -> object:
-        monkeypatch.setattr(COMMIT, commit)
+    def refresh_another() -> None:
         set_query(sums, f"{SUMS} HAVING count(*) > 2", spark=spark)
         refresh(spark, catalog.load_table("shop.sums"))
-        return commit(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(COMMIT, commit_after_another)
+    before_a_commit(monkeypatch, refresh_another)
     slower = refresh(spark, sums)
 
     assert slower.mode is RefreshWork.NONE
@@ -319,7 +327,7 @@ def test_a_refresh_that_always_conflicts_fails_in_the_end(
         message = "another commit was faster"
         raise CommitConflictError(message)
 
-    monkeypatch.setattr(COMMIT, commit_refused)
+    monkeypatch.setattr(whole_answer, "commit_difference_here", commit_refused)
 
     with pytest.raises(CommitConflictError, match="another commit was faster"):
         refresh(spark, sums)

@@ -42,6 +42,11 @@ def test_the_whole_query_is_computed_if_that_was_clearly_faster() -> None:
     assert known(3.0, 1.0, 1.0).why_full("q", SIZE) is None
 
 
+def test_changes_that_are_applied_fast_are_applied_however_fast_the_whole_query_is() -> None:
+    assert known(0.01, 0.4, 0.4).why_full("q", SIZE) is None
+    assert known(0.01, 0.6, 0.6).why_full("q", SIZE) is not None
+
+
 def test_one_measured_way_is_not_compared() -> None:
     assert known(1.0).why_full("q", SIZE) is None
     assert known(1.0, 9.0).why_full("q", SIZE) is None

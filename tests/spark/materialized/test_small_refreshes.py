@@ -13,7 +13,7 @@ from storage_lib import AddColumn
 from storage_lib.file_store.snapshot.snapshot import CommitKind
 from storage_lib.spark import create_materialized_table, refresh
 from storage_lib.spark.maintenance import distributed_compaction
-from storage_lib.spark.materialized import refresh_table, source_tables
+from storage_lib.spark.materialized import apply_changes, source_tables
 from storage_lib.spark.materialized.refresh_result import RefreshWork
 from storage_lib.spark.materialized.source_delta import source_rows
 from storage_lib.spark.source import commit_rows
@@ -46,6 +46,7 @@ def unwanted(*_: Any, **__: Any) -> None:
     raise AssertionError("this refresh needs no such job")
 
 
+@pytest.mark.usefixtures("by_spark")
 def test_a_refresh_whose_answer_stays_the_same_commits_positions_without_a_write_job(
     spark: SparkSession, catalog: Catalog, orders: DynamicTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,6 +66,7 @@ def test_a_refresh_whose_answer_stays_the_same_commits_positions_without_a_write
         refresh(spark, table)
 
 
+@pytest.mark.usefixtures("by_spark")
 def test_an_unchanged_source_is_planned_once_and_a_changed_one_at_both_moments(
     spark: SparkSession, catalog: Catalog, orders: DynamicTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,7 +83,7 @@ def test_an_unchanged_source_is_planned_once_and_a_changed_one_at_both_moments(
         planned[source.name] += 1
         return source_rows(spark, source, columns, snapshot_id)
 
-    monkeypatch.setattr(refresh_table, "source_rows", counted)
+    monkeypatch.setattr(apply_changes, "source_rows", counted)
     for _ in range(2):
         orders.append([{"id": 30, "item": 1, "amount": 90}, {"id": 4, "item": 2, "amount": 91}])
         planned.clear()

@@ -1,0 +1,1 @@
+"""Statements over tables, computed by DuckDB in this process, without Spark."""

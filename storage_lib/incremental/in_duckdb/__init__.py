@@ -1,0 +1,1 @@
+"""Statements for DuckDB that give the values that Spark gives."""

@@ -1,0 +1,112 @@
+"""Changes of accumulators and of their answer, computed in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from storage_lib.in_process.duckdb_text import quoted, text
+from storage_lib.in_process.snapshot_rows import SnapshotRows
+from storage_lib.incremental import ROW_COUNT, ExactDuckDb, ValueType, read_type
+from storage_lib.schema.types.row_kind import RowKind
+from storage_lib.spark.materialized.accumulated_query import NULL_KEYS, default_of
+from storage_lib.spark.materialized.accumulated_state import NamedState, looked_up
+from storage_lib.spark.materialized.weighted_rows import WEIGHT
+
+if TYPE_CHECKING:
+    from storage_lib.in_process.duckdb_session import DuckDbSession
+    from storage_lib.spark.materialized.accumulated_query import AccumulatedQuery
+    from storage_lib.spark.materialized.in_process import InProcess
+
+LOOKED_UP_MAX = 1_000
+"""Groups whose state is looked up by their keys; for more, DuckDB reads the state."""
+
+_ADDED, _OLD, _NEW = "added_groups", "old_groups", "new_groups"
+
+
+@dataclass(frozen=True, slots=True)
+class AccumulatedChange:
+    """``state``: stored rows of the groups that change, with row kinds; ``answer``: the net change, with weights."""
+
+    state: pa.Table
+    answer: pa.Table
+
+
+def accumulated_change(here: InProcess, query: AccumulatedQuery, state: NamedState) -> AccumulatedChange | None:
+    """Add the changes of the sources to the groups that they touch; None if nothing is added.
+
+    Raises ``NotInProcessError`` and ``NotExactError``, and as ``SnapshotRows.select`` for a state that can't be read.
+    """
+    here.check_types()
+    accumulators, session = query.accumulators, here.session
+    steps = accumulators.change(here.views, here.changed.keys(), query.types, dialect=here.dialect)
+    if steps is None:
+        return None
+    columns = _Columns(query)
+    session.keep(_ADDED, columns.stored(f"({here.compute(steps)})"))
+    added = session.rows(f"SELECT * FROM {_ADDED}")
+    if added.num_rows == 0:
+        return None
+    old = session.view(columns.restored(f"({_touched(session, query, state, added)})"))
+    change = session.view(columns.restored(_ADDED))
+    dialect = ExactDuckDb(lambda _, column: columns.types[column])
+    session.keep(_NEW, accumulators.sum_of_states([old, change], query.types, dialect=dialect))
+    answer = here.net_rows(accumulators.answer_change(old, _NEW, query.types, dialect=dialect))
+    return AccumulatedChange(session.rows(columns.with_kinds(_NEW, state.table.options.row_kind_field)), answer)
+
+
+def _touched(session: DuckDbSession, query: AccumulatedQuery, state: NamedState, added: pa.Table) -> str:
+    """Return a SELECT of the stored rows of the groups that change."""
+    columns = _Columns(query)
+    rows = SnapshotRows(session, state.table, columns.of_state)
+    if added.num_rows <= LOOKED_UP_MAX:
+        return rows.of(looked_up(query, state, added))
+    same = " AND ".join(f"s.{quoted(key)} = a.{quoted(key)}" for key in query.primary_key)
+    return f"SELECT s.* FROM ({rows.select(state.snapshot_id)}) AS s SEMI JOIN {_ADDED} AS a ON {same}"
+
+
+class _Columns:
+    """The columns of a state, as they are computed and as they are stored."""
+
+    def __init__(self, query: AccumulatedQuery) -> None:
+        self._query = query
+        self._keys = query.accumulators.key_columns
+        fields = {field.name: field.dataType for field in query.state.fields}
+        self._defaults = {key: default_of(fields[key]) for key in self._keys}
+        self.of_state = {name: read_type(kind.simpleString()) for name, kind in fields.items()}
+        self.types: dict[str, ValueType] = {**self.of_state, WEIGHT: read_type("bigint")}
+
+    def stored(self, relation: str) -> str:
+        """Return rows of a state as they are stored, without NULL in keys."""
+        return f"SELECT {', '.join(self._stored())} FROM {relation} AS r"
+
+    def restored(self, relation: str) -> str:
+        """Return stored rows with the NULLs of keys."""
+        items = [
+            f"CASE WHEN {NULL_KEYS} & {1 << place} = 0 THEN {quoted(key)} END AS {quoted(key)}"
+            for place, key in enumerate(self._keys)
+        ]
+        return f"SELECT {', '.join([*items, *map(quoted, self._others)])} FROM {relation} AS r"
+
+    def with_kinds(self, relation: str, kind_column: str) -> str:
+        """Return rows of a state as they are stored, with their row kinds: groups without rows are deleted."""
+        kind = text(RowKind.INSERT.symbol)
+        if not self._query.accumulators.groups.is_global:
+            kind = f"CASE WHEN {ROW_COUNT} <> 0 THEN {kind} ELSE {text(RowKind.DELETE.symbol)} END"
+        return f"SELECT {', '.join(self._stored())}, {kind} AS {quoted(kind_column)} FROM {relation} AS r"
+
+    @property
+    def _others(self) -> Iterable[str]:
+        return self._query.accumulators.columns[len(self._keys) :]
+
+    def _stored(self) -> list[str]:
+        bits = [f"CASE WHEN {quoted(key)} IS NULL THEN {1 << place} ELSE 0 END" for place, key in enumerate(self._keys)]
+        mask = f"CAST({' + '.join(bits) or '0'} AS BIGINT) AS {NULL_KEYS}"
+        keys = []
+        for key in self._keys:
+            default = f"CAST({text(self._defaults[key])} AS {self.types[key].duckdb})"
+            keys.append(f"coalesce({quoted(key)}, {default}) AS {quoted(key)}")
+        return [mask, *keys, *map(quoted, self._others)]

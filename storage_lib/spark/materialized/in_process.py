@@ -1,0 +1,167 @@
+"""Refreshes that this process computes by DuckDB, because Spark would plan longer than they take.
+
+    changes of the sources, few rows ─▶ statements with Spark's values (``ExactDuckDb``) ─▶ rows with weights
+
+Whatever DuckDB does not compute exactly as Spark does, or reads slowly, raises ``NotInProcessError`` before anything is
+written, and Spark computes the refresh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from storage_lib.in_process.duckdb_session import DuckDbSession, duckdb_session
+from storage_lib.in_process.duckdb_text import quoted
+from storage_lib.in_process.not_in_process import NotInProcessError
+from storage_lib.in_process.snapshot_rows import SnapshotRows
+from storage_lib.incremental import RESULT, ExactDuckDb, Moment, NotExactError, ValueType, read_type
+from storage_lib.spark.materialized.refresh_plan import columns_of
+from storage_lib.spark.materialized.source_views import of_one_moment
+from storage_lib.spark.materialized.value_settings import unusual_setting
+from storage_lib.spark.materialized.weighted_rows import WEIGHT
+from storage_lib.spark.translation.spark_schema import struct_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from storage_lib.incremental import Steps, Views
+    from storage_lib.spark.materialized.refresh_plan import RefreshPlan
+    from storage_lib.spark.materialized.source_delta import SourceDelta
+    from storage_lib.spark.materialized.source_tables import BoundQuery
+    from storage_lib.table.dynamic_table import DynamicTable
+
+Types = Mapping[str, ValueType]
+
+
+@dataclass(frozen=True, slots=True)
+class InProcess:
+    """One refresh in one session of DuckDB. ``changed`` are the changes of the sources that have some.
+
+    Its methods raise ``NotInProcessError`` and ``NotExactError``, and the errors of reads.
+    """
+
+    session: DuckDbSession
+    table: DynamicTable
+    bound: BoundQuery
+    plan: RefreshPlan
+    changed: Mapping[str, pa.Table]
+    types: Mapping[str, Types]
+
+    @property
+    def dialect(self) -> ExactDuckDb:
+        """In which statements over the sources are written."""
+        return ExactDuckDb(self.type_of)
+
+    @property
+    def views(self) -> Views:
+        """The relations of statements, created when they are asked for."""
+        return of_one_moment(cache(self._view), self.bound.sources.keys() - self.changed.keys())
+
+    def type_of(self, name: str, column: str) -> ValueType:
+        """Return the type of a column of a source, or of the materialized table (``RESULT``)."""
+        return self.types[name][column.lower()]
+
+    def change(self) -> pa.Table | None:
+        """Return the net change of the answer, as the table's columns and ``_weight``; None if nothing can change."""
+        self.check_types()
+        steps = self.bound.compiled.delta(self.views, self.changed.keys(), dialect=self.dialect)
+        return None if steps is None else self.net_rows(self.compute(steps))
+
+    def whole(self) -> pa.Table:
+        """Return the net difference between the whole answer and the table's rows, as ``change`` does."""
+        self.check_types()
+        compiled = self.bound.compiled
+        answer = compiled.full(self.views, Moment.AFTER, dialect=self.dialect)
+        select = f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({answer}) AS a"
+        if self.plan.based_on:
+            names = ", ".join(quoted(name) for name in compiled.columns)
+            stored = self.views(RESULT, Moment.AFTER)
+            select += f" UNION ALL SELECT {names}, CAST(-1 AS BIGINT) FROM {stored}"
+        return self.net_rows(select)
+
+    def compute(self, steps: Steps) -> str:
+        """Compute the shared relations of a statement, and return its last SELECT."""
+        for name, select in steps.shared:
+            self.session.keep(name, select)
+        return steps.last
+
+    def net_rows(self, select: str) -> pa.Table:
+        """Sum the weights of equal rows, which have the table's columns; rows with weight 0 are omitted."""
+        names = ", ".join(quoted(field.name) for field in self.table.schema.fields)
+        rows = self.session.rows(
+            f"SELECT {names}, CAST(sum({WEIGHT}) AS BIGINT) AS {WEIGHT} FROM ({select}) AS r"
+            f" GROUP BY {names} HAVING sum({WEIGHT}) <> 0"
+        )
+        # The writer says which NULL a column refuses.
+        fields = [field.with_nullable(True) for field in self.table.arrow_schema]
+        return rows.cast(pa.schema([*fields, pa.field(WEIGHT, pa.int64())]))
+
+    def check_types(self) -> None:
+        """Compare the answer's types with the table's, which are those that Spark gave it."""
+        compiled = self.bound.compiled
+        if compiled.tree is None:
+            raise NotInProcessError("the query is not incremental")
+        found = dict(zip(map(str.lower, compiled.columns), self.dialect.types_of(compiled.tree), strict=True))
+        if found != {name: kind.spark for name, kind in self.types[RESULT].items()}:
+            raise NotInProcessError("the types of the answer are not known exactly")
+
+    def _view(self, name: str, moment: Moment) -> str:
+        if name == RESULT:
+            return self.session.view(self._rows(self.table, RESULT).select(self.plan.based_on))
+        rows = self._rows(self.bound.sources[name], name)
+        if moment is Moment.DELTA:
+            return self.session.view(rows.of(self.changed[name]))
+        at = self.plan.before if moment is Moment.BEFORE else self.plan.after
+        return self.session.view(rows.select(at[name]))
+
+    def _rows(self, table: DynamicTable, name: str) -> SnapshotRows:
+        fields = [field.name for field in table.schema.fields]
+        wanted = fields if name == RESULT else columns_of(self.bound.compiled, name, table)
+        return SnapshotRows(self.session, table, {each: self.type_of(name, each) for each in wanted})
+
+
+@contextmanager
+def in_process(
+    spark: SparkSession,
+    table: DynamicTable,
+    bound: BoundQuery,
+    plan: RefreshPlan,
+    changed: Mapping[str, SourceDelta],
+    *,
+    size_max: int | None = None,
+) -> Iterator[InProcess]:
+    """Give the body a refresh in this process, which reads files of ``size_max`` bytes, or as the table's option says.
+
+    Raises ``NotInProcessError`` if Spark has to compute it, also for such an error of the body.
+    """
+    rows = {name: each.here for name, each in changed.items() if each.here is not None}
+    if len(rows) < len(changed):
+        raise NotInProcessError("many rows have changed")
+    allowed = table.options.in_process_size_max
+    if allowed == 0:
+        raise NotInProcessError("refresh.in-process-size-max is 0")
+    other = unusual_setting(spark)
+    if other is not None:
+        raise NotInProcessError(other)
+    try:
+        types = {
+            each.name: _types(each.columns, columns_of(bound.compiled, each.name, bound.sources[each.name]))
+            for each in bound.described
+        }
+        fields = struct_of(table.schema).fields
+        names = [field.name for field in fields]
+        types[RESULT] = _types([(field.name, field.dataType.simpleString()) for field in fields], names)
+        with duckdb_session(allowed if size_max is None else min(size_max, allowed)) as session:
+            yield InProcess(session, table, bound, plan, rows, types)
+    except NotExactError as error:
+        raise NotInProcessError(f"there is no exact rule for {error}") from error
+
+
+def _types(columns: Sequence[tuple[str, str]], wanted: Sequence[str]) -> Types:
+    return {name.lower(): read_type(kind) for name, kind in columns if name in wanted}
