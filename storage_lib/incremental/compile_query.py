@@ -22,7 +22,7 @@ from storage_lib.incremental.derive.pruned import pruned
 from storage_lib.incremental.derive.zero_signs import first_zero_sign_reader
 from storage_lib.incremental.names import Names
 from storage_lib.incremental.query_sources import SourceTable
-from storage_lib.incremental.read.functions import first_generator, first_unknown, first_volatile
+from storage_lib.incremental.read.functions import first_generator, first_sized_literal, first_unknown, first_volatile
 from storage_lib.incremental.read.not_incremental import NotIncrementalError
 from storage_lib.incremental.read.reader import Answer, Reader
 from storage_lib.incremental.read.scope import place_of
@@ -170,6 +170,9 @@ def _read(resolved: exp.Expr, used: Mapping[str, SourceTable]) -> Answer:
     for source in used.values():
         within, _, table = source.name.partition(".")
         by_name[within.lower(), table.lower()] = source
+    literal = first_sized_literal(resolved)
+    if literal is not None:
+        raise NotIncrementalError(f"{literal} has a type of its own beside a decimal; write it without a suffix")
     answer = Reader(by_name, Names()).read(resolved)
     if answer.correlated:
         raise NotIncrementalError("a condition reads a column that is not in sight")

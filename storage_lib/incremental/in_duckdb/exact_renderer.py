@@ -10,6 +10,7 @@ from sqlglot import exp
 from storage_lib.incremental.in_duckdb.column_value_types import ColumnValueTypes, ScanTypes
 from storage_lib.incremental.in_duckdb.not_exact import NotExactError
 from storage_lib.incremental.in_duckdb.scalar_text import Value, converted
+from storage_lib.incremental.in_duckdb.value_type import DOUBLE
 from storage_lib.incremental.query_sources import Views
 from storage_lib.incremental.render.statement import Renderer
 from storage_lib.incremental.tree.relational_operators import (
@@ -34,9 +35,13 @@ class ExactRenderer(Renderer):
         """Return the SELECT statement whose columns are ``relation.outputs``, in order."""
         self.types.learn(relation)
         match relation:
-            case Aggregate() if not relation.is_distinct:
-                items = [*map(self.name, relation.keys), *self._computed(relation.items, self.types.groups.value)]
-                group = f" GROUP BY {', '.join(map(self.name, relation.keys))}" if relation.keys else ""
+            case Aggregate():
+                keys = [self._key(each) for each in relation.keys]
+                names = [f"{key} AS {self.name(each)}" for key, each in zip(keys, relation.keys, strict=True)]
+                if relation.is_distinct:
+                    return f"SELECT DISTINCT {', '.join(names)} {self._from([relation.input])}"
+                items = [*names, *self._computed(relation.items, self.types.groups.value)]
+                group = f" GROUP BY {', '.join(keys)}" if keys else ""
                 return f"SELECT {', '.join(items)} {self._from([relation.input])}{group}"
             case Window():
                 names = [self.name(each) for each in relation.input.outputs]
@@ -54,6 +59,19 @@ class ExactRenderer(Renderer):
                 )
             case _:
                 return Renderer.query(self, relation)
+
+    def name(self, name: str) -> str:
+        """Return an identifier in quotes: DuckDB has other reserved words than Spark."""
+        return '"' + name.replace('"', '""') + '"'
+
+    def _key(self, column: str) -> str:
+        """Return a column to group by, whose -0.0 is 0.0 as in Spark."""
+        name = self.name(column)
+        return (
+            name
+            if self.types.known[column] != DOUBLE
+            else f"(CASE WHEN {name} = 0 THEN CAST(0 AS DOUBLE) ELSE {name} END)"
+        )
 
     def _items(self, items: Iterable[Item]) -> str:
         return ", ".join(self._computed(items, self.types.scalars.value)) or "1 AS one"

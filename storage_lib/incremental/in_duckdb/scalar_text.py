@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -182,8 +182,7 @@ class ScalarText:
             case exp.Boolean():
                 return Value("true" if constant.this else "false", BOOLEAN)
             case exp.Neg(this=exp.Literal()):
-                found = _number(constant.this)
-                return replace(found, text=found.text.replace("'", "'-", 1))
+                return _number(constant.this, "-")
             case exp.Neg():
                 found = self.value(constant.this)
                 if not found.type.is_number:
@@ -379,20 +378,20 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _number(literal: exp.Expr) -> Value:
+def _number(literal: exp.Expr, sign: str = "") -> Value:
     text = literal.name
     if text.isdigit():
-        number = int(text)
-        if number > _LARGEST_BIGINT:
+        number = int(f"{sign}{text}")
+        if not -_LARGEST_BIGINT <= number <= _LARGEST_BIGINT:
             raise NotExactError(text)
-        kind = INT if number <= _LARGEST_INT else BIGINT
-        return Value(f"CAST('{number}' AS {kind.duckdb})", kind, len(str(number)))
+        kind = INT if -_LARGEST_INT - 1 <= number <= _LARGEST_INT else BIGINT
+        return Value(f"CAST('{number}' AS {kind.duckdb})", kind, len(str(abs(number))))
     whole, point, fraction = text.partition(".")
     if not point or not (whole + fraction).isdigit():
         raise NotExactError(f"the number {text}")
     digits = len((whole + fraction).lstrip("0"))
     kind = decimal(max(digits, len(fraction), 1), len(fraction))
-    return Value(f"CAST('{whole or '0'}.{fraction}' AS {kind.duckdb})", kind)
+    return Value(f"CAST('{sign}{whole or '0'}.{fraction}' AS {kind.duckdb})", kind)
 
 
 def _date(literal: exp.Expr) -> Value:

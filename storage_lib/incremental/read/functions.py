@@ -7,7 +7,7 @@ from sqlglot import exp
 from storage_lib.incremental.read.scope import type_of
 from storage_lib.incremental.read.spark_functions import ORDER_DEPENDENT, SCALAR, VOLATILE
 
-__all__ = ["aggregate_refusal", "first_generator", "first_unknown", "first_volatile", "is_exact"]
+__all__ = ["aggregate_refusal", "first_generator", "first_sized_literal", "first_unknown", "first_volatile", "is_exact"]
 
 _VOLATILE_NODES: tuple[type[exp.Expr], ...] = tuple(
     node
@@ -72,6 +72,15 @@ _EXACT_TYPES = frozenset(
         exp.DataType.Type.DECIMAL,
     ]
 )
+_SURE = frozenset(
+    [
+        *(_EXACT_TYPES - {exp.DataType.Type.DECIMAL}),
+        exp.DataType.Type.DOUBLE,
+        exp.DataType.Type.FLOAT,
+        exp.DataType.Type.DATE,
+        exp.DataType.Type.INTERVAL,
+    ]
+)
 _SMALL = _EXACT_TYPES - {exp.DataType.Type.BIGINT}
 
 
@@ -102,6 +111,30 @@ def first_generator(tree: exp.Expr) -> str | None:
     """Return the first function that makes several rows of one."""
     nodes = (each for each in tree.find_all(exp.UDTF) if not isinstance(each, exp.Subquery | exp.Values))
     return next((each.sql("spark") for each in nodes), None)
+
+
+def first_sized_literal(tree: exp.Expr) -> str | None:
+    """Return the first integer with a suffix (``3L``) that is computed with what may be a decimal.
+
+    Spark takes it for a decimal of as many digits as it has, and the same integer, cast to BIGINT, for one of 20.
+    sqlglot reads both as a cast.
+    """
+    for node in tree.find_all(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv):
+        sides = [node.this.unnest(), node.expression.unnest()]
+        for side, other in (sides, sides[::-1]):
+            known = type_of(other)
+            if _is_sized(side) and (known is None or known.this not in _SURE):
+                return side.sql("spark")
+    return None
+
+
+def _is_sized(value: exp.Expr) -> bool:
+    while isinstance(value, exp.Neg | exp.Paren):
+        value = value.this
+    if not isinstance(value, exp.Cast) or value.to.this not in _EXACT_TYPES - {exp.DataType.Type.DECIMAL}:
+        return False
+    inner = value.this.this if isinstance(value.this, exp.Neg) else value.this
+    return isinstance(inner, exp.Literal) and not inner.is_string
 
 
 def aggregate_refusal(aggregate: exp.Expr) -> str | None:

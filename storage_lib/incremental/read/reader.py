@@ -15,7 +15,7 @@ from storage_lib.incremental.read.first_rows import top_rows
 from storage_lib.incremental.read.functions import aggregate_refusal
 from storage_lib.incremental.read.grouping import grouped
 from storage_lib.incremental.read.not_incremental import NotIncrementalError
-from storage_lib.incremental.read.scope import Scope, place_of, translated
+from storage_lib.incremental.read.scope import Scope, place_of, translated, type_of
 from storage_lib.incremental.read.subqueries import Subqueries
 from storage_lib.incremental.read.windows import windowed
 from storage_lib.incremental.tree.expressions import (
@@ -258,10 +258,24 @@ class Reader:
         if not query.args.get("distinct"):
             raise NotIncrementalError(f"{query.key.upper()} ALL has no rule")
         first = left.relation
+        if not _have_known_types(query):
+            # The columns have the common type of both sides, as those of a union.
+            none = Filter(right.relation, exp.false())
+            first = Union((first, none), tuple(self.names.column() for _ in range(width)))
         rows = Aggregate(first, first.outputs, (), is_distinct=True)
         pairs = zip(first.outputs, right.relation.outputs, strict=True)
         condition = conjunction(same(column(one), column(other)) for one, other in pairs)
         return Answer(SemiJoin(rows, right.relation, condition, anti=isinstance(query, exp.Except)), left.labels)
+
+
+def _have_known_types(query: exp.SetOperation) -> bool:
+    """Return whether both sides are known to have the same types."""
+    sides = (query.this.unnest(), query.expression.unnest())
+    if not all(isinstance(side, exp.Select) for side in sides):
+        return False
+    kinds = [[type_of(each.unalias()) for each in side.expressions] for side in sides]
+    known = [kind for kind in kinds[0] if kind is not None and kind.this is not exp.DataType.Type.UNKNOWN]
+    return len(known) == len(kinds[0]) and kinds[0] == kinds[1]
 
 
 def _without_renaming(relation: Relation) -> Relation:

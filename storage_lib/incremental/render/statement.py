@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sqlglot import exp
+from sqlglot.dialects.spark import Spark
 
 from storage_lib.incremental.query_sources import Views
 from storage_lib.incremental.read.table_names import WINDOW_CALL
@@ -30,6 +31,8 @@ from storage_lib.incremental.tree.relational_operators import (
 __all__ = ["Renderer"]
 
 _WEIGHT = "_weight"
+_WORDS = frozenset(Spark.Tokenizer.KEYWORDS)
+"""Words that may mean something else than a column: TRUE, NULL, CURRENT_DATE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +52,9 @@ class Renderer:
 
     def name(self, name: str) -> str:
         """Return an identifier, quoted where the dialect needs it."""
-        if name.isascii() and name.isidentifier() and name.islower():
+        if name.isascii() and name.isidentifier() and name.islower() and name.upper() not in _WORDS:
             return name
-        return exp.to_identifier(name).sql(self.dialect, identify=not name.isidentifier() or not name.islower())
+        return exp.to_identifier(name).sql(self.dialect, identify=True)
 
     def query(self, relation: Relation) -> str:  # noqa: C901  one case per operator
         """Return the SELECT statement whose columns are ``relation.outputs``, in order."""

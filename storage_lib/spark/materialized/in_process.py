@@ -93,10 +93,11 @@ class InProcess:
 
     def net_rows(self, select: str) -> pa.Table:
         """Sum the weights of equal rows, which have the table's columns; rows with weight 0 are omitted."""
-        names = ", ".join(quoted(field.name) for field in self.table.schema.fields)
+        values = {name: self._value(name) for name in (field.name for field in self.table.schema.fields)}
+        named = ", ".join(f"{value} AS {quoted(name)}" for name, value in values.items())
         rows = self.session.rows(
-            f"SELECT {names}, CAST(sum({WEIGHT}) AS BIGINT) AS {WEIGHT} FROM ({select}) AS r"
-            f" GROUP BY {names} HAVING sum({WEIGHT}) <> 0"
+            f"SELECT {named}, CAST(sum({WEIGHT}) AS BIGINT) AS {WEIGHT} FROM ({select}) AS r"
+            f" GROUP BY {', '.join(values.values())} HAVING sum({WEIGHT}) <> 0"
         )
         # The writer says which NULL a column refuses.
         fields = [field.with_nullable(True) for field in self.table.arrow_schema]
@@ -110,6 +111,16 @@ class InProcess:
         found = dict(zip(map(str.lower, compiled.columns), self.dialect.types_of(compiled.tree), strict=True))
         if found != {name: kind.spark for name, kind in self.types[RESULT].items()}:
             raise NotInProcessError("the types of the answer are not known exactly")
+
+    def _value(self, name: str) -> str:
+        """Return a column of the answer, whose -0.0 is 0.0, as Spark groups it."""
+        kind = self.type_of(RESULT, name)
+        column = f"r.{quoted(name)}"
+        return (
+            column
+            if kind != read_type("double")
+            else f"(CASE WHEN {column} = 0 THEN CAST(0 AS DOUBLE) ELSE {column} END)"
+        )
 
     def _view(self, name: str, moment: Moment) -> str:
         if name == RESULT:
