@@ -13,7 +13,7 @@ from storage_lib.in_process.snapshot_rows import SnapshotRows
 from storage_lib.incremental import ROW_COUNT, ExactDuckDb, ValueType, read_type
 from storage_lib.schema.types.row_kind import RowKind
 from storage_lib.spark.materialized.accumulated_query import NULL_KEYS, default_of
-from storage_lib.spark.materialized.accumulated_state import NamedState, looked_up
+from storage_lib.spark.materialized.accumulated_state import NamedState, looked_up, readable_state
 from storage_lib.spark.materialized.weighted_rows import WEIGHT
 
 if TYPE_CHECKING:
@@ -62,10 +62,12 @@ def _touched(session: DuckDbSession, query: AccumulatedQuery, state: NamedState,
     """Return a SELECT of the stored rows of the groups that change."""
     columns = _Columns(query)
     rows = SnapshotRows(session, state.table, columns.of_state)
-    if added.num_rows <= LOOKED_UP_MAX:
-        return rows.of(looked_up(query, state, added))
+    with readable_state():
+        if added.num_rows <= LOOKED_UP_MAX:
+            return rows.of(looked_up(query, state, added))
+        stored = rows.select(state.snapshot_id)
     same = " AND ".join(f"s.{quoted(key)} = a.{quoted(key)}" for key in query.primary_key)
-    return f"SELECT s.* FROM ({rows.select(state.snapshot_id)}) AS s SEMI JOIN {_ADDED} AS a ON {same}"
+    return f"SELECT s.* FROM ({stored}) AS s SEMI JOIN {_ADDED} AS a ON {same}"
 
 
 class _Columns:

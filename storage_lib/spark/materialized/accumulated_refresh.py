@@ -7,15 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as sql
 
 from storage_lib.errors import (
     CommitOutcomeUnknownError,
-    CorruptFileError,
-    NotFoundError,
-    SnapshotExpiredError,
     StorageError,
 )
 from storage_lib.io.environment import system_environment
@@ -29,6 +24,7 @@ from storage_lib.spark.materialized.accumulated_state import (
     drop_state,
     looked_up,
     new_state,
+    readable_state,
 )
 from storage_lib.spark.materialized.answer_columns import answer_rows
 from storage_lib.spark.materialized.computed_once import ComputedOnce, computed_once, computed_steps, frame_here
@@ -63,10 +59,6 @@ Done = Callable[[], "Snapshot | None"]
 """Commits a change that is computed."""
 
 
-class UnreadableStateError(CorruptFileError):
-    """The state of the accumulators can't be read, so that the refresh has to rebuild it."""
-
-
 def add_changes(
     spark: SparkSession,
     table: DynamicTable,
@@ -91,7 +83,7 @@ def add_changes(
     with computed_steps(spark, steps) as added, computed_once(query.stored(added)) as change:
         if change.row_count == 0:
             return commit_positions(table, plan.unchanged(commit))
-        with _readable():
+        with readable_state():
             base = base_of(state)
         with (
             _touched(spark, query, state, change) as old_rows,
@@ -118,13 +110,12 @@ def add_changes_here(table: DynamicTable, here: InProcess, commit: RefreshCommit
     if state is None:
         message = "a refresh that adds changes needs a state"
         raise ValueError(message)
-    with _readable():
-        change = accumulated_change(here, query, state)
+    change = accumulated_change(here, query, state)
     if change is None:
         return lambda: commit_positions(table, plan.unchanged(commit))
 
     def done() -> Snapshot | None:
-        with _readable():
+        with readable_state():
             base = base_of(state)
         reached = commit_state_here(change.state, state.table, base)
         snapshot = commit_difference_here(change.answer, table, plan.naming(commit, reached))
@@ -141,12 +132,12 @@ def _touched(
     """Give the body the stored rows of the groups that change, which may turn out to be damaged before."""
     names = query.state.fieldNames()
     if change.here is not None and change.row_count <= LOOKED_UP_MAX:
-        with _readable():
+        with readable_state():
             rows = looked_up(query, state, change.here)
         yield frame_here(spark, rows, query.state)
         return
     with ExitStack() as stack:
-        with _readable():
+        with readable_state():
             stored = source_rows(spark, state.table, names, state.snapshot_id)
             keys = sql.broadcast(change.df.select(*query.primary_key))
             touched = stored.join(keys, list(query.primary_key), "left_semi").select(*names)
@@ -201,16 +192,6 @@ def _view(df: DataFrame) -> Iterator[str]:
         yield name
     finally:
         df.sparkSession.catalog.dropTempView(name)
-
-
-@contextmanager
-def _readable() -> Iterator[None]:
-    try:
-        yield
-    except (CorruptFileError, NotFoundError, SnapshotExpiredError, PySparkException, Py4JJavaError) as error:
-        cause = error.java_exception if isinstance(error, Py4JJavaError) else error
-        message = f"the accumulators can't be read: {str(cause).splitlines()[0]}"
-        raise UnreadableStateError(message) from error
 
 
 def _tidy(table: DynamicTable, state: NamedState) -> None:

@@ -10,12 +10,15 @@ this library, makes the state unusable rather than wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as sql
 
 from storage_lib.catalog.open_catalog import open_catalog
@@ -52,6 +55,10 @@ _SEPARATOR = "/"
 _STATE = "$state_"
 _DAY_MILLIS = 86_400_000
 _HASH_LENGTH = 16
+
+
+class UnreadableStateError(CorruptFileError):
+    """The state of the accumulators can't be read, so that the refresh has to rebuild it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,3 +205,14 @@ def _digest(query: AccumulatedQuery, state: SourcePosition, positions: Sequence[
     named = sorted((name, "" if at is None else f"{at.to_json()} {at.log_id}") for name, at in positions)
     text = "\n".join([query.form, str(state.snapshot_id), str(state.mark), *(f"{name} {at}" for name, at in named)])
     return sha256(text.encode()).hexdigest()[:_HASH_LENGTH]
+
+
+@contextmanager
+def readable_state() -> Iterator[None]:
+    """Raise ``UnreadableStateError`` for errors of reading a state in the body."""
+    try:
+        yield
+    except (CorruptFileError, NotFoundError, SnapshotExpiredError, PySparkException, Py4JJavaError) as error:
+        cause = error.java_exception if isinstance(error, Py4JJavaError) else error
+        message = f"the accumulators can't be read: {str(cause).splitlines()[0]}"
+        raise UnreadableStateError(message) from error

@@ -9,7 +9,6 @@ attempt finds nothing to do.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -25,15 +24,11 @@ from storage_lib.io.environment import system_environment
 from storage_lib.schema.options.materialized_table import RefreshStatus
 from storage_lib.spark.maintenance.distributed_compaction import compact_after_write
 from storage_lib.spark.materialized.accumulated_plan import AccumulatedPlan, accumulated_plan
-from storage_lib.spark.materialized.accumulated_refresh import (
-    UnreadableStateError,
-)
+from storage_lib.spark.materialized.accumulated_state import UnreadableStateError
 from storage_lib.spark.materialized.answer_columns import refusals_of_spark
 from storage_lib.spark.materialized.apply_changes import apply_changes
 from storage_lib.spark.materialized.kept_snapshots import keep_snapshots
-from storage_lib.spark.materialized.refresh_commit import (
-    RefreshCommit,
-)
+from storage_lib.spark.materialized.refresh_commit import RefreshCommit
 from storage_lib.spark.materialized.refresh_costs import COSTS
 from storage_lib.spark.materialized.refresh_plan import RefreshPlan, query_of, refresh_plan
 from storage_lib.spark.materialized.refresh_result import RefreshResult, RefreshWork
@@ -52,7 +47,6 @@ if TYPE_CHECKING:
     from storage_lib.spark.materialized.source_tables import BoundQuery
     from storage_lib.table.dynamic_table import DynamicTable
 
-_LOGGER = logging.getLogger(__name__)
 _ATTEMPTS = 3
 
 
