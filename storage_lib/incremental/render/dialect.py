@@ -7,6 +7,7 @@ from typing import Protocol
 
 from storage_lib.incremental.query_sources import Views
 from storage_lib.incremental.render.statement import Renderer
+from storage_lib.schema.filter.spark_text import SparkText
 
 __all__ = ["SPARK", "Dialect", "SqlDialect"]
 
@@ -21,13 +22,13 @@ class Dialect(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SqlDialect:
-    """A dialect by its name in sqlglot, with the values and types of its engine."""
+    """A dialect of sqlglot, with the values and types of its engine."""
 
-    name: str
+    name: str | type[SparkText]
 
     def renderer(self, views: Views, prefix: str = "") -> Renderer:
         """Return a renderer of statements over the relations that ``views`` names."""
         return Renderer(views, self.name, prefix)
 
 
-SPARK = SqlDialect("spark")
+SPARK = SqlDialect(SparkText)

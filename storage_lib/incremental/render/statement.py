@@ -27,6 +27,7 @@ from storage_lib.incremental.tree.relational_operators import (
     Union,
     Window,
 )
+from storage_lib.schema.filter.spark_text import SparkText
 
 __all__ = ["Renderer"]
 
@@ -43,7 +44,7 @@ class Renderer:
     """
 
     views: Views
-    dialect: str = "spark"
+    dialect: str | type[SparkText] = SparkText
     prefix: str = ""
 
     def shared(self, relations: Iterable[tuple[str, Relation]]) -> tuple[tuple[str, str], ...]:

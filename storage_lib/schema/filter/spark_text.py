@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from sqlglot import exp
+from sqlglot.dialects.dialect import rename_func
 from sqlglot.dialects.spark import Spark
 
 __all__ = ["SparkText"]
@@ -16,3 +18,8 @@ class SparkText(Spark):
         """The tokens of Spark SQL."""
 
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
+
+    class Generator(Spark.Generator):  # type: ignore[misc, valid-type]  # a class that sqlglot assigns
+        """Text of Spark SQL. UNIX_DATE stays what it is: a difference of dates has another type."""
+
+        TRANSFORMS: ClassVar[dict[Any, Any]] = {**Spark.Generator.TRANSFORMS, exp.UnixDate: rename_func("UNIX_DATE")}

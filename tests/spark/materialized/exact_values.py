@@ -48,7 +48,7 @@ class Compared:
 def compare(spark: SparkSession, seed: int, count: int) -> Compared:
     """Compare ``count`` expressions and as many aggregates."""
     rng = Random(seed)  # noqa: S311  chance, not secrets
-    rows = _rows(rng)
+    rows = random_rows(rng)
     spark.createDataFrame(rows).createOrReplaceTempView("t")
     database = duckdb.connect()
     database.register("t", rows)
@@ -93,6 +93,16 @@ def _compare(spark: SparkSession, database: duckdb.DuckDBPyConnection, query: st
         found.equal += 1
 
 
+def outcome(spark: SparkSession, query: str) -> tuple[tuple[str, ...], list[str]] | None:
+    """Return the types and the rows, as texts, of a query in Spark; None if it fails."""
+    try:
+        df = spark.sql(query)
+        rows = [repr(tuple(row)) for row in df.collect()]
+    except PySparkException:
+        return None
+    return tuple(each.dataType.simpleString() for each in df.schema.fields), rows
+
+
 def _outcome(compute: Any) -> list[tuple[Any, ...]] | None:
     try:
         rows: list[tuple[Any, ...]] = compute()
@@ -101,7 +111,7 @@ def _outcome(compute: Any) -> list[tuple[Any, ...]] | None:
     return rows
 
 
-def _rows(rng: Random) -> pa.Table:
+def random_rows(rng: Random) -> pa.Table:
     """Return rows; of a third of the seeds, with the largest numbers, for which many expressions fail."""
     given: Sequence[tuple[Any, ...]] = [random_row(rng, number) for number in range(_ROWS)]
     if rng.random() < 0.7:
