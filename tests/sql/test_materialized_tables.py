@@ -155,7 +155,7 @@ def test_explain_tells_the_next_refresh_without_running_it(sql: Session) -> None
 
     assert "nothing to do: no source has changed" in idle
     assert "shop.orders (item, amount): snapshot 1, the newest is snapshot 1" in idle
-    assert "== Next refresh ==\nincremental\n" in waiting
+    assert "== Next refresh ==\nincremental\nby DuckDB in this process, if it is small\n" in waiting
     assert "shop.orders (item, amount): snapshot 1, the newest is snapshot 2\n" in waiting
     assert "FROM shop_orders_delta" in waiting.partition("== Delta ==")[2]
     assert snapshot == 1

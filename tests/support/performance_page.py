@@ -184,13 +184,16 @@ The same work on a standalone Spark cluster with one worker and with two. Each w
 its own; the driver shares them. *Speed*: the seconds of one worker divided by those of this row. *By processor
 seconds*: the same for the processor time of the busiest worker, below which no work can be."""
 _INCREMENTAL = """\
-Refreshes of materialized tables, compared with full recomputation. After each refresh the rows equal DuckDB's answer.
+Refreshes of materialized tables, compared with full recomputation. Small refreshes are computed by DuckDB in the
+process that refreshes. The rows are compared with the query's answer, which another session of DuckDB computes.
 
 * *TPC-H*: after each of the benchmark's refresh functions, which insert and delete 0.1 % of the orders, each query's
   table is refreshed; *full, Spark* computes the query over Parquet files of the same rows and writes them, in the same
   session. Median seconds. These are not results that the TPC has audited.
 * *Nexmark*: a table for each query, one after the other, kept fresh while a process writes events, updates and
   deletions; ages from the commit of the source, or from the event, to the commit of the refresh that contains it.
+  *Flink* is a streaming job of Flink 2.0 with Paimon, over tables that the same process writes, with a checkpoint each
+  second.
 * *one large table*: 1,000 rows change, and sums and counts by group are refreshed; *query* computes them in full."""
 _SECTIONS: tuple[tuple[str, str, str, Callable[[list[dict[str, Any]]], list[list[Sequence[str]]]]], ...] = (
     ("latency", "Age of a row at its reader", _LATENCY, _one(_named)),

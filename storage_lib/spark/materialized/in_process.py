@@ -105,12 +105,7 @@ class InProcess:
 
     def check_types(self) -> None:
         """Compare the answer's types with the table's, which are those that Spark gave it."""
-        compiled = self.bound.compiled
-        if compiled.tree is None:
-            raise NotInProcessError("the query is not incremental")
-        found = dict(zip(map(str.lower, compiled.columns), self.dialect.types_of(compiled.tree), strict=True))
-        if found != {name: kind.spark for name, kind in self.types[RESULT].items()}:
-            raise NotInProcessError("the types of the answer are not known exactly")
+        _check_answer(self.bound, self.types, self.dialect)
 
     def _value(self, name: str) -> str:
         """Return a column of the answer, whose -0.0 is 0.0, as Spark groups it."""
@@ -155,21 +150,56 @@ def in_process(
     if len(rows) < len(changed):
         raise NotInProcessError("many rows have changed")
     allowed = table.options.in_process_size_max
-    if allowed == 0:
+    with _refusals():
+        types = _known_types(spark, table, bound)
+        with duckdb_session(allowed if size_max is None else min(size_max, allowed)) as session:
+            yield InProcess(session, table, bound, plan, rows, types)
+
+
+def why_spark(spark: SparkSession, table: DynamicTable, bound: BoundQuery) -> str | None:
+    """Return why Spark computes all refreshes of a table; None if DuckDB computes the small ones."""
+    try:
+        with _refusals():
+            types = _known_types(spark, table, bound)
+            dialect = ExactDuckDb(lambda name, column: types[name][column.lower()])
+            _check_answer(bound, types, dialect)
+            bound.compiled.delta(lambda *_: "t", bound.compiled.sources, dialect=dialect)
+            with duckdb_session(0):
+                return None
+    except NotInProcessError as error:
+        return str(error)
+
+
+def _known_types(spark: SparkSession, table: DynamicTable, bound: BoundQuery) -> dict[str, Types]:
+    """Return the types of the columns that are read; raise if another engine may give other values."""
+    if table.options.in_process_size_max == 0:
         raise NotInProcessError("refresh.in-process-size-max is 0")
     other = unusual_setting(spark)
     if other is not None:
         raise NotInProcessError(other)
+    types = {
+        each.name: _types(each.columns, columns_of(bound.compiled, each.name, bound.sources[each.name]))
+        for each in bound.described
+    }
+    fields = struct_of(table.schema).fields
+    names = [field.name for field in fields]
+    types[RESULT] = _types([(field.name, field.dataType.simpleString()) for field in fields], names)
+    return types
+
+
+def _check_answer(bound: BoundQuery, types: Mapping[str, Types], dialect: ExactDuckDb) -> None:
+    compiled = bound.compiled
+    if compiled.tree is None:
+        raise NotInProcessError("the query is not incremental")
+    found = dict(zip(map(str.lower, compiled.columns), dialect.types_of(compiled.tree), strict=True))
+    if found != {name: kind.spark for name, kind in types[RESULT].items()}:
+        raise NotInProcessError("the types of the answer are not known exactly")
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
     try:
-        types = {
-            each.name: _types(each.columns, columns_of(bound.compiled, each.name, bound.sources[each.name]))
-            for each in bound.described
-        }
-        fields = struct_of(table.schema).fields
-        names = [field.name for field in fields]
-        types[RESULT] = _types([(field.name, field.dataType.simpleString()) for field in fields], names)
-        with duckdb_session(allowed if size_max is None else min(size_max, allowed)) as session:
-            yield InProcess(session, table, bound, plan, rows, types)
+        yield
     except NotExactError as error:
         raise NotInProcessError(f"there is no exact rule for {error}") from error
 

@@ -8,6 +8,7 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.schema.options.materialized_table import RefreshMode
 from storage_lib.spark.materialized.accumulated_plan import AccumulatedPlan, accumulated_plan, why_not_worth_it
 from storage_lib.spark.materialized.accumulated_query import AccumulatedQuery, accumulated_query
+from storage_lib.spark.materialized.in_process import why_spark
 from storage_lib.spark.materialized.refresh_plan import RefreshPlan, refresh_plan
 from storage_lib.spark.materialized.refresh_result import RefreshWork
 from storage_lib.spark.materialized.source_tables import BoundQuery, bound_query
@@ -33,7 +34,14 @@ def run_explain_refresh(state: SessionState, statement: ExplainRefresh) -> Resul
     bound = bound_query(table.address, definition)
     plan = refresh_plan(table, definition, bound, full=False)
     plan, accumulated = accumulated_plan(state.spark, table, definition, bound, plan)
-    lines = ["== Next refresh ==", *_work(plan), "", "== Sources ==", *_sources(table, bound, plan)]
+    lines = [
+        "== Next refresh ==",
+        *_work(plan),
+        *_engine(state.spark, table, bound, plan),
+        "",
+        "== Sources ==",
+        *_sources(table, bound, plan),
+    ]
     lines += ["", "== Operators ==", *_operators(state.spark, table, bound, plan, accumulated)]
     changed = [name for name in plan.after if plan.after[name] != plan.before.get(name)]
     columns = [field.name for field in table.schema.fields]
@@ -47,6 +55,13 @@ def _work(plan: RefreshPlan) -> list[str]:
     if plan.work is RefreshWork.NONE:
         return [f"nothing to do: {plan.reason}"]
     return [str(plan.work) if plan.work is RefreshWork.INCREMENTAL else f"{plan.work}: {plan.reason}"]
+
+
+def _engine(spark: SparkSession, table: DynamicTable, bound: BoundQuery, plan: RefreshPlan) -> list[str]:
+    if plan.work is RefreshWork.NONE:
+        return []
+    reason = why_spark(spark, table, bound)
+    return ["by DuckDB in this process, if it is small" if reason is None else f"by Spark: {reason}"]
 
 
 def _sources(table: DynamicTable, bound: BoundQuery, plan: RefreshPlan) -> list[str]:

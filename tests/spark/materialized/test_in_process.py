@@ -13,8 +13,9 @@ pytest.importorskip("pyspark")
 from storage_lib import AddColumn, RemoveOption, RenameColumn, SetOption
 from storage_lib.in_process import duckdb_session
 from storage_lib.spark import create_materialized_table, refresh
-from storage_lib.spark.materialized import apply_changes, source_delta
+from storage_lib.spark.materialized import apply_changes, in_process, source_delta
 from storage_lib.spark.materialized.refresh_result import RefreshEngine, RefreshWork
+from storage_lib.spark.materialized.source_tables import bound_query
 from tests.support.materialized_answers import expected_bag, stored_bag
 
 if TYPE_CHECKING:
@@ -197,3 +198,29 @@ def test_files_of_older_schemas_are_read_by_duckdb(spark: SparkSession, catalog:
     orders.append([{"id": 30, "cat": "z", "amount": 2, "cost": None, "note": "n"}])
 
     assert refreshed(spark, catalog, table).engine is RefreshEngine.DUCKDB
+
+
+@pytest.mark.parametrize(
+    ("query", "options", "reason"),
+    [
+        (SUMS, {}, None),
+        (SUMS, {"refresh.in-process-size-max": "0 b"}, "refresh.in-process-size-max is 0"),
+        ("SELECT id, md5(cat) AS m FROM orders", {}, "there is no exact rule for MD5"),
+        ("SELECT id, amount FROM orders OFFSET 1", {}, "the query is not incremental"),
+    ],
+)
+def test_it_is_known_before_a_refresh_why_spark_computes_it(
+    spark: SparkSession,
+    catalog: Catalog,
+    orders: DynamicTable,
+    query: str,
+    options: dict[str, str],
+    reason: str | None,
+) -> None:
+    table = create_materialized_table(catalog, "shop.answer", query, spark=spark, options=options)
+    assert table.definition is not None
+    bound = bound_query(table.address, table.definition)
+
+    found = in_process.why_spark(spark, table, bound)
+
+    assert found == reason or (reason is not None and (found or "").startswith(reason))

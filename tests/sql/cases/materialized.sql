@@ -299,6 +299,7 @@ EXPLAIN REFRESH big;
 --> plan
 --> == Next refresh ==
 --> incremental
+--> by DuckDB in this process, if it is small
 -->
 --> == Sources ==
 --> default.orders (id, amount): the empty table, the newest is snapshot 1
