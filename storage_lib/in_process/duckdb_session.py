@@ -43,8 +43,7 @@ def _forget() -> None:
 
 
 def _add_reference(value: object) -> None:
-    add = ctypes.pythonapi.Py_IncRef
-    add.argtypes, add.restype = [ctypes.py_object], None
+    add = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))
     add(value)
 
 
