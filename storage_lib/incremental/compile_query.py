@@ -172,7 +172,9 @@ def _read(resolved: exp.Expr, used: Mapping[str, SourceTable]) -> Answer:
         by_name[within.lower(), table.lower()] = source
     literal = first_sized_literal(resolved)
     if literal is not None:
-        raise NotIncrementalError(f"{literal} has a type of its own beside a decimal; write it without a suffix")
+        raise NotIncrementalError(
+            f"computed with a decimal, {literal} would not have the type that Spark gives it; write it without a suffix"
+        )
     answer = Reader(by_name, Names()).read(resolved)
     if answer.correlated:
         raise NotIncrementalError("a condition reads a column that is not in sight")

@@ -201,7 +201,7 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except NotExactError as error:
-        raise NotInProcessError(f"there is no exact rule for {error}") from error
+        raise NotInProcessError(f"DuckDB may give other values than Spark for {error}") from error
 
 
 def _types(columns: Sequence[tuple[str, str]], wanted: Sequence[str]) -> Types:

@@ -100,9 +100,12 @@ def test_averages_and_quotients_of_decimals_have_the_digits_of_spark(
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
-        ("SELECT id, substring_index(cat, 'b', 1) AS s FROM orders", "there is no exact rule for SUBSTRING_INDEX"),
-        ("SELECT id, CAST(amount AS DOUBLE) AS d FROM orders", "there is no exact rule for CAST"),
-        ("SELECT id, map('a', amount)['a'] AS m FROM orders", "there is no exact rule for"),
+        (
+            "SELECT id, substring_index(cat, 'b', 1) AS s FROM orders",
+            "DuckDB may give other values than Spark for SUBSTRING_INDEX",
+        ),
+        ("SELECT id, CAST(amount AS DOUBLE) AS d FROM orders", "DuckDB may give other values than Spark for CAST"),
+        ("SELECT id, map('a', amount)['a'] AS m FROM orders", "DuckDB may give other values than Spark for"),
     ],
 )
 def test_expressions_without_an_exact_rule_are_left_to_spark(
@@ -205,7 +208,7 @@ def test_files_of_older_schemas_are_read_by_duckdb(spark: SparkSession, catalog:
     [
         (SUMS, {}, None),
         (SUMS, {"refresh.in-process-size-max": "0 b"}, "refresh.in-process-size-max is 0"),
-        ("SELECT id, md5(cat) AS m FROM orders", {}, "there is no exact rule for MD5"),
+        ("SELECT id, md5(cat) AS m FROM orders", {}, "DuckDB may give other values than Spark for MD5"),
         ("SELECT id, amount FROM orders OFFSET 1", {}, "the query is not incremental"),
     ],
 )
