@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from storage_lib.file_store.data_file.key_value import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_COUNT, VALUE_KIND
-from storage_lib.in_process.duckdb_text import quoted, text
+from storage_lib.incremental.in_duckdb.duckdb_text import identifier, literal
 from storage_lib.schema.types.data_types import DataType, TypeRoot
 from storage_lib.schema.types.row_kind import RowKind
 
@@ -37,7 +37,7 @@ _PATTERN = frozenset("*?[")
 """Characters of a path by which DuckDB looks for several files."""
 
 _OF_SYSTEM = (KEY_PREFIX.lower(), *(name.lower() for name in (SEQUENCE_NUMBER, VALUE_COUNT, VALUE_KIND)))
-_KEPT = f"{quoted(VALUE_KIND)} IN ({int(RowKind.INSERT)}, {int(RowKind.UPDATE_AFTER)})"
+_KEPT = f"{identifier(VALUE_KIND)} IN ({int(RowKind.INSERT)}, {int(RowKind.UPDATE_AFTER)})"
 
 
 def file_groups(files: Iterable[UnmergedFile]) -> list[list[UnmergedFile]]:
@@ -64,8 +64,8 @@ def select_of_files(
         text_of = _item(stored[name], kind)
         if text_of is None:
             return None
-        items.append(f"{text_of} AS {quoted(name)}")
-    paths = ", ".join(text(file.path) for file in files)
+        items.append(f"{text_of} AS {identifier(name)}")
+    paths = ", ".join(literal(file.path) for file in files)
     where = f" WHERE {_KEPT}" if first.delete_row_count else ""
     return f"SELECT {', '.join(items)} FROM read_parquet([{paths}], hive_partitioning = false){where}"
 
@@ -99,7 +99,7 @@ def _item(column: StoredColumn, kind: ValueType | None) -> str | None:
         return None if kind is None else f"CAST(NULL AS {kind.duckdb})"
     if not _is_read_alike(stored, wanted):
         return None
-    return quoted(column.name) if kind is None else f"CAST({quoted(column.name)} AS {kind.duckdb})"
+    return identifier(column.name) if kind is None else f"CAST({identifier(column.name)} AS {kind.duckdb})"
 
 
 def _is_read_alike(stored: DataType, wanted: DataType) -> bool:

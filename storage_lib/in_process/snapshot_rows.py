@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from storage_lib.in_process.duckdb_text import quoted
 from storage_lib.in_process.file_rows import file_groups, select_of_files
 from storage_lib.in_process.not_in_process import NotInProcessError
+from storage_lib.incremental.in_duckdb.duckdb_text import identifier
 
 if TYPE_CHECKING:
     from storage_lib.file_store.planning.plan import Plan
@@ -61,15 +61,16 @@ class SnapshotRows:
     def of(self, rows: pa.Table) -> str:
         """Return a SELECT of rows in this process: ``columns`` with their types, then all other columns as they are."""
         name = self.session.register(rows)
-        others = [quoted(each) for each in rows.column_names if each not in self.columns]
+        others = [identifier(each) for each in rows.column_names if each not in self.columns]
         return f"SELECT {', '.join([*self._typed(), *others])} FROM {name}"
 
     def _nothing(self) -> str:
-        items = ", ".join(f"CAST(NULL AS {kind.duckdb}) AS {quoted(name)}" for name, kind in self.columns.items())
+        items = ", ".join(f"CAST(NULL AS {kind.duckdb}) AS {identifier(name)}" for name, kind in self.columns.items())
         return f"SELECT {items} WHERE false"
 
     def _typed(self) -> list[str]:
-        return [f"CAST({quoted(name)} AS {kind.duckdb}) AS {quoted(name)}" for name, kind in self.columns.items()]
+        columns = {identifier(name): kind.duckdb for name, kind in self.columns.items()}
+        return [f"CAST({name} AS {kind}) AS {name}" for name, kind in columns.items()]
 
     def _of_files(self, read: ReadBuilder, files: Sequence[UnmergedFile], names: Sequence[str]) -> list[str] | None:
         """Return one SELECT for each group of files that are read alike; None if DuckDB can't read all of them."""
@@ -88,8 +89,8 @@ class SnapshotRows:
         if selects is None or found is None:
             return None
         newer = self.session.register(found.keys)
-        same = " AND ".join(f"f.{quoted(key)} = k.{quoted(key)}" for key in keys)
-        names = ", ".join(f"f.{quoted(name)}" for name in self.columns)
+        same = " AND ".join(f"f.{identifier(key)} = k.{identifier(key)}" for key in keys)
+        names = ", ".join(f"f.{identifier(name)}" for name in self.columns)
         older = [f"SELECT {names} FROM ({each}) AS f ANTI JOIN {newer} AS k ON {same}" for each in selects]
         return [*older, self.of(found.rows)]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from storage_lib.incremental.in_duckdb.column_value_types import ColumnValueTypes, ScanTypes
+from storage_lib.incremental.in_duckdb.duckdb_text import grouped, identifier
 from storage_lib.incremental.in_duckdb.not_exact import NotExactError
 from storage_lib.incremental.in_duckdb.scalar_text import Value, converted
 from storage_lib.incremental.in_duckdb.value_type import DOUBLE
@@ -61,17 +62,13 @@ class ExactRenderer(Renderer):
                 return Renderer.query(self, relation)
 
     def name(self, name: str) -> str:
-        """Return an identifier in quotes: DuckDB has other reserved words than Spark."""
-        return '"' + name.replace('"', '""') + '"'
+        """Return an identifier in quotes."""
+        return identifier(name)
 
     def _key(self, column: str) -> str:
-        """Return a column to group by, whose -0.0 is 0.0 as in Spark."""
+        """Return a column to group by."""
         name = self.name(column)
-        return (
-            name
-            if self.types.known[column] != DOUBLE
-            else f"(CASE WHEN {name} = 0 THEN CAST(0 AS DOUBLE) ELSE {name} END)"
-        )
+        return grouped(name) if self.types.known[column] == DOUBLE else name
 
     def _items(self, items: Iterable[Item]) -> str:
         return ", ".join(self._computed(items, self.types.scalars.value)) or "1 AS one"

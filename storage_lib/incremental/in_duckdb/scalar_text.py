@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from storage_lib.incremental.in_duckdb.duckdb_text import literal
 from storage_lib.incremental.in_duckdb.not_exact import NotExactError
 from storage_lib.incremental.in_duckdb.quotients import quotient
 from storage_lib.incremental.in_duckdb.value_type import (
@@ -375,7 +376,7 @@ def quoted(text: str) -> str:
     """Return a text as a literal. Raises ``NotExactError`` for one with escapes, or a character that ends texts."""
     if "\\" in text or "\0" in text:
         raise NotExactError("a text with a backslash")
-    return "'" + text.replace("'", "''") + "'"
+    return literal(text)
 
 
 def _number(literal: exp.Expr, sign: str = "") -> Value:

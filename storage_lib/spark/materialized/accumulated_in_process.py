@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from storage_lib.in_process.duckdb_text import quoted, text
 from storage_lib.in_process.snapshot_rows import SnapshotRows
 from storage_lib.incremental import ROW_COUNT, ExactDuckDb, ValueType, read_type
+from storage_lib.incremental.in_duckdb.duckdb_text import identifier, literal
 from storage_lib.schema.types.row_kind import RowKind
 from storage_lib.spark.materialized.accumulated_query import NULL_KEYS, default_of
 from storage_lib.spark.materialized.accumulated_state import NamedState, looked_up, readable_state
@@ -50,7 +50,7 @@ def accumulated_change(here: InProcess, query: AccumulatedQuery, state: NamedSta
     added = session.rows(f"SELECT * FROM {_ADDED}")
     if added.num_rows == 0:
         return None
-    old = session.view(columns.restored(f"({_touched(session, query, state, added)})"))
+    old = session.view(columns.restored(f"({_touched(session, columns, state, added)})"))
     change = session.view(columns.restored(_ADDED))
     dialect = ExactDuckDb(lambda _, column: columns.types[column])
     session.keep(_NEW, accumulators.sum_of_states([old, change], query.types, dialect=dialect))
@@ -58,15 +58,14 @@ def accumulated_change(here: InProcess, query: AccumulatedQuery, state: NamedSta
     return AccumulatedChange(session.rows(columns.with_kinds(_NEW, state.table.options.row_kind_field)), answer)
 
 
-def _touched(session: DuckDbSession, query: AccumulatedQuery, state: NamedState, added: pa.Table) -> str:
+def _touched(session: DuckDbSession, columns: _Columns, state: NamedState, added: pa.Table) -> str:
     """Return a SELECT of the stored rows of the groups that change."""
-    columns = _Columns(query)
     rows = SnapshotRows(session, state.table, columns.of_state)
     with readable_state():
         if added.num_rows <= LOOKED_UP_MAX:
-            return rows.of(looked_up(query, state, added))
+            return rows.of(looked_up(columns.query, state, added))
         stored = rows.select(state.snapshot_id)
-    same = " AND ".join(f"s.{quoted(key)} = a.{quoted(key)}" for key in query.primary_key)
+    same = " AND ".join(f"s.{identifier(key)} = a.{identifier(key)}" for key in columns.query.primary_key)
     return f"SELECT s.* FROM ({stored}) AS s SEMI JOIN {_ADDED} AS a ON {same}"
 
 
@@ -74,7 +73,7 @@ class _Columns:
     """The columns of a state, as they are computed and as they are stored."""
 
     def __init__(self, query: AccumulatedQuery) -> None:
-        self._query = query
+        self.query = query
         self._keys = query.accumulators.key_columns
         fields = {field.name: field.dataType for field in query.state.fields}
         self._defaults = {key: default_of(fields[key]) for key in self._keys}
@@ -88,27 +87,28 @@ class _Columns:
     def restored(self, relation: str) -> str:
         """Return stored rows with the NULLs of keys."""
         items = [
-            f"CASE WHEN {NULL_KEYS} & {1 << place} = 0 THEN {quoted(key)} END AS {quoted(key)}"
+            f"CASE WHEN {NULL_KEYS} & {1 << place} = 0 THEN {identifier(key)} END AS {identifier(key)}"
             for place, key in enumerate(self._keys)
         ]
-        return f"SELECT {', '.join([*items, *map(quoted, self._others)])} FROM {relation} AS r"
+        return f"SELECT {', '.join([*items, *map(identifier, self._others)])} FROM {relation} AS r"
 
     def with_kinds(self, relation: str, kind_column: str) -> str:
         """Return rows of a state as they are stored, with their row kinds: groups without rows are deleted."""
-        kind = text(RowKind.INSERT.symbol)
-        if not self._query.accumulators.groups.is_global:
-            kind = f"CASE WHEN {ROW_COUNT} <> 0 THEN {kind} ELSE {text(RowKind.DELETE.symbol)} END"
-        return f"SELECT {', '.join(self._stored())}, {kind} AS {quoted(kind_column)} FROM {relation} AS r"
+        kind = literal(RowKind.INSERT.symbol)
+        if not self.query.accumulators.groups.is_global:
+            kind = f"CASE WHEN {ROW_COUNT} <> 0 THEN {kind} ELSE {literal(RowKind.DELETE.symbol)} END"
+        return f"SELECT {', '.join(self._stored())}, {kind} AS {identifier(kind_column)} FROM {relation} AS r"
 
     @property
     def _others(self) -> Iterable[str]:
-        return self._query.accumulators.columns[len(self._keys) :]
+        return self.query.accumulators.columns[len(self._keys) :]
 
     def _stored(self) -> list[str]:
-        bits = [f"CASE WHEN {quoted(key)} IS NULL THEN {1 << place} ELSE 0 END" for place, key in enumerate(self._keys)]
+        names = map(identifier, self._keys)
+        bits = [f"CASE WHEN {name} IS NULL THEN {1 << place} ELSE 0 END" for place, name in enumerate(names)]
         mask = f"CAST({' + '.join(bits) or '0'} AS BIGINT) AS {NULL_KEYS}"
         keys = []
         for key in self._keys:
-            default = f"CAST({text(self._defaults[key])} AS {self.types[key].duckdb})"
-            keys.append(f"coalesce({quoted(key)}, {default}) AS {quoted(key)}")
-        return [mask, *keys, *map(quoted, self._others)]
+            default = f"CAST({literal(self._defaults[key])} AS {self.types[key].duckdb})"
+            keys.append(f"coalesce({identifier(key)}, {default}) AS {identifier(key)}")
+        return [mask, *keys, *map(identifier, self._others)]

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from storage_lib.in_process.duckdb_session import DuckDbSession, duckdb_session
-from storage_lib.in_process.duckdb_text import quoted
 from storage_lib.in_process.not_in_process import NotInProcessError
 from storage_lib.in_process.snapshot_rows import SnapshotRows
 from storage_lib.incremental import RESULT, ExactDuckDb, Moment, NotExactError, ValueType, read_type
+from storage_lib.incremental.in_duckdb.duckdb_text import grouped, identifier
 from storage_lib.spark.materialized.refresh_plan import columns_of
 from storage_lib.spark.materialized.source_views import of_one_moment
 from storage_lib.spark.materialized.value_settings import unusual_setting
@@ -80,7 +80,7 @@ class InProcess:
         answer = compiled.full(self.views, Moment.AFTER, dialect=self.dialect)
         select = f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({answer}) AS a"
         if self.plan.based_on:
-            names = ", ".join(quoted(name) for name in compiled.columns)
+            names = ", ".join(identifier(name) for name in compiled.columns)
             stored = self.views(RESULT, Moment.AFTER)
             select += f" UNION ALL SELECT {names}, CAST(-1 AS BIGINT) FROM {stored}"
         return self.net_rows(select)
@@ -94,7 +94,7 @@ class InProcess:
     def net_rows(self, select: str) -> pa.Table:
         """Sum the weights of equal rows, which have the table's columns; rows with weight 0 are omitted."""
         values = {name: self._value(name) for name in (field.name for field in self.table.schema.fields)}
-        named = ", ".join(f"{value} AS {quoted(name)}" for name, value in values.items())
+        named = ", ".join(f"{value} AS {identifier(name)}" for name, value in values.items())
         rows = self.session.rows(
             f"SELECT {named}, CAST(sum({WEIGHT}) AS BIGINT) AS {WEIGHT} FROM ({select}) AS r"
             f" GROUP BY {', '.join(values.values())} HAVING sum({WEIGHT}) <> 0"
@@ -108,14 +108,9 @@ class InProcess:
         _check_answer(self.bound, self.types, self.dialect)
 
     def _value(self, name: str) -> str:
-        """Return a column of the answer, whose -0.0 is 0.0, as Spark groups it."""
-        kind = self.type_of(RESULT, name)
-        column = f"r.{quoted(name)}"
-        return (
-            column
-            if kind != read_type("double")
-            else f"(CASE WHEN {column} = 0 THEN CAST(0 AS DOUBLE) ELSE {column} END)"
-        )
+        """Return a column of the answer to group by."""
+        column = f"r.{identifier(name)}"
+        return grouped(column) if self.type_of(RESULT, name) == read_type("double") else column
 
     def _view(self, name: str, moment: Moment) -> str:
         if name == RESULT:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from storage_lib.in_process.not_in_process import NotInProcessError
@@ -27,6 +28,7 @@ from storage_lib.spark.materialized.weighted_rows import net_rows, weighted
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from storage_lib.incremental import Views
     from storage_lib.spark.materialized.accumulated_plan import AccumulatedPlan
     from storage_lib.spark.materialized.source_tables import BoundQuery
     from storage_lib.table.dynamic_table import DynamicTable
@@ -57,20 +59,15 @@ def write_whole(
         else:
             written = commit_difference_here(difference, table, commit)
             return Written(written, _rows_read(bound.sources, plan), RefreshEngine.DUCKDB)
-    compiled, sources = bound.compiled, bound.sources
-
-    def frame_of(name: str, _: Moment) -> DataFrame:
-        return source_rows(spark, sources[name], columns_of(compiled, name, sources[name]), plan.after[name])
-
-    with source_views(spark, system_environment().new_name(), frame_of) as views:
-        answer = weighted(spark.sql(compiled.full(views, Moment.AFTER)), 1)
+    with _newest(spark, bound, plan) as views:
+        answer = weighted(spark.sql(bound.compiled.full(views, Moment.AFTER)), 1)
         rows = answer_rows(table, answer)
         if plan.based_on:
             stored = source_rows(spark, table, [field.name for field in table.schema.fields], plan.based_on)
             rows = rows.union(weighted(stored, -1))
         rows = net_rows(rows if where is None else rows.where(where))
         snapshot = commit_difference(rows, table, commit)
-    return Written(snapshot, _rows_read(sources, plan), RefreshEngine.SPARK)
+    return Written(snapshot, _rows_read(bound.sources, plan), RefreshEngine.SPARK)
 
 
 def rebuild_state(
@@ -82,14 +79,19 @@ def rebuild_state(
     accumulated: AccumulatedPlan,
 ) -> Written:
     """Compute the state of the accumulators in full, and write the difference between the table and their answer."""
-    compiled, sources = bound.compiled, bound.sources
+    with _newest(spark, bound, plan) as views:
+        snapshot = build_state(spark, table, views, commit, accumulated)
+    return Written(snapshot, _rows_read(bound.sources, plan), RefreshEngine.SPARK)
+
+
+def _newest(spark: SparkSession, bound: BoundQuery, plan: RefreshPlan) -> AbstractContextManager[Views]:
+    """Return views of the sources at the snapshots that the refresh brings the table to."""
 
     def frame_of(name: str, _: Moment) -> DataFrame:
-        return source_rows(spark, sources[name], columns_of(compiled, name, sources[name]), plan.after[name])
+        source = bound.sources[name]
+        return source_rows(spark, source, columns_of(bound.compiled, name, source), plan.after[name])
 
-    with source_views(spark, system_environment().new_name(), frame_of) as views:
-        snapshot = build_state(spark, table, views, commit, accumulated)
-    return Written(snapshot, _rows_read(sources, plan), RefreshEngine.SPARK)
+    return source_views(spark, system_environment().new_name(), frame_of)
 
 
 def _rows_read(sources: Mapping[str, DynamicTable], plan: RefreshPlan) -> dict[str, int]:
