@@ -24,6 +24,7 @@ import json
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -83,21 +84,28 @@ def main() -> None:
         shutil.rmtree(arguments.directory, ignore_errors=True)
         arguments.directory.mkdir(parents=True)
         try:
-            records += measured(work, arguments, chosen)
+            for found in measured(work, arguments, chosen):
+                # At once: a later part that fails must not lose them.
+                store(arguments.results, found)
+                records += found
         finally:
             shutil.rmtree(arguments.directory, ignore_errors=True)
-    path = arguments.results / "incremental.json"
-    before = json.loads(path.read_text()) if path.exists() else []
-    measured_now = {_size(each) for each in records}
-    kept = [*(each for each in before if _size(each) not in measured_now), *records]
-    arguments.results.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(kept, indent=1) + "\n")
-    (arguments.results / "incremental.svg").write_text(picture_of(kept))
     print(markdown_of(records))
 
 
-def measured(work: str, arguments: argparse.Namespace, chosen: list[str]) -> list[dict[str, Any]]:
-    """Run one work in a process of its own, and return its records."""
+def store(results: Path, records: list[dict[str, Any]]) -> None:
+    """Write the files, in which these records replace older ones of the same works and sizes."""
+    path = results / "incremental.json"
+    before = json.loads(path.read_text()) if path.exists() else []
+    measured_now = {_size(each) for each in records}
+    kept = [*(each for each in before if _size(each) not in measured_now), *records]
+    results.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(kept, indent=1) + "\n")
+    (results / "incremental.svg").write_text(picture_of(kept))
+
+
+def measured(work: str, arguments: argparse.Namespace, chosen: list[str]) -> Iterator[list[dict[str, Any]]]:
+    """Run the parts of a work, each in a process of its own, and yield their records."""
     directory = arguments.directory
     settings = SessionSettings(cores=arguments.cores, memory=arguments.memory, directory=directory)
     if work == "tpch":
@@ -113,17 +121,17 @@ def measured(work: str, arguments: argparse.Namespace, chosen: list[str]) -> lis
             data=data,
             directory=directory,
         )
-        return in_a_process(measured_tpch, settings, tpch)
-    if work == "nexmark":
+        yield in_a_process(measured_tpch, settings, tpch)
+    elif work == "nexmark":
         names = [name for name in nexmark_queries() if name in chosen]
         rates = map(int, arguments.rates.split(","))
         nexmark = [NexmarkWork(names=names, rate=rate, seconds=arguments.seconds) for rate in rates]
-        found = in_a_process(measured_nexmark, settings, nexmark)
+        yield in_a_process(measured_nexmark, settings, nexmark)
         if arguments.flink:
-            found += in_a_process(measured_flink, directory, nexmark, arguments.cores, arguments.checkpoint_seconds)
-        return found
-    large = LargeTableWork(rows=arguments.rows, changed=min(1000, arguments.rows), refreshes=arguments.refreshes)
-    return in_a_process(measured_large_table, settings, large)
+            yield in_a_process(measured_flink, directory, nexmark, arguments.cores, arguments.checkpoint_seconds)
+    else:
+        large = LargeTableWork(rows=arguments.rows, changed=min(1000, arguments.rows), refreshes=arguments.refreshes)
+        yield in_a_process(measured_large_table, settings, large)
 
 
 def _size(record: dict[str, Any]) -> tuple[object, ...]:

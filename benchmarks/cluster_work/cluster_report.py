@@ -6,7 +6,7 @@ from typing import Any
 
 
 def table_of(records: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """Return rows of cells, the head first; a work with several runs is summed."""
+    """Return rows of cells, the head first; a work with several runs is summed, and so are several works."""
     rows: list[tuple[str, ...]] = [
         (
             "rows",
@@ -33,7 +33,7 @@ def table_of(records: list[dict[str, Any]]) -> list[tuple[str, ...]]:
                 f"{sum(each['workers_cpu']):.1f}",
                 f"{max(each['workers_cpu']):.1f}",
                 f"{each['driver_cpu']:.1f}",
-                "" if alone is None else f"{max(alone['workers_cpu']) / max(each['workers_cpu']):.2f}",
+                "" if alone is None else _ratio(max(alone["workers_cpu"]), max(each["workers_cpu"])),
             )
         )
     return rows
@@ -45,15 +45,24 @@ def markdown_of(records: list[dict[str, Any]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in [head, ("---",) * len(head), *body])
 
 
+def _ratio(one: float, other: float) -> str:
+    """Return the quotient of processor seconds; nothing where those of processes that Spark has killed are lost."""
+    return f"{one / other:.2f}" if one and other else ""
+
+
 def _summed(records: list[dict[str, Any]]) -> dict[tuple[int, int, str], dict[str, Any]]:
     """Return the sums of the runs of each work, by number of rows, number of workers, and work."""
     sums: dict[tuple[int, int, str], dict[str, Any]] = {}
     for each in records:
-        key = (each["rows"], each["workers"], each["work"])
-        known = sums.setdefault(key, {"seconds": 0.0, "driver_cpu": 0.0, "workers_cpu": [0.0] * each["workers"]})
-        known["seconds"] += each["seconds"]
-        known["driver_cpu"] += each["driver_cpu"]
-        known["workers_cpu"] = [
-            one + other for one, other in zip(known["workers_cpu"], each["workers_cpu"], strict=True)
-        ]
+        _add(sums, (each["rows"], each["workers"], each["work"]), each)
+    if len({work for _, _, work in sums}) > 1:
+        for (rows, workers, _), each in list(sums.items()):
+            _add(sums, (rows, workers, "all works"), each)
     return sums
+
+
+def _add(sums: dict[tuple[int, int, str], dict[str, Any]], key: tuple[int, int, str], each: dict[str, Any]) -> None:
+    known = sums.setdefault(key, {"seconds": 0.0, "driver_cpu": 0.0, "workers_cpu": [0.0] * key[1]})
+    known["seconds"] += each["seconds"]
+    known["driver_cpu"] += each["driver_cpu"]
+    known["workers_cpu"] = [one + other for one, other in zip(known["workers_cpu"], each["workers_cpu"], strict=True)]

@@ -57,6 +57,8 @@ def _ages_of_flink(record: Record | None) -> tuple[str, str]:
         return "", ""
     if "refused" in record:
         return "refused", "refused"
+    if "late" in record:
+        return "late", "late"
     return _seconds(record["since_commit_p50"]), _seconds(record["since_commit_p99"])
 
 

@@ -74,6 +74,8 @@ def _flink_line(each: dict[str, Any]) -> str:
     start = f"{each['query']} at {each['rate']:,} events/s by Flink: "
     if "refused" in each:
         return f"{start}refused, {each['refused']}"
+    if "late" in each:
+        return f"{start}{each['late']}"
     return (
         f"{start}{each['refreshes']} checkpoints, age p50 {each['since_commit_p50']:.2f} s, "
         f"p99 {each['since_commit_p99']:.2f} s, {each['rows']:,} rows"

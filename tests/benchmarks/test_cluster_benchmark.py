@@ -40,11 +40,22 @@ def test_every_work_of_a_cluster_is_measured_and_every_answer_is_right(tmp_path:
     assert not (tmp_path / "work").exists()
 
 
-def test_the_speed_is_that_of_one_worker_divided_by_that_of_several_and_runs_are_summed() -> None:
-    def record(workers: int, seconds: float, *workers_cpu: float) -> dict[str, Any]:
-        each = {"rows": 10, "workers": workers, "work": "upsert", "seconds": seconds}
-        return {**each, "driver_cpu": 0.25, "workers_cpu": list(workers_cpu)}
+def record(workers: int, seconds: float, *workers_cpu: float, work: str = "upsert") -> dict[str, Any]:
+    each = {"rows": 10, "workers": workers, "work": work, "seconds": seconds}
+    return {**each, "driver_cpu": 0.25, "workers_cpu": list(workers_cpu)}
 
+
+def test_works_are_summed_and_lost_processor_times_give_no_speed() -> None:
+    records = [record(1, 3, 4), record(1, 5, 4, work="load"), record(2, 2, 1, 3), record(2, 2, 0, 0, work="load")]
+
+    head, *rows = table_of(records)
+
+    cells = {(row[1], row[2]): dict(zip(head, row, strict=True)) for row in rows}
+    assert cells["2", "load"]["speed by processor seconds"] == ""
+    assert [cells["2", "all works"][name] for name in ("seconds", "speed")] == ["4.0", "2.00"]
+
+
+def test_the_speed_is_that_of_one_worker_divided_by_that_of_several_and_runs_are_summed() -> None:
     records = [record(1, 3, 4), record(1, 3, 2), record(2, 2, 1, 3), record(2, 2, 1, 1)]
 
     head, alone, both = table_of(records)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks import incremental
 from benchmarks.incremental_work.answer_check import AnswerCheck, WrongRowsError
 from benchmarks.incremental_work.nexmark_events import COLUMNS, ROUND, events
 from benchmarks.incremental_work.nexmark_freshness import RefreshCommit, SourceCommit, freshness
@@ -211,14 +213,40 @@ def test_flink_gets_the_queries_with_quoted_names_and_functions_of_its_own() -> 
     assert tables_in(nexmark_queries()["q05"]) == {"bid", "hop"}
 
 
-def test_the_table_of_nexmark_has_the_ages_of_flink_and_the_queries_that_it_refuses() -> None:
-    figures = {"since_commit_p50": 0.5, "since_commit_p99": 1, "since_creation_p50": 1, "since_creation_p99": 2}
-    ours = {"work": "nexmark", "rate": 1000, "mode": "incremental", "refresh_seconds": 0.4, **figures}
-    flink = {"work": "nexmark flink", "rate": 1000}
-    records = [{**ours, "query": f"q0{number}"} for number in range(3)]
-    records += [{**flink, "query": "q00", **figures}, {**flink, "query": "q01", "refused": "because"}]
+_NEXMARK_AGES = {"since_commit_p50": 0.5, "since_commit_p99": 1, "since_creation_p50": 1, "since_creation_p99": 2}
 
-    assert [row[-2:] for row in nexmark_table(records)[1:]] == [("0.5 s", "1 s"), ("refused", "refused"), ("", "")]
+
+def test_the_table_of_nexmark_has_the_ages_of_flink_and_the_queries_that_it_refuses_or_does_not_finish() -> None:
+    ours = {"work": "nexmark", "rate": 1000, "mode": "incremental", "refresh_seconds": 0.4, **_NEXMARK_AGES}
+    flink = {"work": "nexmark flink", "rate": 1000}
+    records = [{**ours, "query": f"q0{number}"} for number in range(4)]
+    records += [{**flink, "query": "q00", **_NEXMARK_AGES}, {**flink, "query": "q01", "refused": "because"}]
+    records += [{**flink, "query": "q02", "late": "after 120 s"}]
+
+    rows = [row[-2:] for row in nexmark_table(records)[1:]]
+
+    assert rows == [("0.5 s", "1 s"), ("refused", "refused"), ("late", "late"), ("", "")]
+
+
+def test_the_figures_of_a_part_are_stored_before_the_next_part_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def parts(*_: object) -> Iterator[list[dict[str, Any]]]:
+        work = {"work": "nexmark", "rate": 1000, "mode": "incremental", "reason": "", "rows": 1, "refreshes": 1}
+        yield [{**work, "query": "q00", "refresh_seconds": 0.4, **_NEXMARK_AGES}]
+        message = "the second part failed"
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(incremental, "measured", parts)
+    monkeypatch.setattr(
+        "sys.argv",
+        ["incremental", "--works", "nexmark", "--results", str(tmp_path), "--directory", str(tmp_path / "w")],
+    )
+
+    with pytest.raises(RuntimeError, match="the second part failed"):
+        incremental.main()
+
+    assert [each["query"] for each in json.loads((tmp_path / "incremental.json").read_text())] == ["q00"]
 
 
 def test_the_age_of_a_change_is_that_at_the_first_refresh_that_contains_it() -> None:
