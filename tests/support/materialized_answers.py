@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 Bag = Counter[tuple[object, ...]]
 
 
-def stored_bag(table: DynamicTable) -> Bag:
-    """Return the table's rows with their counts."""
-    return _bag(table.to_arrow())
+def stored_bag(table: DynamicTable, snapshot_id: int | None = None) -> Bag:
+    """Return the rows of the table, or of one of its snapshots, with their counts."""
+    return _bag(table.to_arrow(snapshot_id=snapshot_id))
 
 
-def expected_bag(catalog: Catalog, table: DynamicTable) -> Bag:
-    """Return the query's answer over the sources at the snapshots that the table's newest snapshot records."""
-    definition, newest = table.definition, table.inspect.latest_snapshot_id()
+def expected_bag(catalog: Catalog, table: DynamicTable, snapshot_id: int | None = None) -> Bag:
+    """Return the query's answer over the sources at the snapshots that a snapshot, by default the newest, records."""
+    definition, recorded = table.definition, snapshot_id or table.inspect.latest_snapshot_id()
     assert definition is not None
-    assert newest is not None
-    positions = table.inspect.source_positions(newest)
+    assert recorded is not None
+    positions = table.inspect.source_positions(recorded)
     with duckdb.connect() as connection:
         relations = {}
         for number, name in enumerate(definition.sources):

@@ -27,7 +27,8 @@ SKIPPED = "skipped"
 class RefreshMaterializedTableOperator(SparkOperator):
     """Refreshes a materialized table, in one commit of the rows that differ.
 
-    A task whose table is current ends without starting Spark. A suspended table is skipped. If another process
+    A task whose table is current, or whose changes DuckDB computes, ends without starting Spark. A suspended table is
+    skipped. If another process
     refreshes the table at the same time, one of them commits, and the other finds the table current. An answer that
     violates the primary key, an invalid query and a dropped table or source fail the task without a retry, and leave
     the rows as they were.
@@ -86,11 +87,13 @@ class RefreshMaterializedTableOperator(SparkOperator):
 
     def _refreshed(self, table: DynamicTable, *, full: bool) -> RefreshResult:
         from storage_lib.spark import refresh
-        from storage_lib.spark.materialized.idle_refresh import idle_refresh
+        from storage_lib.spark.materialized.refresh_table import refresh_here
+        from storage_lib.spark.materialized.value_settings import unusual_configuration
 
-        idle = None if full else idle_refresh(table)
-        if idle is not None:
-            return idle
+        unusual = unusual_configuration(*self.session_arguments())
+        done = refresh_here(table, full=full) if unusual is None else None
+        if done is not None:
+            return done
         with self.spark() as spark:
             return refresh(spark, table, full=full)
 

@@ -36,16 +36,17 @@ class SparkOperator(TableOperator):
         self.master = master
         self.spark_conf = spark_conf
 
+    def session_arguments(self) -> tuple[str | None, dict[str, str]]:
+        """Return master and settings of the task's session, which are allowed."""
+        return checked_master(self.master, self.hook), checked_spark_conf(self.spark_conf)
+
     @contextmanager
     def spark(self) -> Iterator[SparkSession]:
         """Yield a Spark session for the task, and stop it at the end."""
         from storage_lib.spark import session
 
-        spark = session(
-            f"{self.dag_id}.{self.task_id} {self.table}",
-            master=checked_master(self.master, self.hook),
-            conf=checked_spark_conf(self.spark_conf),
-        )
+        master, conf = self.session_arguments()
+        spark = session(f"{self.dag_id}.{self.task_id} {self.table}", master=master, conf=conf)
         try:
             yield spark
         finally:

@@ -45,7 +45,7 @@ def answer_change(
     is_first = not before
     if not is_first and _is_known(bound, before, ends):
         deltas = {
-            name: source_delta(spark, source, columns_of(bound.compiled, name, source), starts[name], ends[name])
+            name: source_delta(source, columns_of(bound.compiled, name, source), starts[name], ends[name])
             for name, source in bound.sources.items()
             if starts[name] != ends[name]
         }
@@ -55,7 +55,7 @@ def answer_change(
 
     def frame_of(name: str, moment: Moment) -> DataFrame:
         if moment is Moment.DELTA:
-            return deltas[name].df
+            return deltas[name].df(spark)
         source, at = bound.sources[name], starts if moment is Moment.BEFORE else ends
         return source_rows(spark, source, columns_of(bound.compiled, name, source), at[name])
 

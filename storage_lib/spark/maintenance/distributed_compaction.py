@@ -143,17 +143,18 @@ def _run(
     return results
 
 
-def compact_if_due(spark: SparkSession, table: DynamicTable) -> Snapshot | None:
+def compact_if_due(spark: SparkSession | None, table: DynamicTable) -> Snapshot | None:
     """Compact the runs that the table's strategy picks, on half of the cores; None also if another commit was faster.
 
     The other half is left to writers, because Spark cannot preempt a task that has started. Over Spark Connect, where
-    the number of cores is unknown, each bucket is a task. A few small files are merged in this process.
+    the number of cores is unknown, each bucket is a task. A few small files are merged in this process, and without a
+    session all files are.
     """
     plan = table.maintenance.plan_compaction(full=False)
     if not plan:
         return None
     try:
-        if sum(file.file_size for task in plan for file in task.unit.files) <= _BYTES_HERE_MAX:
+        if spark is None or sum(file.file_size for task in plan for file in task.unit.files) <= _BYTES_HERE_MAX:
             return table.compact(full=False)
         cores = default_parallelism(spark)
         return compact(spark, table, plan=plan, tasks_max=None if cores is None else max(1, cores // 2))
@@ -161,7 +162,7 @@ def compact_if_due(spark: SparkSession, table: DynamicTable) -> Snapshot | None:
         return None
 
 
-def compact_after_write(spark: SparkSession, table: DynamicTable) -> None:
+def compact_after_write(spark: SparkSession | None, table: DynamicTable) -> None:
     """Run ``compact_if_due`` after a write; a failure becomes a ``RuntimeWarning``, because the rows are committed."""
     try:
         compact_if_due(spark, table)

@@ -45,7 +45,7 @@ class AccumulatedPlan:
 
 
 def accumulated_plan(
-    spark: SparkSession,
+    spark: SparkSession | None,
     table: DynamicTable,
     definition: MaterializedTableDefinition,
     bound: BoundQuery,
@@ -54,7 +54,7 @@ def accumulated_plan(
     """Return the plan, and how it uses accumulators (None: not at all).
 
     An incremental plan becomes a full one if no state belongs to the table's newest snapshot and the sources are
-    large enough for one.
+    large enough for one. Raises ``NotInProcessError`` if accumulators need a session and there is none.
     """
     if plan.work is RefreshWork.NONE or definition.refresh_mode is RefreshMode.FULL:
         return plan, None

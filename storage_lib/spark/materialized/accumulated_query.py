@@ -30,6 +30,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from storage_lib.in_process.not_in_process import NotInProcessError
 from storage_lib.incremental import Accumulators, ItemTypes, Moment, SourceTable
 from storage_lib.io.environment import system_environment
 from storage_lib.spark.materialized.source_views import source_views
@@ -98,14 +99,17 @@ class AccumulatedQuery:
         return rows.select(*values, *self.accumulators.columns[len(keys) :])
 
 
-def accumulated_query(spark: SparkSession, bound: BoundQuery) -> AccumulatedQuery | str | None:
+def accumulated_query(spark: SparkSession | None, bound: BoundQuery) -> AccumulatedQuery | str | None:
     """Return the accumulators of a query; None if its aggregates have none, or why its types rule them out.
 
-    Spark types a query once for each form of its sources: that takes longer than a small refresh.
+    Spark types a query once for each form of its sources: that takes longer than a small refresh. Raises
+    ``NotInProcessError`` without a session.
     """
     found = bound.compiled.accumulators
     if found is None or not bound.compiled.is_deterministic:
         return None
+    if spark is None:
+        raise NotInProcessError("Spark finds the types of accumulators")
     reason = unusual_setting(spark)
     if reason is not None:
         return reason

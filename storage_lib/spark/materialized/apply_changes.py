@@ -38,7 +38,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def apply_changes(
-    spark: SparkSession,
+    spark: SparkSession | None,
     table: DynamicTable,
     bound: BoundQuery,
     plan: RefreshPlan,
@@ -47,12 +47,13 @@ def apply_changes(
 ) -> Written:
     """Apply the changes of the sources to the table, in this process if it can, and otherwise by Spark.
 
-    Raises as ``commit_difference``, ``UnreadableStateError``, and what Spark raises.
+    Raises ``NotInProcessError``, with nothing written, where it needs a session and has none; otherwise as
+    ``commit_difference``, ``UnreadableStateError``, and what Spark raises.
     """
     compiled, sources = bound.compiled, bound.sources
     columns = {name: columns_of(compiled, name, source) for name, source in sources.items()}
     deltas = {
-        name: source_delta(spark, source, columns[name], plan.before[name], plan.after[name])
+        name: source_delta(source, columns[name], plan.before[name], plan.after[name])
         for name, source in sources.items()
         if plan.before[name] != plan.after[name]
     }
@@ -65,6 +66,8 @@ def apply_changes(
     try:
         done = _increment_here(spark, table, bound, plan, commit, accumulated, changed)
     except NotInProcessError as why:
+        if spark is None:
+            raise
         _LOGGER.debug("table %s: Spark computes its refresh: %s", table.name, why)
     else:
         return Written(done(), rows_read, RefreshEngine.DUCKDB)
@@ -73,7 +76,7 @@ def apply_changes(
         if name == RESULT:
             return source_rows(spark, table, [field.name for field in table.schema.fields], plan.based_on)
         if moment is Moment.DELTA:
-            return deltas[name].df
+            return deltas[name].df(spark)
         at = plan.before if moment is Moment.BEFORE else plan.after
         return source_rows(spark, sources[name], columns[name], at[name])
 
@@ -91,7 +94,7 @@ def apply_changes(
 
 
 def _increment_here(
-    spark: SparkSession,
+    spark: SparkSession | None,
     table: DynamicTable,
     bound: BoundQuery,
     plan: RefreshPlan,

@@ -129,7 +129,7 @@ class InProcess:
 
 @contextmanager
 def in_process(
-    spark: SparkSession,
+    spark: SparkSession | None,
     table: DynamicTable,
     bound: BoundQuery,
     plan: RefreshPlan,
@@ -138,6 +138,8 @@ def in_process(
     size_max: int | None = None,
 ) -> Iterator[InProcess]:
     """Give the body a refresh in this process, which reads files of ``size_max`` bytes, or as the table's option says.
+
+    ``spark``: the session whose settings have to be the usual ones; None: the caller knows that they are.
 
     Raises ``NotInProcessError`` if Spark has to compute it, also for such an error of the body.
     """
@@ -165,11 +167,11 @@ def why_spark(spark: SparkSession, table: DynamicTable, bound: BoundQuery) -> st
         return str(error)
 
 
-def _known_types(spark: SparkSession, table: DynamicTable, bound: BoundQuery) -> dict[str, Types]:
+def _known_types(spark: SparkSession | None, table: DynamicTable, bound: BoundQuery) -> dict[str, Types]:
     """Return the types of the columns that are read; raise if another engine may give other values."""
     if table.options.in_process_size_max == 0:
         raise NotInProcessError("refresh.in-process-size-max is 0")
-    other = unusual_setting(spark)
+    other = None if spark is None else unusual_setting(spark)
     if other is not None:
         raise NotInProcessError(other)
     types = {

@@ -9,7 +9,9 @@ attempt finds nothing to do.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,7 @@ from storage_lib.errors import (
     LeaseLostError,
     SnapshotExpiredError,
 )
+from storage_lib.in_process.not_in_process import NotInProcessError
 from storage_lib.io.environment import system_environment
 from storage_lib.schema.options.materialized_table import RefreshStatus
 from storage_lib.spark.maintenance.distributed_compaction import compact_after_write
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
     from storage_lib.spark.materialized.source_tables import BoundQuery
     from storage_lib.table.dynamic_table import DynamicTable
 
+_LOGGER = logging.getLogger(__name__)
 _ATTEMPTS = 3
 
 
@@ -66,12 +70,35 @@ def refresh(
     fits its sources, and an answer that violates the primary key; ``NotFoundError`` for a source that was dropped;
     otherwise as ``DynamicTable.append``.
     """
-    clock = system_environment().clock
-    started = clock.monotonic()
-    table = table.refresh()
-    definition = definition_of(table)
+    started = system_environment().clock.monotonic()
     register(spark)
     leave_out_unsafe_rule(spark)
+    bound, result = _refreshed(spark, table, full=full)
+    if partition is not None and result.mode is not RefreshWork.FULL:
+        result = _recompute_partition(spark, table.refresh(), bound, result, partition)
+    return replace(result, seconds=system_environment().clock.monotonic() - started)
+
+
+def refresh_here(table: DynamicTable, *, full: bool = False) -> RefreshResult | None:
+    """Refresh a table as ``refresh`` does, without a session of Spark, whose start takes longer than small refreshes.
+
+    None, with nothing written, if Spark has to compute rows. The caller knows that a session would have no setting by
+    which expressions have other values (``unusual_configuration``). Raises as ``refresh``.
+    """
+    started = system_environment().clock.monotonic()
+    try:
+        _, result = _refreshed(None, table, full=full)
+    except NotInProcessError as why:
+        _LOGGER.info("table %s: Spark computes its refresh: %s", table.name, why)
+        return None
+    return replace(result, seconds=system_environment().clock.monotonic() - started)
+
+
+def _refreshed(spark: SparkSession | None, table: DynamicTable, *, full: bool) -> tuple[BoundQuery, RefreshResult]:
+    """Refresh a table. Raises ``NotInProcessError``, with nothing written, where it needs a session and has none."""
+    clock = system_environment().clock
+    table = table.refresh()
+    definition = definition_of(table)
     why = ""
     for attempt in range(1, _ATTEMPTS + 1):
         begun = clock.monotonic()
@@ -98,9 +125,7 @@ def refresh(
             if attempt == _ATTEMPTS:
                 raise
             full, why = True, str(error)
-    if partition is not None and result.mode is not RefreshWork.FULL:
-        result = _recompute_partition(spark, table.refresh(), bound, result, partition)
-    return replace(result, seconds=clock.monotonic() - started)
+    return bound, result
 
 
 def _record(
@@ -125,7 +150,11 @@ def definition_of(table: DynamicTable) -> MaterializedTableDefinition:
 
 
 def _run(
-    spark: SparkSession, table: DynamicTable, bound: BoundQuery, plan: RefreshPlan, accumulated: AccumulatedPlan | None
+    spark: SparkSession | None,
+    table: DynamicTable,
+    bound: BoundQuery,
+    plan: RefreshPlan,
+    accumulated: AccumulatedPlan | None,
 ) -> RefreshResult:
     if plan.work is RefreshWork.NONE:
         return RefreshResult(mode=plan.work, reason=plan.reason, positions=plan.after)
@@ -135,10 +164,10 @@ def _run(
         sources=plan.ranges,
         watermark=plan.watermark,
     )
-    with active_session(spark), refusals_of_spark(table.name):
+    with nullcontext() if spark is None else active_session(spark), refusals_of_spark(table.name):
         if plan.work is RefreshWork.INCREMENTAL:
             written = apply_changes(spark, table, bound, plan, commit, accumulated)
-        elif accumulated is not None:
+        elif accumulated is not None and spark is not None:
             written = rebuild_state(spark, table, bound, plan, commit, accumulated)
         else:
             written = write_whole(spark, table, bound, plan, commit)

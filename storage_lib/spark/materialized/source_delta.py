@@ -40,41 +40,36 @@ _ROWS_HERE_MAX = 200_000
 class SourceDelta:
     """Net changes of columns of a source, as rows with ``_weight``.
 
-    ``frame`` makes a data frame of them, and ``here`` are the same rows in this process, if they are few. ``row_count``
+    ``df`` makes a data frame of them, and ``here`` are the same rows in this process, if they are few. ``row_count``
     counts the rows; for changes that Spark's tasks read, it is the number of stored rows to read. 0: the source has not
     changed.
     """
 
-    frame: Callable[[], DataFrame]
+    df: Callable[[SparkSession], DataFrame]
     row_count: int
     here: pa.Table | None = None
 
-    @property
-    def df(self) -> DataFrame:
-        """The changes as a data frame."""
-        return self.frame()
 
-
-def source_delta(
-    spark: SparkSession, table: DynamicTable, columns: Sequence[str], before: int, after: int
-) -> SourceDelta:
+def source_delta(table: DynamicTable, columns: Sequence[str], before: int, after: int) -> SourceDelta:
     """Return the changes of ``columns`` from snapshot ``before`` (0: the empty table) to ``after``.
 
     Raises ``SnapshotExpiredError`` or ``NotFoundError`` for a snapshot that has expired.
     """
     if before == 0:
-        return SourceDelta(lambda: weighted(source_rows(spark, table, columns, after), 1), stored_rows(table, after))
+        return SourceDelta(
+            lambda spark: weighted(source_rows(spark, table, columns, after), 1), stored_rows(table, after)
+        )
     if _shows_only_compacted(table):
         count = stored_rows(table, before) + stored_rows(table, after)
-        return SourceDelta(lambda: _compared(spark, table, columns, before, after), count)
+        return SourceDelta(lambda spark: _compared(spark, table, columns, before, after), count)
     splits = table.new_read().plan_changes(start_snapshot_id=before, end_snapshot_id=after)
     row_count = sum(split.row_count for split in splits)
     if row_count > _ROWS_HERE_MAX or sum(split.size_bytes for split in splits) > _BYTES_HERE_MAX:
-        return SourceDelta(lambda: _by_tasks(spark, table, columns, before, after), row_count)
+        return SourceDelta(lambda spark: _by_tasks(spark, table, columns, before, after), row_count)
     struct = _weighted(struct_of(table.schema, columns))
     rows = delta_rows(table, columns, before, after)
 
-    def frame() -> DataFrame:
+    def frame(spark: SparkSession) -> DataFrame:
         schema = arrow_schema_of(struct)
         batches = [conform(batch, schema, table.name) for batch in rows.to_batches()]
         return frame_here(spark, pa.Table.from_batches(batches, schema), struct)

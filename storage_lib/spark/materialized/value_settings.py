@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pyspark
 
 from storage_lib.spark.tasks.session_kind import is_connect
 
@@ -30,3 +35,26 @@ def unusual_setting(spark: SparkSession) -> str | None:
         if (spark.conf.get(setting, usual) or usual).lower() != usual:
             return f"{setting} is not {usual}"
     return None
+
+
+def unusual_configuration(master: str | None, conf: Mapping[str, str]) -> str | None:
+    """Return the same for a session that ``storage_lib.spark.session`` would start with these arguments.
+
+    It would also have the settings of ``spark-defaults.conf`` and ``PYSPARK_SUBMIT_ARGS``, which are searched for the
+    names of the settings only.
+    """
+    if (master or "").startswith("sc:") or (master is None and os.environ.get("SPARK_REMOTE")):
+        return "Spark Connect"
+    elsewhere = os.environ.get("PYSPARK_SUBMIT_ARGS", "") + _defaults()
+    for setting, usual in _USUAL.items():
+        if conf.get(setting, usual).lower() != usual:
+            return f"{setting} is not {usual}"
+        if setting in elsewhere:
+            return f"{setting} is configured"
+    return None
+
+
+def _defaults() -> str:
+    home = os.environ.get("SPARK_HOME") or str(Path(pyspark.__file__).parent)
+    path = Path(os.environ.get("SPARK_CONF_DIR") or f"{home}/conf") / "spark-defaults.conf"
+    return path.read_text(encoding="utf-8") if path.exists() else ""

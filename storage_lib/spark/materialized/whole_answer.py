@@ -39,7 +39,7 @@ _SIZE_HERE_MAX = 16 << 20
 
 
 def write_whole(
-    spark: SparkSession,
+    spark: SparkSession | None,
     table: DynamicTable,
     bound: BoundQuery,
     plan: RefreshPlan,
@@ -48,13 +48,16 @@ def write_whole(
 ) -> Written:
     """Write the difference between the table and the whole answer, of the rows ``where`` only.
 
-    This process computes the answer over small tables, and Spark all others.
+    This process computes the answer over small tables, and Spark all others. Raises ``NotInProcessError``, with nothing
+    written, where it needs a session and has none.
     """
     if where is None:
         try:
             with in_process(spark, table, bound, plan, {}, size_max=_SIZE_HERE_MAX) as here:
                 difference = here.whole()
         except NotInProcessError as why:
+            if spark is None:
+                raise
             _LOGGER.debug("table %s: Spark computes its answer: %s", table.name, why)
         else:
             written = commit_difference_here(difference, table, commit)

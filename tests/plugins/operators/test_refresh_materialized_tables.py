@@ -15,7 +15,7 @@ from dynamic_table.operators.refresh_materialized_table import RefreshMaterializ
 from dynamic_table.operators.set_refresh_status import SetRefreshStatusOperator
 from dynamic_table.operators.spark_operator import SparkOperator
 from dynamic_table.retry_policy import StorageRetryPolicy
-from storage_lib import Catalog, DynamicTable, open_catalog
+from storage_lib import Catalog, DynamicTable, SetOption, open_catalog
 from storage_lib.errors import CommitConflictError, InvalidInputError, NotFoundError
 from tests.support.materialized_answers import expected_bag, stored_bag
 from tests.support.task_context import announced, task_context
@@ -88,19 +88,80 @@ def test_a_refresh_reports_its_work_and_emits_the_asset_with_the_snapshot(
     assert stored_bag(by_item) == expected_bag(catalog, by_item)
 
 
-def test_a_table_that_is_current_starts_no_spark_and_emits_nothing(
-    by_item: DynamicTable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    refreshed()
+@pytest.fixture
+def no_spark(by_item: DynamicTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail a task that starts Spark, which creates the table only."""
 
     def started(_: SparkOperator) -> Any:
-        pytest.fail("Spark was started")
+        message = "Spark was started"
+        raise AssertionError(message)
 
     monkeypatch.setattr(SparkOperator, "spark", started)
+
+
+def test_a_table_that_is_current_starts_no_spark_and_emits_nothing(no_spark: None) -> None:
+    refreshed()
+
     result, events = refreshed()
 
     assert (result["mode"], result["version"], result["reason"]) == ("none", None, "no source has changed")
     assert events == []
+
+
+def test_small_changes_and_small_tables_are_refreshed_without_spark(
+    catalog: Catalog, orders: DynamicTable, by_item: DynamicTable, no_spark: None
+) -> None:
+    modes = [refreshed()[0]["mode"]]
+    orders.upsert([{"id": 2, "item": "ink", "amount": 4}])
+    modes += [refreshed(master="local[1]", spark_conf={"spark.driver.memory": "2g"})[0]["mode"]]
+    modes += [refreshed(full="true")[0]["mode"]]
+    for number in range(12):
+        orders.upsert([{"id": 3, "item": f"item {number}", "amount": number}])
+        modes += [refreshed()[0]["mode"]]
+        assert stored_bag(by_item) == expected_bag(catalog, by_item)
+
+    assert modes == ["full", "incremental", "full", *["incremental"] * 12]
+    assert "COMPACT" in by_item.inspect.snapshots()["commit_kind"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment"),
+    [
+        ({"spark_conf": {"spark.sql.ansi.enabled": "false"}}, {}),
+        ({}, {"PYSPARK_SUBMIT_ARGS": "--conf spark.sql.ansi.enabled=false pyspark-shell"}),
+        ({}, {"SPARK_REMOTE": "sc://127.0.0.1:15002"}),
+        ({}, {"SPARK_CONF_DIR": "conf"}),
+    ],
+)
+def test_a_refresh_whose_session_has_unusual_settings_is_computed_by_spark(
+    no_spark: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: dict[str, Any],
+    environment: dict[str, str],
+) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.sql.legacy.literal.pickMinimumPrecision  false\n")
+    monkeypatch.chdir(tmp_path)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+    with pytest.raises(AssertionError, match="Spark was started"):
+        refreshed(**arguments)
+
+
+@pytest.mark.parametrize("option", ["refresh.in-process-size-max", "accumulators.rows-min"])
+def test_what_duckdb_does_not_compute_is_left_to_spark_with_nothing_written(
+    orders: DynamicTable, by_item: DynamicTable, no_spark: None, option: str
+) -> None:
+    refreshed()
+    by_item.alter(SetOption(option, "0" if option.endswith("min") else "0 b"))
+    orders.upsert([{"id": 2, "item": "ink", "amount": 4}])
+
+    with pytest.raises(AssertionError, match="Spark was started"):
+        refreshed()
+
+    assert by_item.inspect.latest_snapshot_id() == 1
 
 
 def test_a_full_refresh_on_request_writes_nothing_if_nothing_differs(by_item: DynamicTable) -> None:

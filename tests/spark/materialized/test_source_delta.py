@@ -66,14 +66,14 @@ def test_a_delta_is_the_difference_of_two_snapshots(
     assert newest is not None
 
     for before, after, columns in ((1, newest, ["id", "p", "n", "v"]), (2, newest, ["v"]), (0, 2, ["id", "v"])):
-        delta = source_delta.source_delta(spark, table, columns, before, after)
+        delta = source_delta.source_delta(table, columns, before, after)
         found: Counter[tuple[object, ...]] = Counter()
-        for row in delta.df.collect():
+        for row in delta.df(spark).collect():
             found[tuple(map(repr, row[:-1]))] += row[-1]
         assert Counter({row: weight for row, weight in found.items() if weight}) == weighted(
             table, columns, before, after
         ), (kind, before, after, columns)
-        assert delta.df.columns == [*columns, "_weight"]
+        assert delta.df(spark).columns == [*columns, "_weight"]
 
 
 def test_changes_of_columns_that_are_not_read_are_no_changes(spark: SparkSession, catalog: Catalog) -> None:
@@ -81,5 +81,5 @@ def test_changes_of_columns_that_are_not_read_are_no_changes(spark: SparkSession
     table.append([{"id": 1, "p": "a", "n": 1.0, "v": "x"}])
     table.append([{"id": 1, "p": "a", "n": 2.0, "v": "x"}])
 
-    assert source_delta.source_delta(spark, table, ["id", "v"], 1, 2).row_count == 0
-    assert source_delta.source_delta(spark, table, ["n"], 1, 2).row_count == 2
+    assert source_delta.source_delta(table, ["id", "v"], 1, 2).row_count == 0
+    assert source_delta.source_delta(table, ["n"], 1, 2).row_count == 2
