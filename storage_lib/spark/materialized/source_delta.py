@@ -1,7 +1,7 @@
 """Changes of a source between two snapshots as rows with weights: +1 for a new row, -1 for an old one.
 
 The changes of a table with a key lack the old rows; these are looked up at the earlier snapshot. Small changes are read
-and completed in this process, large ones by Spark's tasks.
+and completed in this process, once for all tables that it refreshes, large ones by Spark's tasks.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import functions as sql
 from pyspark.sql.types import LongType, StructField, StructType
 
 from storage_lib.schema.types.row_kind import RETRACT_BIT
 from storage_lib.spark.batch.incremental_range import BETWEEN
 from storage_lib.spark.materialized.computed_once import frame_here
+from storage_lib.spark.materialized.shared_changes import SharedChanges
 from storage_lib.spark.materialized.weighted_rows import WEIGHT, net_rows, weighted
 from storage_lib.spark.native.native_read import SnapshotRead, frame_of_table
 from storage_lib.spark.source import statement_options as said
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _BYTES_HERE_MAX = 16 << 20
 _ROWS_HERE_MAX = 200_000
+_SHARED = SharedChanges()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,28 +99,15 @@ def delta_rows(table: DynamicTable, columns: Sequence[str], before: int, after: 
 
     ``before`` and ``after`` are snapshot ids. Raises as ``DynamicTable.changes``.
     """
-    keys = list(table.schema.primary_keys)
-    changes = table.changes(start_snapshot_id=before, end_snapshot_id=after).read_all()
-    kinds = changes.column(changes.num_columns - 1)
-    added = pc.starts_with(kinds, "+")
-    new = changes.filter(added).select(columns)
-    if keys:
-        touched = changes.select(keys).group_by(keys).aggregate([]).select(keys)
-        old = table.lookup(touched.cast(_schema(table, keys)), columns=columns, snapshot_id=before)
-    else:
-        old = changes.filter(pc.invert(added)).select(columns)
-    schema = _schema(table, columns)
-    rows = pa.concat_tables([old.cast(schema), new.cast(schema)])
-    weights = np.repeat(np.array([-1, 1], dtype=np.int64), [old.num_rows, new.num_rows])
+    changed = _SHARED.rows(table, columns, before, after)
+    rows = pa.concat_tables([changed.old, changed.new])
+    weights = np.repeat(np.array([-1, 1], dtype=np.int64), [changed.old.num_rows, changed.new.num_rows])
     batches = []
     for batch, net in summed_changes(rows, weights):
         signs = 1 - 2 * (net.to_numpy() & RETRACT_BIT).astype(np.int64)
         batches.append(batch.append_column(pa.field(WEIGHT, pa.int64(), nullable=False), pa.array(signs)))
-    return pa.Table.from_batches(batches, schema.append(pa.field(WEIGHT, pa.int64(), nullable=False)))
-
-
-def _schema(table: DynamicTable, columns: Sequence[str]) -> pa.Schema:
-    return pa.schema([table.arrow_schema.field(name) for name in columns])
+    schema = rows.schema.append(pa.field(WEIGHT, pa.int64(), nullable=False))
+    return pa.Table.from_batches(batches, schema)
 
 
 def _shows_only_compacted(table: DynamicTable) -> bool:

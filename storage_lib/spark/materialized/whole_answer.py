@@ -62,6 +62,8 @@ def write_whole(
         else:
             written = commit_difference_here(difference, table, commit)
             return Written(written, _rows_read(bound.sources, plan), RefreshEngine.DUCKDB)
+    if spark is None:
+        raise NotInProcessError("only Spark computes a part of an answer")
     with _newest(spark, bound, plan) as views:
         answer = weighted(spark.sql(bound.compiled.full(views, Moment.AFTER)), 1)
         rows = answer_rows(table, answer)
