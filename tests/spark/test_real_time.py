@@ -288,7 +288,7 @@ def test_kills_lose_nothing_and_the_files_hold_the_last_row_of_each_key(make_job
 
 @pytest.mark.drill
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(14))
 def test_many_kills_lose_nothing(make_job: Callable[..., Job], seed: int) -> None:
     survives_kills(make_job({"bucket": 4, "log__tier_interval": "1 s"}), kills=15, seed=seed)
 

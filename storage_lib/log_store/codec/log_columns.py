@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -60,19 +59,6 @@ class LogColumns:
         """Return the records with offsets from ``first`` to ``stop``, exclusive."""
         start_index, stop_index = np.searchsorted(self.offsets, [first, stop])
         return self.slice(int(start_index), int(stop_index))
-
-
-def concat_columns(parts: Sequence[LogColumns]) -> LogColumns:
-    """Concatenate one or more consecutive ranges of one bucket."""
-    if len(parts) == 1:
-        return parts[0]
-    return LogColumns(
-        keys=pa.concat_arrays([part.keys for part in parts]),
-        values=pa.concat_arrays([part.values for part in parts]),
-        offsets=np.concatenate([part.offsets for part in parts]),
-        timestamps=np.concatenate([part.timestamps for part in parts]),
-        repairs=pa.concat_arrays([part.repairs for part in parts]),
-    )
 
 
 def read_columns(

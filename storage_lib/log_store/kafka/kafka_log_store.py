@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 from storage_lib.errors import StorageError, UnavailableError
 from storage_lib.log_store.codec.log_codec import TopicSchemas
-from storage_lib.log_store.codec.log_columns import LogColumns, concat_columns, end_of_bucket, read_columns
+from storage_lib.log_store.codec.log_columns import LogColumns, end_of_bucket, read_columns
 from storage_lib.log_store.kafka.kafka_bucket_reader import EARLIEST, LATEST, KafkaBucketReader
 from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster
 from storage_lib.log_store.kafka.kafka_log_appender import IdempotentProducer, KafkaLogAppender, new_producer
 from storage_lib.log_store.kafka.kafka_log_transaction import KafkaLogTransaction
+from storage_lib.log_store.kafka.kafka_record_batch import columns_of, grouped
 from storage_lib.log_store.kafka.kafka_topic import KafkaTopic, mark_of
 from storage_lib.log_store.kafka.kafka_transactions import KafkaTransactions
 from storage_lib.log_store.kafka.log_codecs import codec_of
@@ -264,19 +265,13 @@ class KafkaLogStore:
             else:
                 retries = self._reader.retries()
             pending = self._reader.submit(bucket, reached, retries) if reached < stop else None
-            gathered: list[LogColumns] = []
-            for batch in fetched.visible():
-                columns = batch.columns().between(position, stop)
-                if len(columns):
-                    gathered.append(columns)
-                if _is_enough(gathered):
-                    yield concat_columns(gathered), min(batch.next_offset, stop)
-                    gathered = []
-            if gathered:
-                yield concat_columns(gathered), min(reached, stop)
+            found: tuple[LogColumns, int] | None = None
+            for batches in grouped(fetched.visible(), rows=_BATCH_ROWS_MAX, size_bytes=_BATCH_BYTES_MAX):
+                if found is not None:
+                    yield found
+                columns = columns_of(batches).between(position, stop)
+                found = (columns, min(batches[-1][0].next_offset, stop)) if len(columns) else None
+            if found is not None:
+                # Behind the last records there may be markers of transactions.
+                yield found[0], min(reached, stop)
             position = max(position, reached)
-
-
-def _is_enough(gathered: list[LogColumns]) -> bool:
-    is_long = sum(len(columns) for columns in gathered) >= _BATCH_ROWS_MAX
-    return is_long or sum(columns.size_bytes for columns in gathered) >= _BATCH_BYTES_MAX

@@ -28,7 +28,7 @@ from storage_lib.log_store.kafka.kafka_compression import Compression, compress,
 from storage_lib.schema.encoding.varint_columns import bytes_at, read_varints, varints
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     Int64s = np.ndarray[tuple[int], np.dtype[np.int64]]
     Bytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
@@ -86,19 +86,13 @@ class RawBatch:
     @property
     def is_commit_marker(self) -> bool:
         """Whether the control batch commits its transaction rather than aborts it."""
-        columns = _unpack(
-            self,
-            decompress(Compression(self.attributes & _COMPRESSION_MASK), self.packed),
-        )
+        columns = columns_of([(self, self.records())])
         (marker_type,) = struct.unpack_from(">h", columns.keys[0].as_py(), 2)
         return bool(marker_type == _COMMIT_MARKER)
 
-    def columns(self) -> LogColumns:
-        """Return the batch's records as columns."""
-        return _unpack(
-            self,
-            decompress(Compression(self.attributes & _COMPRESSION_MASK), self.packed),
-        )
+    def records(self) -> bytes:
+        """Return the records, decompressed. Raises ``CorruptFileError``."""
+        return decompress(Compression(self.attributes & _COMPRESSION_MASK), self.packed)
 
 
 def encode_batch(
@@ -201,38 +195,77 @@ def _lengths(column: pa.Array) -> np.ndarray:
     return pc.fill_null(pc.binary_length(column), -1).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-def _unpack(batch: RawBatch, records: bytes) -> LogColumns:
+def grouped(batches: Iterable[RawBatch], *, rows: int, size_bytes: int) -> Iterator[list[tuple[RawBatch, bytes]]]:
+    """Yield consecutive batches with their records, in groups that end when they have ``rows`` or ``size_bytes``."""
+    group: list[tuple[RawBatch, bytes]] = []
+    rows_left, bytes_left = rows, size_bytes
+    for batch in batches:
+        records = batch.records()
+        group.append((batch, records))
+        rows_left, bytes_left = rows_left - batch.record_count, bytes_left - len(records)
+        if rows_left <= 0 or bytes_left <= 0:
+            yield group
+            group, rows_left, bytes_left = [], rows, size_bytes
+    if group:
+        yield group
+
+
+def columns_of(batches: Sequence[tuple[RawBatch, bytes]]) -> LogColumns:
+    """Return the records of consecutive batches, each with its ``records()``, as columns.
+
+    Batches are often small, since a writer sends what it has after some milliseconds, so they are decoded together.
+    Raises ``CorruptFileError`` for records that do not fill their batch.
+    """
+    batches = [each for each in batches if each[0].record_count]
+    records = batches[0][1] if len(batches) == 1 else b"".join(each for _, each in batches)
+    counts = np.array([batch.record_count for batch, _ in batches], np.int64)
+    starts, lengths = _found_records(records, int(counts.sum()))
+    _check_ends(batches, counts, starts + lengths)
     data = np.frombuffer(records, np.uint8)
-    position = _record_starts(records, batch.record_count) + 1
-    timestamp_deltas, position = read_varints(data, position)
+    timestamp_deltas, position = read_varints(data, starts + 1)
     offset_deltas, position = read_varints(data, position)
     key_lengths, key_starts = read_varints(data, position)
     value_lengths, value_starts = read_varints(data, key_starts + np.maximum(key_lengths, 0))
     header_counts, position = read_varints(data, value_starts + np.maximum(value_lengths, 0))
-    timestamps = batch.base_timestamp + timestamp_deltas
-    if batch.attributes & _LOG_APPEND_TIME:
-        timestamps = np.full(batch.record_count, batch.max_timestamp, np.int64)
+
+    def of_batches(numbers: Iterable[int]) -> Int64s:
+        return np.repeat(np.fromiter(numbers, np.int64, len(batches)), counts)
+
+    timestamps = of_batches(batch.base_timestamp for batch, _ in batches) + timestamp_deltas
+    if any(batch.attributes & _LOG_APPEND_TIME for batch, _ in batches):
+        by_broker = of_batches(batch.attributes & _LOG_APPEND_TIME for batch, _ in batches) != 0
+        timestamps = np.where(by_broker, of_batches(batch.max_timestamp for batch, _ in batches), timestamps)
     return LogColumns(
         keys=bytes_at(data, key_starts, key_lengths),
         values=bytes_at(data, value_starts, value_lengths),
-        offsets=batch.first_offset + offset_deltas,
+        offsets=of_batches(batch.first_offset for batch, _ in batches) + offset_deltas,
         timestamps=timestamps,
         repairs=_repairs(data, position, header_counts),
     )
 
 
-def _record_starts(records: bytes, count: int) -> Int64s:
-    """Return the position of each record, after its length.
+def _check_ends(batches: Sequence[tuple[RawBatch, bytes]], counts: Int64s, ends: Int64s) -> None:
+    """Raise ``CorruptFileError`` unless the last record of each batch ends where its batch does."""
+    sizes = np.fromiter((len(records) for _, records in batches), np.int64, len(batches))
+    wrong = np.flatnonzero(ends[np.cumsum(counts) - 1] != np.cumsum(sizes))
+    if len(wrong):
+        first = batches[wrong[0]][0].first_offset
+        message = f"the record batch at offset {first} matches its checksum, but its records do not fill it"
+        raise CorruptFileError(message)
+
+
+def _found_records(records: bytes, count: int) -> tuple[Int64s, Int64s]:
+    """Return the position of each record, after its length, and the length.
 
     Each length gives the position of the next record, so a scan is sequential. If all records have the form that our
     own writers produce, their positions are guessed in one step and verified by the lengths found there.
     """
-    guessed = _guessed_starts(np.frombuffer(records, np.uint8), count)
-    return _walked_starts(records, count) if guessed is None else guessed
+    guessed = _guessed(np.frombuffer(records, np.uint8), count)
+    return _walked(records, count) if guessed is None else guessed
 
 
-def _guessed_starts(data: Bytes, count: int) -> Int64s | None:
-    """Positions of all pairs of zeros (attributes, timestamp delta) if exactly these begin the records, else None."""
+def _guessed(data: Bytes, count: int) -> tuple[Int64s, Int64s] | None:
+    """Take all pairs of zeros (attributes, timestamp delta) for the records; None if they are not exactly these."""
     zeros = np.flatnonzero(data == 0)
     follows_another = np.diff(zeros, prepend=-1, append=-1) == 1
     starts = zeros[follows_another[1:] & ~follows_another[:-1]]
@@ -247,24 +280,27 @@ def _guessed_starts(data: Bytes, count: int) -> Int64s | None:
     lengths, ends = read_varints(data, first)
     chain = np.concatenate([[0], starts + lengths])
     is_proved = (ends == starts).all() and (chain[:-1] == first).all() and chain[-1] == len(data)
-    return starts if is_proved else None
+    return (starts, lengths) if is_proved else None
 
 
-def _walked_starts(records: bytes, count: int) -> Int64s:
-    starts = np.empty(count, np.int64)
+def _walked(records: bytes, count: int) -> tuple[Int64s, Int64s]:
+    starts, lengths = np.empty(count, np.int64), np.empty(count, np.int64)
     position = 0
-    for index in range(count):
-        byte = records[position]
-        position += 1
-        length, shift = byte & 0x7F, 7
-        while byte >= _MORE:
+    try:
+        for index in range(count):
             byte = records[position]
             position += 1
-            length |= (byte & 0x7F) << shift
-            shift += 7
-        starts[index] = position
-        position += length >> 1
-    return starts
+            length, shift = byte & 0x7F, 7
+            while byte >= _MORE:
+                byte = records[position]
+                position += 1
+                length |= (byte & 0x7F) << shift
+                shift += 7
+            starts[index], lengths[index] = position, length >> 1
+            position += length >> 1
+    except IndexError as error:
+        raise CorruptFileError("the records of a batch are longer than it, although its checksum matches") from error
+    return starts, lengths
 
 
 def _repairs(data: np.ndarray, position: np.ndarray, header_counts: np.ndarray) -> pa.Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +13,20 @@ from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from storage_lib.errors import CorruptFileError, InvalidInputError
+from storage_lib.log_store.codec.log_columns import LogColumns
 from storage_lib.log_store.kafka.kafka_compression import Compression, decompress
-from storage_lib.log_store.kafka.kafka_record_batch import BatchOwner, encode_batch, encode_headers, split_batches
+from storage_lib.log_store.kafka.kafka_record_batch import (
+    BatchOwner,
+    RawBatch,
+    columns_of,
+    encode_batch,
+    encode_headers,
+    grouped,
+    split_batches,
+)
 from storage_lib.schema.encoding.varint_columns import bytes_at, read_varints, varints
 
+_LOG_APPEND_TIME = 0x08
 OWNER = BatchOwner(producer_id=7, producer_epoch=3, first_sequence=11)
 SLICES = st.lists(st.none() | st.binary(max_size=30), min_size=1, max_size=40)
 
@@ -47,6 +58,10 @@ def foreign(compression_type: int, headers: list[list[tuple[str, bytes | None]]]
     return bytes(builder.build())
 
 
+def columns_in(*batches: RawBatch) -> LogColumns:
+    return columns_of([(batch, batch.records()) for batch in batches])
+
+
 @given(SLICES, st.randoms(use_true_random=False))
 @settings(deadline=None, derandomize=True)
 def test_what_we_write_is_what_kafka_python_reads(values: list[bytes | None], shuffle: object) -> None:
@@ -73,7 +88,7 @@ def test_what_we_write_we_read(compression: Compression) -> None:
     keys, values = [b"a", None, b""], [b"", b"x" * 100_000, None]
 
     (batch,) = split_batches(memoryview(encoded(keys, values, compression=compression)), log="t", bucket=0)
-    columns = batch.columns()
+    columns = columns_in(batch)
 
     assert (batch.first_offset, batch.next_offset, batch.is_transactional, batch.is_control) == (0, 3, True, False)
     assert columns.keys.to_pylist() == keys
@@ -92,7 +107,7 @@ def test_what_others_write_we_read_with_times_and_headers(compression_type: int)
     ]
 
     (batch,) = split_batches(memoryview(foreign(compression_type, headers)), log="t", bucket=0)
-    columns = batch.columns()
+    columns = columns_in(batch)
 
     assert columns.repairs.to_pylist() == [None, None, 123_456_789_012_345, 0, None]
     assert columns.timestamps.tolist() == [500, 507, 514, 521, 528]
@@ -110,7 +125,7 @@ def test_zeros_in_a_value_are_not_taken_for_the_begin_of_a_record() -> None:
 
     (batch,) = split_batches(memoryview(bytes(builder.build())), log="t", bucket=0)
 
-    assert batch.columns().values.to_pylist() == values
+    assert columns_in(batch).values.to_pylist() == values
 
 
 @pytest.mark.parametrize("size", [5, 60, 61, 62, 8_000, 9_000, 2_000_000])
@@ -119,7 +134,76 @@ def test_records_are_found_whatever_the_size_of_their_lengths(size: int) -> None
 
     (batch,) = split_batches(memoryview(encoded([b"k"] * 3, values)), log="t", bucket=0)
 
-    assert batch.columns().values.to_pylist() == values
+    assert columns_in(batch).values.to_pylist() == values
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["ours", "foreign", "empty", "dated by the broker"]), SLICES, st.integers(0, 3)),
+        max_size=6,
+    )
+)
+@settings(deadline=None, derandomize=True)
+def test_batches_that_are_decoded_together_have_the_records_of_each(
+    parts: list[tuple[str, list[bytes | None], int]],
+) -> None:
+    batches, keys, values, times, offsets = [], [], [], [], []
+    for first, (kind, of_part, compression) in enumerate(parts):
+        data = written(kind, of_part, compression)
+        (batch,) = split_batches(memoryview(data), log="t", bucket=0)
+        records = [] if kind == "empty" else list(DefaultRecordBatch(data))
+        by_broker = _LOG_APPEND_TIME if kind == "dated by the broker" else 0
+        batches.append(
+            replace(
+                batch,
+                first_offset=100 * first,
+                record_count=len(records),
+                attributes=batch.attributes | by_broker,
+            )
+        )
+        keys += [record.key for record in records]
+        values += [record.value for record in records]
+        times += [batch.max_timestamp if by_broker else record.timestamp for record in records]
+        offsets += [100 * first + record.offset for record in records]
+
+    columns = columns_in(*batches)
+
+    assert (columns.keys.to_pylist(), columns.values.to_pylist()) == (keys, values)
+    assert (columns.timestamps.tolist(), columns.offsets.tolist()) == (times, offsets)
+
+
+def written(kind: str, values: list[bytes | None], compression: int) -> bytes:
+    if kind == "ours" and values:
+        names = (Compression.NONE, Compression.LZ4, Compression.ZSTD, Compression.NONE)
+        return encoded(values, values, compression=names[compression])
+    builder = DefaultRecordBatchBuilder(
+        magic=2, compression_type=0, is_transactional=False, producer_id=-1, producer_epoch=-1, base_sequence=-1,
+        batch_size=1 << 20,
+    )  # fmt: skip
+    for index, value in enumerate(values):
+        builder.append(index, timestamp=500 + 3 * index, key=value, value=value, headers=[])
+    return bytes(builder.build())
+
+
+def test_small_batches_are_decoded_in_large_groups() -> None:
+    """A writer that waits some milliseconds for more records sends hundreds of batches a second."""
+    (batch,) = split_batches(memoryview(encoded([b"k"] * 6, [b"v" * 100] * 6)), log="t", bucket=0)
+    size = len(batch.records())
+
+    by_rows = [len(group) for group in grouped([batch] * 1000, rows=3000, size_bytes=1 << 30)]
+    by_bytes = [len(group) for group in grouped([batch] * 1000, rows=1 << 30, size_bytes=600 * size)]
+
+    assert (by_rows, by_bytes) == ([500, 500], [600, 400])
+    assert list(grouped([], rows=1, size_bytes=1)) == []
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 5])
+def test_records_that_do_not_fill_their_batch_are_corrupt(count: int) -> None:
+    """A producer whose batch has a right checksum and a wrong number of records."""
+    good, bad = (next(iter(split_batches(memoryview(foreign(0, [[]] * 3)), log="t", bucket=0))) for _ in range(2))
+
+    with pytest.raises(CorruptFileError, match="records"):
+        columns_in(good, replace(bad, first_offset=3, record_count=count), good)
 
 
 def test_a_batch_cut_off_by_the_fetch_size_is_left_out() -> None:
