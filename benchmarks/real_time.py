@@ -48,6 +48,8 @@ START_SECONDS_MAX = 180
 _DECODED_EVERY = 10
 """Every tenth record is decoded: this process also tiers our log, and decoding all of them would delay both."""
 PERCENTS = (50, 99)
+_BROKER = ("-XX:TieredStopAtLevel=4", "-Xmx1g")
+"""The tests' broker is compiled for a quick start only, and would need a whole core for these rows."""
 PARTS = ("real-time", "batches")
 PEER = "Spark's Kafka sink in real-time mode"
 
@@ -143,12 +145,13 @@ def main() -> None:
     parser.add_argument("--rows-per-second", type=int, default=5_000)
     parser.add_argument("--cores", type=int, default=3, help="of Spark; real-time tasks hold one per source partition")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     scratch = Path(tempfile.mkdtemp(prefix="real-time-"))
     records: list[dict[str, object]] = []
     try:
         with (
-            LocalKafka(scratch / "kafka") as broker,
+            LocalKafka(scratch / "kafka", jvm_options=_BROKER) as broker,
             spark_with_its_kafka_sink(scratch, cores=arguments.cores) as spark,
         ):
             bench = Bench(
@@ -165,7 +168,7 @@ def main() -> None:
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     if set(arguments.parts) == set(PARTS):
-        (RESULTS / "real_time.json").write_text(json.dumps(records, indent=1) + "\n")
+        (arguments.results / "real_time.json").write_text(json.dumps(records, indent=1) + "\n")
 
 
 def _measured(bench: Bench, parts: Sequence[str]) -> Iterator[dict[str, object]]:

@@ -191,11 +191,13 @@ process that refreshes. The rows are compared with the query's answer, which ano
 
 * *TPC-H*: after each of the benchmark's refresh functions, which insert and delete 0.1 % of the orders, each query's
   table is refreshed; *full, Spark* computes the query over Parquet files of the same rows and writes them, in the same
-  session. Median seconds. These are not results that the TPC has audited.
+  session. Median seconds. The tables are refreshed one after the other in one process, and share the changes of their
+  sources, which the first of them reads. These are not results that the TPC has audited.
 * *Nexmark*: a table for each query, one after the other, kept fresh while a process writes events, updates and
   deletions; ages from the commit of the source, or from the event, to the commit of the refresh that contains it.
   *Flink* is a streaming job of Flink 2.0 with Paimon, over tables that the same process writes, with a checkpoint each
-  second.
+  second. *refused*: Flink does not run the query over changes; *late*: two minutes after the last change, no checkpoint
+  contained all of them.
 * *one large table*: 1,000 rows change, and sums and counts by group are refreshed; *query* computes them in full."""
 _SECTIONS: tuple[tuple[str, str, str, Callable[[list[dict[str, Any]]], list[list[Sequence[str]]]]], ...] = (
     ("latency", "Age of a row at its reader", _LATENCY, _one(_named)),
