@@ -25,6 +25,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +129,9 @@ def measured(work: str, arguments: argparse.Namespace, chosen: list[str]) -> Ite
         nexmark = [NexmarkWork(names=names, rate=rate, seconds=arguments.seconds) for rate in rates]
         yield in_a_process(measured_nexmark, settings, nexmark)
         if arguments.flink:
-            yield in_a_process(measured_flink, directory, nexmark, arguments.cores, arguments.checkpoint_seconds)
+            for work_of_one in (replace(each, names=[name]) for each in nexmark for name in names):
+                of_flink = (directory, [work_of_one], arguments.cores, arguments.checkpoint_seconds)
+                yield in_a_process(measured_flink, *of_flink)
     else:
         large = LargeTableWork(rows=arguments.rows, changed=min(1000, arguments.rows), refreshes=arguments.refreshes)
         yield in_a_process(measured_large_table, settings, large)
