@@ -87,11 +87,14 @@ class RefreshMaterializedTableOperator(SparkOperator):
 
     def _refreshed(self, table: DynamicTable, *, full: bool) -> RefreshResult:
         from storage_lib.spark import refresh
+        from storage_lib.spark.materialized.idle_refresh import idle_refresh
         from storage_lib.spark.materialized.refresh_table import refresh_here
         from storage_lib.spark.materialized.value_settings import unusual_configuration
 
-        unusual = unusual_configuration(*self.session_arguments())
-        done = refresh_here(table, full=full) if unusual is None else None
+        if unusual_configuration(*self.session_arguments()) is None:
+            done = refresh_here(table, full=full)
+        else:
+            done = None if full else idle_refresh(table)
         if done is not None:
             return done
         with self.spark() as spark:

@@ -66,6 +66,22 @@ class SnapshotHistory:
         self._remember(snapshot)
         return snapshot
 
+    def are_replaced(self) -> bool:
+        """Return whether another engine has rolled the table back, and known snapshots are not those of the table.
+
+        Paimon deletes all snapshots after one, and later commits use their ids again; so the newest known one tells.
+        """
+        with self._lock:
+            newest = self._cache.get(max(self._cache, default=0))
+        if newest is None:
+            return False
+        try:
+            return self._read(newest.id) != newest
+        except SnapshotExpiredError:
+            return False
+        except NotFoundError:
+            return True
+
     def load_all(self, snapshot_ids: Sequence[int]) -> list[Snapshot]:
         """Return several snapshots in the given order, loaded in parallel; raises as ``load``."""
         if len(snapshot_ids) <= _LOADS_AT_ONCE:

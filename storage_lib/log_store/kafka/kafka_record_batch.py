@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     Int64s = np.ndarray[tuple[int], np.dtype[np.int64]]
     Bytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
+    Bools = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 _PREFIX = struct.Struct(">qiibI")
 _BODY = struct.Struct(">hiqqqhii")
@@ -45,7 +46,12 @@ _LOG_APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
 _COMMIT_MARKER = 1
+_MARKER_KEY_BYTES = 4
+_COMPRESSIONS = frozenset(each.value for each in Compression)
+_RECORD_BYTES_MIN = 7
+"""Length, attributes, timestamp, offset, length of the key, length of the value, number of headers."""
 _MORE = 0x80
+_GROUP_BITS = 7
 _LENGTH_BYTES_MAX = 5
 RECORD_BYTES_MAX = 32
 """Upper bound of a record's size without key, value and headers."""
@@ -87,12 +93,23 @@ class RawBatch:
     def is_commit_marker(self) -> bool:
         """Whether the control batch commits its transaction rather than aborts it."""
         columns = columns_of([(self, self.records())])
-        (marker_type,) = struct.unpack_from(">h", columns.keys[0].as_py(), 2)
+        key = columns.keys[0].as_py() if len(columns) else None
+        if key is None or len(key) < _MARKER_KEY_BYTES:
+            message = f"the record batch at offset {self.first_offset} is a marker of a transaction without its key"
+            raise CorruptFileError(message)
+        (marker_type,) = struct.unpack_from(">h", key, 2)
         return bool(marker_type == _COMMIT_MARKER)
 
     def records(self) -> bytes:
         """Return the records, decompressed. Raises ``CorruptFileError``."""
-        return decompress(Compression(self.attributes & _COMPRESSION_MASK), self.packed)
+        number = self.attributes & _COMPRESSION_MASK
+        if number not in _COMPRESSIONS:
+            message = f"the record batch at offset {self.first_offset} has the unknown compression {number}"
+            raise CorruptFileError(message)
+        records = decompress(Compression(number), self.packed)
+        if not (self.record_count * _RECORD_BYTES_MIN <= len(records) and (self.record_count > 0 or not records)):
+            raise _not_filled(self)
+        return records
 
 
 def encode_batch(
@@ -220,13 +237,27 @@ def columns_of(batches: Sequence[tuple[RawBatch, bytes]]) -> LogColumns:
     records = batches[0][1] if len(batches) == 1 else b"".join(each for _, each in batches)
     counts = np.array([batch.record_count for batch, _ in batches], np.int64)
     starts, lengths = _found_records(records, int(counts.sum()))
-    _check_ends(batches, counts, starts + lengths)
+    ends = starts + lengths
+    sizes = np.fromiter((len(each) for _, each in batches), np.int64, len(batches))
+
+    def require(is_right: Bools, of_batch: Int64s) -> None:
+        if not is_right.all():
+            raise _not_filled(batches[of_batch[np.argmin(is_right)]][0])
+
+    numbers = np.arange(len(batches))
+    of_record = np.repeat(numbers, counts)
+    require(ends[np.cumsum(counts) - 1] == np.cumsum(sizes), numbers)
     data = np.frombuffer(records, np.uint8)
     timestamp_deltas, position = read_varints(data, starts + 1)
     offset_deltas, position = read_varints(data, position)
     key_lengths, key_starts = read_varints(data, position)
+    require((key_lengths >= -1) & (key_lengths <= ends - key_starts), of_record)
     value_lengths, value_starts = read_varints(data, key_starts + np.maximum(key_lengths, 0))
+    require((value_lengths >= -1) & (value_lengths <= ends - value_starts), of_record)
     header_counts, position = read_varints(data, value_starts + np.maximum(value_lengths, 0))
+    require((header_counts >= 0) & (2 * header_counts <= ends - position), of_record)
+    repairs, position = _repairs(data, position, header_counts, ends)
+    require(position == ends, of_record)
 
     def of_batches(numbers: Iterable[int]) -> Int64s:
         return np.repeat(np.fromiter(numbers, np.int64, len(batches)), counts)
@@ -240,18 +271,14 @@ def columns_of(batches: Sequence[tuple[RawBatch, bytes]]) -> LogColumns:
         values=bytes_at(data, value_starts, value_lengths),
         offsets=of_batches(batch.first_offset for batch, _ in batches) + offset_deltas,
         timestamps=timestamps,
-        repairs=_repairs(data, position, header_counts),
+        repairs=repairs,
     )
 
 
-def _check_ends(batches: Sequence[tuple[RawBatch, bytes]], counts: Int64s, ends: Int64s) -> None:
-    """Raise ``CorruptFileError`` unless the last record of each batch ends where its batch does."""
-    sizes = np.fromiter((len(records) for _, records in batches), np.int64, len(batches))
-    wrong = np.flatnonzero(ends[np.cumsum(counts) - 1] != np.cumsum(sizes))
-    if len(wrong):
-        first = batches[wrong[0]][0].first_offset
-        message = f"the record batch at offset {first} matches its checksum, but its records do not fill it"
-        raise CorruptFileError(message)
+def _not_filled(batch: RawBatch) -> CorruptFileError:
+    return CorruptFileError(
+        f"the record batch at offset {batch.first_offset} matches its checksum, but its records do not fill it"
+    )
 
 
 def _found_records(records: bytes, count: int) -> tuple[Int64s, Int64s]:
@@ -290,12 +317,12 @@ def _walked(records: bytes, count: int) -> tuple[Int64s, Int64s]:
         for index in range(count):
             byte = records[position]
             position += 1
-            length, shift = byte & 0x7F, 7
-            while byte >= _MORE:
+            length, shift = byte & 0x7F, _GROUP_BITS
+            while byte >= _MORE and shift < _GROUP_BITS * _LENGTH_BYTES_MAX:
                 byte = records[position]
                 position += 1
                 length |= (byte & 0x7F) << shift
-                shift += 7
+                shift += _GROUP_BITS
             starts[index], lengths[index] = position, length >> 1
             position += length >> 1
     except IndexError as error:
@@ -303,19 +330,36 @@ def _walked(records: bytes, count: int) -> tuple[Int64s, Int64s]:
     return starts, lengths
 
 
-def _repairs(data: np.ndarray, position: np.ndarray, header_counts: np.ndarray) -> pa.Array:
-    """Return the value of the header ``repairs-snapshot``, null for records without it."""
+def _repairs(data: Bytes, position: Int64s, header_counts: Int64s, ends: Int64s) -> tuple[pa.Array, Int64s]:
+    """Return the value of the header ``repairs-snapshot``, null for records without it, and where the headers end.
+
+    A header that does not end within its record ends nowhere: at -1.
+    """
     repairs = pa.nulls(len(position), pa.int64())
+    position = position.copy()
     for nth in range(int(header_counts.max(initial=0))):
-        has_nth = np.flatnonzero(header_counts > nth)
+        has_nth = np.flatnonzero((header_counts > nth) & (position >= 0))
         key_lengths, key_starts = read_varints(data, position[has_nth])
+        ends_key = (key_lengths >= 0) & (key_lengths <= ends[has_nth] - key_starts)
+        key_lengths = np.where(ends_key, key_lengths, 0)
         value_lengths, value_starts = read_varints(data, key_starts + key_lengths)
-        position[has_nth] = value_starts + np.maximum(value_lengths, 0)
+        is_inside = ends_key & (value_lengths >= -1) & (value_lengths <= ends[has_nth] - value_starts)
+        position[has_nth] = np.where(is_inside, value_starts + np.maximum(value_lengths, 0), -1)
+        key_lengths, key_starts = key_lengths[is_inside], key_starts[is_inside]
+        value_lengths, value_starts = value_lengths[is_inside], value_starts[is_inside]
         is_repairs = pc.equal(bytes_at(data, key_starts, key_lengths), REPAIRS_HEADER.encode())
         is_ours = is_repairs.to_numpy(zero_copy_only=False)
         if is_ours.any():
-            snapshots = bytes_at(data, value_starts[is_ours], value_lengths[is_ours]).cast(pa.string()).cast(pa.int64())
             mask = np.zeros(len(position), bool)
-            mask[has_nth[is_ours]] = True
+            mask[has_nth[is_inside][is_ours]] = True
+            snapshots = _numbers(bytes_at(data, value_starts[is_ours], value_lengths[is_ours]))
             repairs = pc.replace_with_mask(repairs, pa.array(mask), snapshots)
-    return repairs
+    return repairs, position
+
+
+def _numbers(texts: pa.Array) -> pa.Array:
+    try:
+        return texts.cast(pa.string()).cast(pa.int64())
+    except pa.ArrowInvalid as error:
+        message = f"a record has the header {REPAIRS_HEADER} with a value that is no number: {error}"
+        raise CorruptFileError(message) from error

@@ -57,9 +57,9 @@ def source_delta(table: DynamicTable, columns: Sequence[str], before: int, after
     Raises ``SnapshotExpiredError`` or ``NotFoundError`` for a snapshot that has expired.
     """
     if before == 0:
-        return SourceDelta(
-            lambda spark: weighted(source_rows(spark, table, columns, after), 1), stored_rows(table, after)
-        )
+        count = stored_rows(table, after)
+        here = _first_rows(table, columns, after) if count <= _ROWS_HERE_MAX else None
+        return SourceDelta(lambda spark: weighted(source_rows(spark, table, columns, after), 1), count, here)
     if _shows_only_compacted(table):
         count = stored_rows(table, before) + stored_rows(table, after)
         return SourceDelta(lambda spark: _compared(spark, table, columns, before, after), count)
@@ -76,6 +76,18 @@ def source_delta(table: DynamicTable, columns: Sequence[str], before: int, after
         return frame_here(spark, pa.Table.from_batches(batches, schema), struct)
 
     return SourceDelta(frame, rows.num_rows, rows)
+
+
+def _first_rows(table: DynamicTable, columns: Sequence[str], snapshot_id: int) -> pa.Table | None:
+    """Return the rows of a snapshot (0: the empty table) with weights; None if its files are large."""
+    rows = table.arrow_schema.empty_table().select(list(columns))
+    if snapshot_id:
+        divided = table.new_read(snapshot_id=snapshot_id).plan_divided()
+        if divided.unmerged.size_bytes + divided.merged.size_bytes > _BYTES_HERE_MAX:
+            return None
+        rows = table.to_arrow(columns=list(columns), snapshot_id=snapshot_id)
+    weights = pa.array(np.ones(rows.num_rows, np.int64))
+    return rows.append_column(pa.field(WEIGHT, pa.int64(), nullable=False), weights)
 
 
 def all_few(changed: Mapping[str, SourceDelta]) -> bool:

@@ -52,14 +52,14 @@ def key_of(table: DynamicTable) -> TableKey:
 
 
 def table_at(address: TableAddress, uuid: str | None = None) -> DynamicTable:
-    """Return the current table at an address; the open one if its uuid and schema are still current.
+    """Return the current table at an address; the open one if its uuid, schema and snapshots are still current.
 
     Raises ``NotFoundError`` if ``uuid`` is given and the table at this address has another uuid.
     """
     fresh = _same_table(load_table_at(address), uuid)
     key = key_of(fresh)
     known = _open.get(key)
-    if known is not None:
+    if known is not None and not known.context.file_store.snapshots.are_replaced():
         return known
     _remember(key, fresh)
     return fresh

@@ -158,6 +158,7 @@ def test_batches_that_are_decoded_together_have_the_records_of_each(
                 batch,
                 first_offset=100 * first,
                 record_count=len(records),
+                packed=memoryview(b"") if kind == "empty" else batch.packed,
                 attributes=batch.attributes | by_broker,
             )
         )
@@ -183,6 +184,68 @@ def written(kind: str, values: list[bytes | None], compression: int) -> bytes:
     for index, value in enumerate(values):
         builder.append(index, timestamp=500 + 3 * index, key=value, value=value, headers=[])
     return bytes(builder.build())
+
+
+@given(SLICES, st.sampled_from(["ours", "foreign"]), st.data())
+@settings(deadline=None, derandomize=True, max_examples=500)
+def test_damaged_records_with_a_right_checksum_are_corrupt_or_still_records(
+    values: list[bytes | None], kind: str, data: st.DataObject
+) -> None:
+    """Never another error, and never bytes from outside the batch."""
+    (batch,) = split_batches(memoryview(written(kind, values, 0)), log="t", bucket=0)
+    records = bytearray(batch.packed)
+    for _ in range(data.draw(st.integers(1, 3))):
+        records[data.draw(st.integers(0, len(records) - 1))] = data.draw(st.integers(0, 255))
+    count = batch.record_count + data.draw(st.sampled_from([0, 0, 0, 1, -1, -(1 << 31), (1 << 31) - 1]))
+    damaged = replace(batch, packed=memoryview(bytes(records)), record_count=count)
+
+    try:
+        columns = columns_in(damaged)
+    except CorruptFileError:
+        return
+
+    assert len(columns) == count
+    assert sum(len(each.as_py() or b"") for each in (*columns.keys, *columns.values)) <= len(records)
+
+
+RECORDS = {
+    "a value that is longer than its record": b"\x12\0\0\0\x02k\x90\x4ev\0",
+    "a key that is longer than its record": b"\x10\0\0\0\xc8\x01k\x02v\0",
+    "a value of two gigabytes": b"\x1a\0\0\0\x02k\xec\xff\xff\xff\x0fv\0\0",
+    "a record without an end": b"\x04\0\0\0\0\0\0",
+    "headers that are missing": b"\x10\0\0\0\x02k\x02v\x0a",
+    "a billion headers": b"\x18\0\0\0\x02k\x02v\x80\x80\x80\x80\x08",
+    "a header whose value is too long": b"\x16\0\0\0\x02k\x02v\x02\x02h\x7f",
+    "bytes after the headers": b"\x12\0\0\0\x02k\x02v\0\0",
+    "a length of thirteen bytes": b"\xff" * 12 + b"\x01",
+    "a repaired snapshot that is no number": (
+        b"\x3a\0\0\0\x02k\x02v\x02" + bytes([2 * len("repairs-snapshot")]) + b"repairs-snapshot" + b"\x04ab"
+    ),
+}
+
+
+@pytest.mark.parametrize("what", RECORDS)
+def test_a_malformed_record_is_corrupt(what: str) -> None:
+    (batch,) = split_batches(memoryview(encoded([b"k"], [b"v"])), log="t", bucket=0)
+
+    with pytest.raises(CorruptFileError):
+        columns_in(replace(batch, packed=memoryview(RECORDS[what]), record_count=1))
+
+
+@pytest.mark.parametrize("attributes", [5, 6, 7])
+def test_an_unknown_compression_is_corrupt(attributes: int) -> None:
+    (batch,) = split_batches(memoryview(encoded([b"k"], [b"v"])), log="t", bucket=0)
+
+    with pytest.raises(CorruptFileError, match=f"unknown compression {attributes}"):
+        replace(batch, attributes=attributes).records()
+
+
+@pytest.mark.parametrize("key", [None, b"", b"\0"])
+def test_a_marker_of_a_transaction_without_its_key_is_corrupt(key: bytes | None) -> None:
+    (batch,) = split_batches(memoryview(encoded([key], [b"v"])), log="t", bucket=0)
+
+    with pytest.raises(CorruptFileError, match="marker"):
+        _ = batch.is_commit_marker
 
 
 def test_small_batches_are_decoded_in_large_groups() -> None:

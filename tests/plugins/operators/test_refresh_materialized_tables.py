@@ -108,6 +108,26 @@ def test_a_table_that_is_current_starts_no_spark_and_emits_nothing(no_spark: Non
     assert events == []
 
 
+def test_a_table_that_is_current_starts_no_spark_whatever_its_settings(no_spark: None) -> None:
+    refreshed()
+
+    assert refreshed(spark_conf={"spark.sql.ansi.enabled": "false"})[0]["mode"] == "none"
+
+
+def test_the_first_rows_of_a_source_that_was_empty_need_no_spark(
+    catalog: Catalog, orders: DynamicTable, by_item: DynamicTable, no_spark: None
+) -> None:
+    catalog.drop_table("shop.orders")
+    columns = {"id": "BIGINT", "item": "STRING", "amount": "BIGINT"}
+    empty = catalog.create_table("shop.orders", columns, primary_key=["id"])
+    modes = [refreshed()[0]["mode"]]
+    empty.append([{"id": 1, "item": "pen", "amount": 2}, {"id": 2, "item": "pen", "amount": 3}])
+    modes += [refreshed()[0]["mode"]]
+
+    assert modes == ["full", "incremental"]
+    assert stored_bag(by_item) == expected_bag(catalog, by_item)
+
+
 def test_small_changes_and_small_tables_are_refreshed_without_spark(
     catalog: Catalog, orders: DynamicTable, by_item: DynamicTable, no_spark: None
 ) -> None:
@@ -131,6 +151,11 @@ def test_small_changes_and_small_tables_are_refreshed_without_spark(
         ({}, {"PYSPARK_SUBMIT_ARGS": "--conf spark.sql.ansi.enabled=false pyspark-shell"}),
         ({}, {"SPARK_REMOTE": "sc://127.0.0.1:15002"}),
         ({}, {"SPARK_CONF_DIR": "conf"}),
+        ({}, {"PYSPARK_SUBMIT_ARGS": "--properties-file my.conf pyspark-shell"}),
+        ({}, {"SPARK_SUBMIT_OPTS": "-Dspark.sql.ansi.enabled=false"}),
+        ({}, {"JDK_JAVA_OPTIONS": "-Dspark.sql.ansi.enabled=false"}),
+        ({}, {"SPARK_ANSI_SQL_MODE": "false"}),
+        ({}, {"SPARK_API_MODE": "connect"}),
     ],
 )
 def test_a_refresh_whose_session_has_unusual_settings_is_computed_by_spark(
@@ -141,7 +166,8 @@ def test_a_refresh_whose_session_has_unusual_settings_is_computed_by_spark(
     environment: dict[str, str],
 ) -> None:
     (tmp_path / "conf").mkdir()
-    (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.sql.legacy.literal.pickMinimumPrecision  false\n")
+    settings = "# r\xe9glages\nspark.sql.legacy.literal.pickMinimumPrecision  false\n"
+    (tmp_path / "conf" / "spark-defaults.conf").write_bytes(settings.encode("latin-1"))
     monkeypatch.chdir(tmp_path)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)

@@ -10,11 +10,16 @@ import pytest
 pytest.importorskip("pyspark")
 
 from storage_lib import AddColumn
+from storage_lib.spark import create_materialized_table, refresh
 from storage_lib.spark.materialized import shared_changes
+from storage_lib.spark.materialized.refresh_result import RefreshWork
 from storage_lib.spark.materialized.shared_changes import ChangedRows, SharedChanges
+from tests.support.materialized_answers import expected_bag, stored_bag
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
 
     from storage_lib.catalog.catalog import Catalog
     from storage_lib.table.dynamic_table import DynamicTable
@@ -80,14 +85,45 @@ def test_a_snapshot_whose_id_was_used_before_a_rollback_is_another_one(catalog: 
     """Paimon deletes the newer snapshots, and gives their ids to later commits."""
     shared = SharedChanges()
     shared.rows(orders, ["amount"], 1, 2)
-    snapshots = Path(orders.location) / "snapshot"
-    (snapshots / "snapshot-2").unlink()
-    (snapshots / "LATEST").write_text("1")
+    roll_back_as_paimon_does(orders, 1)
     catalog.load_table("shop.orders").upsert([{"id": 0, "item": "cap", "amount": 7}])
 
     again = shared.rows(catalog.load_table("shop.orders"), ["amount"], 1, 2)
 
     assert in_python(again) == ([{"amount": 0}], [{"amount": 7}])
+
+
+def roll_back_as_paimon_does(table: DynamicTable, snapshot_id: int) -> None:
+    snapshots = Path(table.location) / "snapshot"
+    for number in range(snapshot_id + 1, (table.inspect.latest_snapshot_id() or 0) + 1):
+        (snapshots / f"snapshot-{number}").unlink()
+    (snapshots / "LATEST").write_text(str(snapshot_id))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("further_commits", [0, 1])
+def test_a_refresher_that_keeps_its_tables_open_sees_such_a_rollback_of_a_source(
+    spark: SparkSession, catalog: Catalog, orders: DynamicTable, further_commits: int
+) -> None:
+    table = create_materialized_table(
+        catalog, "shop.large", "SELECT id, amount FROM orders WHERE amount > 1", spark=spark
+    )
+    refresh(spark, table)
+    orders.upsert([{"id": 7, "item": "cap", "amount": 7}])
+    refresh(spark, table)
+    roll_back_as_paimon_does(orders, 1)
+    other_process = catalog.load_table("shop.orders")
+    for number in range(2 + further_commits):
+        other_process.upsert([{"id": 8 + number, "item": "cap", "amount": 8}])
+
+    result = refresh(spark, table)
+
+    assert result.mode is RefreshWork.FULL
+    assert stored_bag(table) == expected_bag(catalog, catalog.load_table("shop.large"))
+    assert result.positions == {"shop.orders": 3 + further_commits}
+    other_process.delete("id = 8")
+    assert refresh(spark, table).mode is RefreshWork.INCREMENTAL
+    assert stored_bag(table) == expected_bag(catalog, catalog.load_table("shop.large"))
 
 
 def test_a_table_that_was_created_again_is_another_one(catalog: Catalog, orders: DynamicTable) -> None:
