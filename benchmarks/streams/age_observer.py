@@ -46,7 +46,7 @@ class Ages:
 class AgeObserver:
     """Reads and follows a debezium-json topic, committed records only; decodes every ``every``-th record.
 
-    It reads in a process of its own: beside a writer in the same process, ages would contain its waits for the lock of
+    It reads in a process of its own: with a writer in the same process, ages would contain its waits for the lock of
     the interpreter.
     """
 

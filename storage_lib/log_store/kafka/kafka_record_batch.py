@@ -361,5 +361,5 @@ def _numbers(texts: pa.Array) -> pa.Array:
     try:
         return texts.cast(pa.string()).cast(pa.int64())
     except pa.ArrowInvalid as error:
-        message = f"a record has the header {REPAIRS_HEADER} with a value that is no number: {error}"
+        message = f"a record has the header {REPAIRS_HEADER} whose value is not a number: {error}"
         raise CorruptFileError(message) from error

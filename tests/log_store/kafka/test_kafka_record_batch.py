@@ -218,7 +218,7 @@ RECORDS = {
     "a header whose value is too long": b"\x16\0\0\0\x02k\x02v\x02\x02h\x7f",
     "bytes after the headers": b"\x12\0\0\0\x02k\x02v\0\0",
     "a length of thirteen bytes": b"\xff" * 12 + b"\x01",
-    "a repaired snapshot that is no number": (
+    "a repaired snapshot that is not a number": (
         b"\x3a\0\0\0\x02k\x02v\x02" + bytes([2 * len("repairs-snapshot")]) + b"repairs-snapshot" + b"\x04ab"
     ),
 }
