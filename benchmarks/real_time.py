@@ -46,7 +46,7 @@ SOURCE_PARTITIONS = 2
 CHECKPOINT_SECONDS = 60
 START_SECONDS_MAX = 180
 _DECODED_EVERY = 10
-"""Every tenth record is decoded: this process also tiers our log, and decoding all of them would delay both."""
+"""Every tenth record is decoded: the reader shares two processors with the broker, the writer and Spark."""
 PERCENTS = (50, 99)
 _BROKER = ("-XX:TieredStopAtLevel=4", "-Xmx1g")
 """The tests' broker is compiled for a quick start only, and would need a whole core for these rows."""

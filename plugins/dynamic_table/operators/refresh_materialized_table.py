@@ -28,10 +28,9 @@ class RefreshMaterializedTableOperator(SparkOperator):
     """Refreshes a materialized table, in one commit of the rows that differ.
 
     A task whose table is current, or whose changes DuckDB computes, ends without starting Spark. A suspended table is
-    skipped. If another process
-    refreshes the table at the same time, one of them commits, and the other finds the table current. An answer that
-    violates the primary key, an invalid query and a dropped table or source fail the task without a retry, and leave
-    the rows as they were.
+    skipped. If another process refreshes the table at the same time, one of them commits, and the other finds the table
+    current. An answer that violates the primary key, an invalid query and a dropped table or source fail the task
+    without a retry, and leave the rows as they were.
 
     The result has ``mode`` (``incremental``, ``full``, ``none``, ``skipped``), its ``reason``, ``rows_read`` by source,
     ``rows_written``, ``seconds``, and the new snapshot as ``version``; None if the refresh committed nothing.

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _BYTES_HERE_MAX = 16 << 20
 _ROWS_HERE_MAX = 200_000
 _SHARED = SharedChanges()
+_WEIGHT_FIELD = pa.field(WEIGHT, pa.int64(), nullable=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def _first_rows(table: DynamicTable, columns: Sequence[str], snapshot_id: int) -
             return None
         rows = table.to_arrow(columns=list(columns), snapshot_id=snapshot_id)
     weights = pa.array(np.ones(rows.num_rows, np.int64))
-    return rows.append_column(pa.field(WEIGHT, pa.int64(), nullable=False), weights)
+    return rows.append_column(_WEIGHT_FIELD, weights)
 
 
 def all_few(changed: Mapping[str, SourceDelta]) -> bool:
@@ -117,8 +118,8 @@ def delta_rows(table: DynamicTable, columns: Sequence[str], before: int, after: 
     batches = []
     for batch, net in summed_changes(rows, weights):
         signs = 1 - 2 * (net.to_numpy() & RETRACT_BIT).astype(np.int64)
-        batches.append(batch.append_column(pa.field(WEIGHT, pa.int64(), nullable=False), pa.array(signs)))
-    schema = rows.schema.append(pa.field(WEIGHT, pa.int64(), nullable=False))
+        batches.append(batch.append_column(_WEIGHT_FIELD, pa.array(signs)))
+    schema = rows.schema.append(_WEIGHT_FIELD)
     return pa.Table.from_batches(batches, schema)
 
 

@@ -22,8 +22,6 @@ _USUAL = {
     "spark.sql.legacy.consecutiveStringLiterals.enabled": "false",
     "spark.sql.caseSensitive": "false",
 }
-
-
 _VARIABLES = ("SPARK_REMOTE", "SPARK_API_MODE", "SPARK_CONNECT_MODE", "SPARK_ANSI_SQL_MODE")
 """Environment variables by which a session is a client of a server, or has another default of a setting."""
 _ARGUMENTS = ("PYSPARK_SUBMIT_ARGS", "SPARK_SUBMIT_OPTS", "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")

@@ -210,17 +210,14 @@ def test_damaged_records_with_a_right_checksum_are_corrupt_or_still_records(
 
 RECORDS = {
     "a value that is longer than its record": b"\x12\0\0\0\x02k\x90\x4ev\0",
-    "a key that is longer than its record": b"\x10\0\0\0\xc8\x01k\x02v\0",
+    "a key that is longer than its record": b"\x12\0\0\0\xc8\x01k\x02v\0",
     "a value of two gigabytes": b"\x1a\0\0\0\x02k\xec\xff\xff\xff\x0fv\0\0",
     "a record without an end": b"\x04\0\0\0\0\0\0",
     "headers that are missing": b"\x10\0\0\0\x02k\x02v\x0a",
     "a billion headers": b"\x18\0\0\0\x02k\x02v\x80\x80\x80\x80\x08",
-    "a header whose value is too long": b"\x16\0\0\0\x02k\x02v\x02\x02h\x7f",
+    "a header whose value is too long": b"\x16\0\0\0\x02k\x02v\x02\x02h\x7e",
     "bytes after the headers": b"\x12\0\0\0\x02k\x02v\0\0",
     "a length of thirteen bytes": b"\xff" * 12 + b"\x01",
-    "a repaired snapshot that is not a number": (
-        b"\x3a\0\0\0\x02k\x02v\x02" + bytes([2 * len("repairs-snapshot")]) + b"repairs-snapshot" + b"\x04ab"
-    ),
 }
 
 
@@ -228,8 +225,15 @@ RECORDS = {
 def test_a_malformed_record_is_corrupt(what: str) -> None:
     (batch,) = split_batches(memoryview(encoded([b"k"], [b"v"])), log="t", bucket=0)
 
-    with pytest.raises(CorruptFileError):
+    with pytest.raises(CorruptFileError, match=r"do not fill it|longer than it"):
         columns_in(replace(batch, packed=memoryview(RECORDS[what]), record_count=1))
+
+
+def test_a_repaired_snapshot_that_is_not_a_number_is_corrupt() -> None:
+    (batch,) = split_batches(memoryview(foreign(0, [[("repairs-snapshot", b"ab")]])), log="t", bucket=0)
+
+    with pytest.raises(CorruptFileError, match="repairs-snapshot whose value is not a number"):
+        columns_in(batch)
 
 
 @pytest.mark.parametrize("attributes", [5, 6, 7])
