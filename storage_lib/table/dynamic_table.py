@@ -636,12 +636,14 @@ class DynamicTable:
     def refresh(self, *, schema_id: int | None = None) -> DynamicTable:
         """Return the table under its newest schema, or under one version of it; the same object if it has that version.
 
-        Raises ``NotFoundError`` for an unknown version.
+        Without ``schema_id`` it is another object too if another engine has rolled the table back, and replaced
+        snapshots that this object has read. Raises ``NotFoundError`` for an unknown version.
         """
         if schema_id is not None:
             return self if schema_id == self.schema.id else self._as_under(self._schema_changes.version(schema_id))
         newest = self._schema_changes.newest()
-        return self if newest.id == self.schema.id else self._as_under(newest)
+        is_current = newest.id == self.schema.id and not self.inspect.snapshots_are_replaced()
+        return self if is_current else self._as_under(newest)
 
     @reports_outcome
     def compact(

@@ -15,7 +15,6 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from storage_lib.catalog.open_catalog import load_table_at
 from storage_lib.errors import (
     CommitConflictError,
     CommitOutcomeUnknownError,
@@ -99,8 +98,6 @@ def _refreshed(spark: SparkSession | None, table: DynamicTable, *, full: bool) -
     """Refresh a table. Raises ``NotInProcessError``, with nothing written, where it needs a session and has none."""
     clock = system_environment().clock
     table = table.refresh()
-    if table.context.file_store.snapshots.are_replaced():
-        table = load_table_at(table.address)
     definition = definition_of(table)
     why = ""
     for attempt in range(1, _ATTEMPTS + 1):

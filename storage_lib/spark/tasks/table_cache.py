@@ -59,7 +59,7 @@ def table_at(address: TableAddress, uuid: str | None = None) -> DynamicTable:
     fresh = _same_table(load_table_at(address), uuid)
     key = key_of(fresh)
     known = _open.get(key)
-    if known is not None and not known.context.file_store.snapshots.are_replaced():
+    if known is not None and not known.inspect.snapshots_are_replaced():
         return known
     _remember(key, fresh)
     return fresh

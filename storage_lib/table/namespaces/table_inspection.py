@@ -91,6 +91,14 @@ class TableInspection:
         """Return the id of the oldest snapshot that has not expired; None for a table without a commit."""
         return self._context.file_store.snapshots.earliest_id()
 
+    def snapshots_are_replaced(self) -> bool:
+        """Return whether another engine rolled the table back, and this object has read snapshots that it deleted.
+
+        Their ids are used again, so this object may return rows that the table no longer has: ``table.refresh()``
+        returns one that does not. Our own rollbacks make a new snapshot, and replace none.
+        """
+        return self._context.file_store.snapshots.are_replaced()
+
     def source_positions(self, snapshot_id: int) -> SourceOffsets:
         """Return the offsets of all sources in a snapshot: external topics, or the sources of a materialized table.
 

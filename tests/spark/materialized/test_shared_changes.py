@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +14,7 @@ from storage_lib.spark.materialized import shared_changes
 from storage_lib.spark.materialized.refresh_result import RefreshWork
 from storage_lib.spark.materialized.shared_changes import ChangedRows, SharedChanges
 from tests.support.materialized_answers import expected_bag, stored_bag
+from tests.support.paimon_rollback import roll_back_as_paimon_does
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,13 +91,6 @@ def test_a_snapshot_whose_id_was_used_before_a_rollback_is_another_one(catalog: 
     again = shared.rows(catalog.load_table("shop.orders"), ["amount"], 1, 2)
 
     assert in_python(again) == ([{"amount": 0}], [{"amount": 7}])
-
-
-def roll_back_as_paimon_does(table: DynamicTable, snapshot_id: int) -> None:
-    snapshots = Path(table.location) / "snapshot"
-    for number in range(snapshot_id + 1, (table.inspect.latest_snapshot_id() or 0) + 1):
-        (snapshots / f"snapshot-{number}").unlink()
-    (snapshots / "LATEST").write_text(str(snapshot_id))
 
 
 @pytest.mark.spark
