@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.log_store.kafka.kafka_bucket_writer import KafkaBucketWriter
-from storage_lib.log_store.kafka.kafka_record_batch import (
-    BATCH_HEADER_BYTES,
+from storage_lib.log_store.kafka.kafka_batch_encoding import (
     RECORD_BYTES_MAX,
     BatchOwner,
     encode_batch,
     encode_headers,
 )
+from storage_lib.log_store.kafka.kafka_bucket_writer import KafkaBucketWriter
+from storage_lib.log_store.kafka.kafka_record_batch import BATCH_HEADER_BYTES
 
 if TYPE_CHECKING:
     from storage_lib.log_store.codec.log_codec import LogCodec

@@ -1,6 +1,6 @@
 """The log on Kafka: one topic per table, one Kafka partition per bucket, one transaction per slot and commit.
 
-Codecs convert whole Arrow batches to record batches and back (``debezium_json``, ``kafka_record_batch``). Kafka's
+Codecs convert whole Arrow batches to record batches and back (``debezium_json``, ``kafka_batch_encoding``). Kafka's
 protocol is in ``kafka_topic``, ``kafka_transactions``, ``kafka_bucket_writer`` and ``kafka_bucket_reader``, which
 share one set of connections per process (``kafka_cluster``).
 """
@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from storage_lib.errors import StorageError, UnavailableError
 from storage_lib.log_store.codec.log_codec import TopicSchemas
 from storage_lib.log_store.codec.log_columns import LogColumns, end_of_bucket, read_columns
+from storage_lib.log_store.kafka.kafka_batch_decoding import columns_of, grouped, is_commit_marker
 from storage_lib.log_store.kafka.kafka_bucket_reader import EARLIEST, LATEST, KafkaBucketReader
 from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster
 from storage_lib.log_store.kafka.kafka_log_appender import IdempotentProducer, KafkaLogAppender, new_producer
 from storage_lib.log_store.kafka.kafka_log_transaction import KafkaLogTransaction
-from storage_lib.log_store.kafka.kafka_record_batch import columns_of, grouped
 from storage_lib.log_store.kafka.kafka_topic import KafkaTopic, mark_of
 from storage_lib.log_store.kafka.kafka_transactions import KafkaTransactions
 from storage_lib.log_store.kafka.log_codecs import codec_of
@@ -188,7 +188,7 @@ class KafkaLogStore:
                         return not batch.is_control
                     producer_id = batch.producer_id
                 elif batch.is_control and batch.producer_id == producer_id:
-                    return batch.is_commit_marker
+                    return is_commit_marker(batch)
                 offset = batch.next_offset
         return False
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage_lib.errors import InvalidInputError, LeaseLostError, UnavailableError
+from storage_lib.log_store.kafka.kafka_batch_encoding import BatchOwner, encode_batch
 from storage_lib.log_store.kafka.kafka_bucket_writer import KafkaBucketWriter
 from storage_lib.log_store.kafka.kafka_compression import Compression
-from storage_lib.log_store.kafka.kafka_record_batch import BatchOwner, encode_batch
 from storage_lib.log_store.log_store import TransactionHandle, WrittenRange
 from tests.support.fake_broker import ANSWER_LOST, FINE, REFUSED, UNSENT, FakeBroker
 from tests.support.fake_environment import FakeClock

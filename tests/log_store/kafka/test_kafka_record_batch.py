@@ -14,16 +14,10 @@ from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchB
 
 from storage_lib.errors import CorruptFileError, InvalidInputError
 from storage_lib.log_store.codec.log_columns import LogColumns
+from storage_lib.log_store.kafka.kafka_batch_decoding import columns_of, grouped, is_commit_marker
+from storage_lib.log_store.kafka.kafka_batch_encoding import BatchOwner, encode_batch, encode_headers
 from storage_lib.log_store.kafka.kafka_compression import Compression, decompress
-from storage_lib.log_store.kafka.kafka_record_batch import (
-    BatchOwner,
-    RawBatch,
-    columns_of,
-    encode_batch,
-    encode_headers,
-    grouped,
-    split_batches,
-)
+from storage_lib.log_store.kafka.kafka_record_batch import RawBatch, split_batches
 from storage_lib.schema.encoding.varint_columns import bytes_at, read_varints, varints
 
 _LOG_APPEND_TIME = 0x08
@@ -249,7 +243,7 @@ def test_a_marker_of_a_transaction_without_its_key_is_corrupt(key: bytes | None)
     (batch,) = split_batches(memoryview(encoded([key], [b"v"])), log="t", bucket=0)
 
     with pytest.raises(CorruptFileError, match="marker"):
-        _ = batch.is_commit_marker
+        is_commit_marker(batch)
 
 
 def test_small_batches_are_decoded_in_large_groups() -> None:
