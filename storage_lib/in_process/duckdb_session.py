@@ -76,9 +76,11 @@ class DuckDbSession:
         self.execute(f"CREATE TEMP VIEW {name} AS {select}")
         return name
 
-    def keep(self, name: str, select: str) -> None:
-        """Compute the rows of a relation with this name, once. Raises ``NotInProcessError``."""
-        self.execute(f"CREATE TEMP TABLE {name} AS {select}")
+    def keep(self, name: str, select: str) -> int:
+        """Compute the rows of a relation with this name, once; return their number. Raises ``NotInProcessError``."""
+        with _refusals():
+            [(count,)] = self._connection.execute(f"CREATE TEMP TABLE {name} AS {select}").fetchall()
+        return int(count)
 
     def rows(self, select: str) -> pa.Table:
         """Compute rows. Raises ``NotInProcessError``."""

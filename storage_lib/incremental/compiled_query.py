@@ -104,11 +104,9 @@ class CompiledQuery:
         if change is None:
             return None
         renderer = dialect.renderer(views, prefix)
-        shared = renderer.shared(rules.shared)
         outputs = [each for each in change.rows.outputs if each != change.weight]
-        names = [f"{own} AS {renderer.name(name)}" for own, name in zip(outputs, self.columns, strict=True)]
-        rows = renderer.query(change.rows)
-        return Steps(shared, f"SELECT {', '.join(names)}, {change.weight} AS _weight FROM ({rows}) AS d")
+        names = [(own, renderer.name(name)) for own, name in zip(outputs, self.columns, strict=True)]
+        return Steps(renderer, tuple(rules.shared), change.rows, (*names, (change.weight, "_weight")))
 
     def _change(self, tree: Relation, rules: Differentiation) -> Change | None:
         """Return the change of the answer; old rows are read from the table if it can tell which they are."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from random import Random
 from typing import Any, Protocol
 
@@ -20,6 +21,7 @@ from storage_lib.incremental import (
     Moment,
     SourceTable,
     SqlDialect,
+    Steps,
     ValueType,
     compile_query,
     read_type,
@@ -109,8 +111,9 @@ class MaintainedAnswer:
         steps = self.query.delta(name_of, list(self._contents), dialect=self.dialect)
         assert steps is not None
         counts = []
-        for number, (name, _) in enumerate(steps.shared):
-            several = ", ".join(f"{each} AS ({select})" for each, select in steps.shared[: number + 1])
+        shared = steps.shared_selects
+        for number, (name, _) in enumerate(shared):
+            several = ", ".join(f"{each} AS ({select})" for each, select in shared[: number + 1])
             [(count,)] = self._database.execute(f"WITH {several} SELECT count(*) FROM {name}").fetchall()
             counts.append(count)
         return counts
@@ -125,8 +128,10 @@ class MaintainedAnswer:
             name_of, changed, dialect=self.dialect, may_read_result=may_read_result, are_few=self._refreshes % 2 == 1
         )
         self.rows = self.rows.copy()
-        for *row, weight in self._fetched(steps.text) if steps is not None else ():
-            self.rows[tuple(row)] += int(weight)
+        if steps is not None:
+            with self.computed(steps) as select:
+                for *row, weight in () if select is None else self._fetched(select):
+                    self.rows[tuple(row)] += int(weight)
         self.rows = Counter({row: count for row, count in self.rows.items() if count})
 
     def expected(self) -> Bag:
@@ -150,6 +155,23 @@ class MaintainedAnswer:
                 named = exp.to_table(name_of(names[table.name], Moment.AFTER))
                 table.replace(exp.alias_(named, alias, table=True))
         return original.sql("duckdb")
+
+    @contextmanager
+    def computed(self, steps: Steps) -> Iterator[str | None]:
+        """Give the body a SELECT of the rows: as one statement or, as refreshes do, over relations computed before."""
+        if self._refreshes % 4 == 0:
+            yield steps.text
+            return
+        kept = []
+
+        def compute(name: str, select: str) -> bool:
+            kept.append(name)
+            [(count,)] = self._database.execute(f"CREATE TABLE {name} AS {select}").fetchall()
+            return bool(count)
+
+        yield steps.run(compute)
+        for name in kept:
+            self._database.execute(f"DROP TABLE {name}")
 
     def _fetched(self, text: str) -> list[Row]:
         return [tuple(map(rounded, row)) for row in self._database.execute(text).fetchall()]

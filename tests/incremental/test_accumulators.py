@@ -82,7 +82,10 @@ class Accumulated:
         # All sources are named, also those without a change.
         steps = found.change(name_of, self.answer.query.sources, self.types, dialect=DUCKDB)
         assert steps is not None
-        self._store("added", steps.text)
+        with self.answer.computed(steps) as select:
+            if select is None:
+                return 0
+            self._store("added", select)
         keys = found.key_columns
         same = " AND ".join(f"s.{key} IS NOT DISTINCT FROM a.{key}" for key in keys) or "TRUE"
         self._store("old", f"SELECT * FROM state s WHERE EXISTS (SELECT 1 FROM added a WHERE {same})")

@@ -147,8 +147,8 @@ class Accumulators:
         added = Aggregate(change.rows, groups.keys, tuple(items))
         differs = exp.or_(*(_not_zero(name) for name, _ in items), copy=False)
         renderer = dialect.renderer(views, prefix)
-        shared = renderer.shared(rules.shared)
-        return Steps(shared, self._named(Filter(added, differs), self.columns, renderer))
+        names = [(own, renderer.name(name)) for own, name in zip(added.outputs, self.columns, strict=True)]
+        return Steps(renderer, tuple(rules.shared), Filter(added, differs), tuple(names))
 
     def sum_of_states(
         self, states: Collection[str], types: Mapping[str, ItemTypes], *, dialect: Dialect = SPARK

@@ -52,7 +52,7 @@ class ExactRenderer(Renderer):
                 rows = f"SELECT {self._names(relation.outputs)} {self._from([relation.input])}"
                 order = self.types.groups.order(list(relation.order))
                 return f"{rows} ORDER BY {order} LIMIT {relation.count}"
-            case SemiJoin():
+            case SemiJoin() if not self._keeps_all(relation):
                 kind = "ANTI" if relation.anti else "SEMI"
                 return (
                     f"SELECT {self._names(relation.outputs)} FROM ({self.query(relation.left)}) AS r0"

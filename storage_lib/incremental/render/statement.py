@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
@@ -26,6 +26,7 @@ from storage_lib.incremental.tree.relational_operators import (
     TopRows,
     Union,
     Window,
+    inputs_of,
 )
 from storage_lib.schema.filter.spark_text import SparkText
 
@@ -40,16 +41,22 @@ _WORDS = frozenset(Spark.Tokenizer.KEYWORDS)
 class Renderer:
     """Writes operators as SELECT statements in a dialect of sqlglot, over the relations that ``views`` names.
 
-    ``prefix`` is part of the names of shared relations.
+    ``prefix`` is part of the names of shared relations; ``empty`` are those that are known to have no row, and what
+    can't have rows for that reason is left out.
     """
 
     views: Views
     dialect: str | type[SparkText] = SparkText
     prefix: str = ""
+    empty: frozenset[str] = frozenset()
 
-    def shared(self, relations: Iterable[tuple[str, Relation]]) -> tuple[tuple[str, str], ...]:
-        """Return the SELECT statements of shared relations, each over earlier ones, under their names in statements."""
-        return tuple((f"{self.prefix}{name}", self.query(rows)) for name, rows in relations)
+    def with_empty(self, name: str) -> Renderer:
+        """Return a renderer that knows that a shared relation has no row."""
+        return replace(self, empty=self.empty | {name})
+
+    def shared_name(self, name: str) -> str:
+        """Return the name of a shared relation in statements."""
+        return f"{self.prefix}{name}"
 
     def name(self, name: str) -> str:
         """Return an identifier, quoted where the dialect needs it."""
@@ -63,7 +70,7 @@ class Renderer:
             case Scan():
                 return self._scan(relation)
             case Named():
-                return f"SELECT {self._names(relation.outputs)} FROM {self.prefix}{relation.name}"
+                return f"SELECT {self._names(relation.outputs)} FROM {self.shared_name(relation.name)}"
             case OneRow():
                 return "SELECT 1 AS one"
             case Project():
@@ -74,7 +81,7 @@ class Renderer:
             case OuterJoin():
                 return self._outer_join(relation)
             case SemiJoin():
-                return self._semi_join(relation)
+                return self.query(relation.left) if self._keeps_all(relation) else self._semi_join(relation)
             case Aggregate():
                 return self._aggregate(relation)
             case Window():
@@ -85,7 +92,29 @@ class Renderer:
                 rows = f"SELECT {self._names(relation.outputs)} {self._from([relation.input])}"
                 return f"{rows} ORDER BY {order} LIMIT {relation.count}"
             case Union():
-                return " UNION ALL ".join(self._renamed(each, relation.outputs) for each in relation.inputs)
+                parts = [each for each in relation.inputs if not self.is_empty(each)] or relation.inputs[:1]
+                return " UNION ALL ".join(self._renamed(each, relation.outputs) for each in parts)
+
+    def is_empty(self, relation: Relation) -> bool:
+        """Return whether a relation can have no row, because shared relations have none."""
+        if not self.empty:
+            return False
+        match relation:
+            case Named():
+                return relation.name in self.empty
+            case Scan() | OneRow() | Aggregate(keys=(), is_distinct=False):
+                return False
+            case InnerJoin():
+                return any(map(self.is_empty, relation.inputs))
+            case SemiJoin():
+                return self.is_empty(relation.left) or (not relation.anti and self.is_empty(relation.right))
+            case OuterJoin():
+                return self.is_empty(relation.left) and (not relation.is_full or self.is_empty(relation.right))
+            case _:
+                return all(map(self.is_empty, inputs_of(relation)))
+
+    def _keeps_all(self, join: SemiJoin) -> bool:
+        return join.anti and self.is_empty(join.right)
 
     def _scan(self, scan: Scan) -> str:
         names = [f"{self.name(name)} AS {alias}" for name, alias in scan.columns]

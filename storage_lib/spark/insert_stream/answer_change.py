@@ -74,7 +74,7 @@ def answer_change(
                 yield None
                 return
             with computed_steps(spark, steps) as rows:
-                yield net_rows(rows)
+                yield None if rows is None else net_rows(rows)
             return
         new = weighted(spark.sql(bound.compiled.full(views, Moment.AFTER)), 1)
         if is_first:

@@ -43,13 +43,11 @@ def accumulated_change(here: InProcess, query: AccumulatedQuery, state: NamedSta
     here.check_types()
     accumulators, session = query.accumulators, here.session
     steps = accumulators.change(here.views, here.changed.keys(), query.types, dialect=here.dialect)
-    if steps is None:
-        return None
+    select = None if steps is None else here.compute(steps)
     columns = _Columns(query)
-    session.keep(_ADDED, columns.stored(f"({here.compute(steps)})"))
-    added = session.rows(f"SELECT * FROM {_ADDED}")
-    if added.num_rows == 0:
+    if select is None or not session.keep(_ADDED, columns.stored(f"({select})")):
         return None
+    added = session.rows(f"SELECT * FROM {_ADDED}")
     old = session.view(columns.restored(f"({_touched(session, columns, state, added)})"))
     change = session.view(columns.restored(_ADDED))
     dialect = ExactDuckDb(lambda _, column: columns.types[column])

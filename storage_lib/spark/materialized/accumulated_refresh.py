@@ -80,8 +80,8 @@ def add_changes(
     )
     if steps is None:
         return commit_positions(table, plan.unchanged(commit))
-    with computed_steps(spark, steps) as added, computed_once(query.stored(added)) as change:
-        if change.row_count == 0:
+    with computed_steps(spark, steps) as added, _stored_once(query, added) as change:
+        if change is None or change.row_count == 0:
             return commit_positions(table, plan.unchanged(commit))
         with readable_state():
             base = base_of(state)
@@ -123,6 +123,15 @@ def add_changes_here(table: DynamicTable, here: InProcess, commit: RefreshCommit
         return snapshot
 
     return done
+
+
+@contextmanager
+def _stored_once(query: AccumulatedQuery, added: DataFrame | None) -> Iterator[ComputedOnce | None]:
+    if added is None:
+        yield None
+        return
+    with computed_once(query.stored(added)) as change:
+        yield change
 
 
 @contextmanager

@@ -29,6 +29,8 @@ from storage_lib.spark.materialized.weighted_rows import net_rows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from storage_lib.file_store.snapshot.snapshot import Snapshot
+    from storage_lib.incremental import Steps
     from storage_lib.spark.materialized.accumulated_plan import AccumulatedPlan
     from storage_lib.spark.materialized.source_delta import SourceDelta
     from storage_lib.spark.materialized.source_tables import BoundQuery
@@ -86,11 +88,18 @@ def apply_changes(
             return Written(snapshot, rows_read, RefreshEngine.SPARK)
         seen = of_one_moment(views, sources.keys() - changed.keys())
         steps = compiled.delta(seen, changed.keys(), are_few=all_few(changed), prefix=shared_prefix())
-        if steps is None:
-            return Written(commit_positions(table, commit), rows_read)
-        with computed_steps(spark, steps) as rows:
-            snapshot = commit_difference(net_rows(answer_rows(table, rows)), table, commit)
-            return Written(snapshot, rows_read, RefreshEngine.SPARK)
+        return Written(_increment_by_spark(spark, table, steps, commit), rows_read, RefreshEngine.SPARK)
+
+
+def _increment_by_spark(
+    spark: SparkSession, table: DynamicTable, steps: Steps | None, commit: RefreshCommit
+) -> Snapshot | None:
+    if steps is None:
+        return commit_positions(table, commit)
+    with computed_steps(spark, steps) as rows:
+        if rows is None:
+            return commit_positions(table, commit)
+        return commit_difference(net_rows(answer_rows(table, rows)), table, commit)
 
 
 def _increment_here(

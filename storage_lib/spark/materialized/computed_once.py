@@ -72,14 +72,20 @@ def computed_once(df: DataFrame) -> Iterator[ComputedOnce]:
 
 
 @contextmanager
-def computed_steps(spark: SparkSession, steps: Steps) -> Iterator[DataFrame]:
-    """Give the body the rows of a statement whose shared relations are computed once each, before it."""
+def computed_steps(spark: SparkSession, steps: Steps) -> Iterator[DataFrame | None]:
+    """Give the body the rows of a statement whose shared relations are computed once each, before it; None if it has
+    no rows because these have none.
+    """
     with ExitStack() as stack:
-        for name, select in steps.shared:
+
+        def compute(name: str, select: str) -> bool:
             rows = stack.enter_context(computed_once(spark.sql(select)))
             rows.df.createOrReplaceTempView(name)
             stack.callback(spark.catalog.dropTempView, name)
-        yield spark.sql(steps.last)
+            return rows.row_count > 0
+
+        last = steps.run(compute)
+        yield None if last is None else spark.sql(last)
 
 
 def frame_here(spark: SparkSession, rows: pa.Table, struct: StructType) -> DataFrame:

@@ -71,7 +71,8 @@ class InProcess:
         """Return the net change of the answer, as the table's columns and ``_weight``; None if nothing can change."""
         self.check_types()
         steps = self.bound.compiled.delta(self.views, self.changed.keys(), dialect=self.dialect)
-        return None if steps is None else self.net_rows(self.compute(steps))
+        select = None if steps is None else self.compute(steps)
+        return None if select is None else self.net_rows(select)
 
     def whole(self) -> pa.Table:
         """Return the net difference between the whole answer and the table's rows, as ``change`` does."""
@@ -85,11 +86,9 @@ class InProcess:
             select += f" UNION ALL SELECT {names}, CAST(-1 AS BIGINT) FROM {stored}"
         return self.net_rows(select)
 
-    def compute(self, steps: Steps) -> str:
-        """Compute the shared relations of a statement, and return its last SELECT."""
-        for name, select in steps.shared:
-            self.session.keep(name, select)
-        return steps.last
+    def compute(self, steps: Steps) -> str | None:
+        """Compute the shared relations of a statement; return the SELECT of its rows, None if it has none."""
+        return steps.run(lambda name, select: self.session.keep(name, select) > 0)
 
     def net_rows(self, select: str) -> pa.Table:
         """Sum the weights of equal rows, which have the table's columns; rows with weight 0 are omitted."""
@@ -160,7 +159,8 @@ def why_spark(spark: SparkSession, table: DynamicTable, bound: BoundQuery) -> st
             types = _known_types(spark, table, bound)
             dialect = ExactDuckDb(lambda name, column: types[name][column.lower()])
             _check_answer(bound, types, dialect)
-            bound.compiled.delta(lambda *_: "t", bound.compiled.sources, dialect=dialect)
+            steps = bound.compiled.delta(lambda *_: "t", bound.compiled.sources, dialect=dialect)
+            _ = None if steps is None else steps.text
             with duckdb_session(0):
                 return None
     except NotInProcessError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,8 +14,11 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sql
+from sqlglot import parse_one
 
-from storage_lib.incremental import Steps
+from storage_lib.incremental import Moment, Steps
+from storage_lib.incremental.render.statement import Renderer
+from storage_lib.incremental.tree.relational_operators import Aggregate, Filter, Named, Scan, Union
 from storage_lib.spark.materialized import computed_once as module
 from storage_lib.spark.materialized.computed_once import computed_once, computed_steps
 
@@ -114,14 +118,28 @@ def test_no_rows_keep_their_types(spark: SparkSession) -> None:
 
 def test_each_shared_relation_is_computed_once_and_no_view_is_left(spark: SparkSession) -> None:
     views = {each.name for each in spark.catalog.listTables()}
-    steps = Steps(
-        (("once_q1", "SELECT uuid() AS id FROM range(2)"), ("once_q2", "SELECT id FROM once_q1")),
-        "SELECT count(DISTINCT id) AS n FROM (SELECT id FROM once_q1 UNION ALL SELECT id FROM once_q2)",
-    )
+    first, again = Named("q1", ("id",)), Named("q2", ("id",))
+    shared = (("q1", Scan("ids", (("id", "id"),))), ("q2", first))
+    both = Aggregate(Union((first, again), ("id",)), (), (("n", parse_one("count(DISTINCT id)")),))
+    steps = Steps(Renderer(one_view, prefix="once_"), shared, both, (("n", "n"),))
+    failing = replace(steps, shared=(*shared, ("q3", Named("q0", ("id",)))))
 
     with computed_steps(spark, steps) as rows:
+        assert rows is not None
         assert rows.collect() == [(2,)]
-    with pytest.raises(PySparkException), computed_steps(spark, Steps((*steps.shared, ("q3", "SELECT no")), "")):
+    with pytest.raises(PySparkException), computed_steps(spark, failing):
         pass
 
     assert {each.name for each in spark.catalog.listTables()} == views
+
+
+def test_no_statement_is_left_if_shared_relations_have_no_row(spark: SparkSession) -> None:
+    shared = (("q1", Filter(Scan("ids", (("id", "id"),)), parse_one("id IS NULL"))), ("q2", Scan("no", ())))
+    steps = Steps(Renderer(one_view, prefix="none_"), shared, Named("q1", ("id",)), (("id", "id"),))
+
+    with computed_steps(spark, steps) as rows:
+        assert rows is None
+
+
+def one_view(table: str, _: Moment) -> str:
+    return {"ids": "(SELECT uuid() AS id FROM range(2))"}[table]
