@@ -13,13 +13,14 @@ from storage_lib.incremental.in_duckdb.not_exact import NotExactError
 from storage_lib.incremental.in_duckdb.scalar_text import Value, converted
 from storage_lib.incremental.in_duckdb.value_type import DOUBLE
 from storage_lib.incremental.query_sources import Views
-from storage_lib.incremental.render.statement import Renderer
+from storage_lib.incremental.render.statement import ONE_ROW, Renderer
 from storage_lib.incremental.tree.relational_operators import (
     Aggregate,
     Item,
     Relation,
     SemiJoin,
     TopRows,
+    Union,
     Window,
 )
 
@@ -43,7 +44,7 @@ class ExactRenderer(Renderer):
                     return f"SELECT DISTINCT {', '.join(names)} {self._from([relation.input])}"
                 items = [*names, *self._computed(relation.items, self.types.groups.value)]
                 group = f" GROUP BY {', '.join(keys)}" if keys else ""
-                return f"SELECT {', '.join(items)} {self._from([relation.input])}{group}"
+                return f"SELECT {', '.join(items) or ONE_ROW} {self._from([relation.input])}{group}"
             case Window():
                 names = [self.name(each) for each in relation.input.outputs]
                 items = self._computed(relation.items, self.types.groups.window)
@@ -82,13 +83,18 @@ class ExactRenderer(Renderer):
             found.append(f"{text} AS {self.name(name)}")
         return found
 
+    def _parts(self, union: Union) -> Iterable[str]:
+        # Each input is converted to the union's types.
+        filled = [each for each in union.inputs if not self.is_empty(each)] or union.inputs[:1]
+        return (self._renamed(each, union.outputs) for each in filled)
+
     def _renamed(self, relation: Relation, names: tuple[str, ...]) -> str:
         query = self._from([relation])
         items = []
         for old, new in zip(relation.outputs, names, strict=True):
             value = Value(self.name(old), self.types.known[old])
             items.append(f"{converted(value, self.types.known[new]).text} AS {self.name(new)}")
-        return f"SELECT {', '.join(items)} {query}"
+        return f"SELECT {', '.join(items) or '1 AS one'} {query}"
 
     def _text(self, expression: exp.Expr) -> str:
         return self.types.scalars.condition(expression).text

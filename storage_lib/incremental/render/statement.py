@@ -32,6 +32,8 @@ from storage_lib.schema.filter.spark_text import SparkText
 
 __all__ = ["Renderer"]
 
+ONE_ROW = "count(*) AS one"
+"""What a global aggregate computes of which no column is read: it has one row, also over no rows."""
 _WEIGHT = "_weight"
 _WORDS = frozenset(Spark.Tokenizer.KEYWORDS)
 """Words that may mean something else than a column: TRUE, NULL, CURRENT_DATE."""
@@ -92,8 +94,7 @@ class Renderer:
                 rows = f"SELECT {self._names(relation.outputs)} {self._from([relation.input])}"
                 return f"{rows} ORDER BY {order} LIMIT {relation.count}"
             case Union():
-                parts = [each for each in relation.inputs if not self.is_empty(each)] or relation.inputs[:1]
-                return " UNION ALL ".join(self._renamed(each, relation.outputs) for each in parts)
+                return " UNION ALL ".join(self._parts(relation))
 
     def is_empty(self, relation: Relation) -> bool:
         """Return whether a relation can have no row, because shared relations have none."""
@@ -112,6 +113,12 @@ class Renderer:
                 return self.is_empty(relation.left) and (not relation.is_full or self.is_empty(relation.right))
             case _:
                 return all(map(self.is_empty, inputs_of(relation)))
+
+    def _parts(self, union: Union) -> Iterable[str]:
+        """Return the SELECT of each input; one without rows stays, because the union's types are common to all."""
+        for each in union.inputs:
+            select = self._renamed(each, union.outputs)
+            yield f"{select} WHERE FALSE" if self.is_empty(each) else select
 
     def _keeps_all(self, join: SemiJoin) -> bool:
         return join.anti and self.is_empty(join.right)
@@ -142,11 +149,11 @@ class Renderer:
             return f"SELECT DISTINCT {', '.join(keys)} {self._from([aggregate.input])}"
         items = [*keys, *([self._items(aggregate.items)] if aggregate.items else [])]
         group = f" GROUP BY {', '.join(keys)}" if keys else ""
-        return f"SELECT {', '.join(items)} {self._from([aggregate.input])}{group}"
+        return f"SELECT {', '.join(items) or ONE_ROW} {self._from([aggregate.input])}{group}"
 
     def _renamed(self, relation: Relation, names: tuple[str, ...]) -> str:
         items = [f"{old} AS {new}" for old, new in zip(relation.outputs, names, strict=True)]
-        return f"SELECT {', '.join(items)} {self._from([relation])}"
+        return f"SELECT {', '.join(items) or '1 AS one'} {self._from([relation])}"
 
     def _from(self, inputs: Iterable[Relation], conditions: Iterable[exp.Expr] = (), alias: str = "r") -> str:
         rows = [each for each in inputs if not isinstance(each, OneRow)]

@@ -38,8 +38,7 @@ class Steps:
     def run(self, compute: Callable[[str, str], bool]) -> str | None:
         """Give each shared relation's name and SELECT to ``compute``; return the SELECT of the rows, None for no rows.
 
-        ``compute`` returns whether the relation has rows. Later statements leave out what has none for that reason,
-        and views that only such parts read are never asked for.
+        ``compute`` returns whether the relation has rows. Later statements leave out what has none for that reason.
         """
         renderer = self.renderer
         for name, rows in self.shared:
