@@ -33,7 +33,7 @@ from storage_lib.schema.filter.spark_text import SparkText
 __all__ = ["Renderer"]
 
 ONE_ROW = "count(*) AS one"
-"""What a global aggregate computes of which no column is read: it has one row, also over no rows."""
+"""Selected from a global aggregate of which no column is read. It has one row, also over no rows."""
 _WEIGHT = "_weight"
 _WORDS = frozenset(Spark.Tokenizer.KEYWORDS)
 """Words that may mean something else than a column: TRUE, NULL, CURRENT_DATE."""
