@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["DISTRIBUTION", "VERSION", "install_command", "missing_module"]
 
 DISTRIBUTION = "spark-dynamic-tables"
-VERSION = "0.2.0"
+VERSION = "0.3.0"
 """``pyproject.toml`` takes the version of the package from this line."""
 
 
