@@ -15,7 +15,7 @@ UNIT_TESTS := tests/schema tests/format tests/file_store tests/log_store/codec t
 FAST_ARGS := $(if $(FAST),-m "not integration")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo down test unit check docs format bench soak drill lock clean
+.PHONY: help setup servers demo down test deep unit check lint docs format bench soak drill lock clean
 
 help: ## List these targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -37,16 +37,20 @@ down: ## Stop the processes of the demo
 test: setup ## Run the tests; FAST=1 leaves out those that start other processes
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(FAST_ARGS) $(ARGS)
 
+deep: setup ## Run all tests, also those that `make test` leaves out because others prove the same with fewer values; SLICE=3 runs one of eight parts of what is left out
+	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(if $(SLICE),--slice $(SLICE),--deep) $(ARGS)
+
 unit: setup ## Run the tests that are pure computation or use local files only, in under a minute
 	$(VENV)/bin/python -m pytest -q -n 2 --dist loadscope -m "not integration and not airflow" $(UNIT_TESTS) $(ARGS)
 
-check: setup ## Lint, formatting, types, import contracts, and the tests of `make unit`
+check: lint unit ## `make lint` and `make unit`
+
+lint: setup ## Lint, formatting, types and import contracts
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy $(CODE)
 # its cache misses newly added modules
 	$(VENV)/bin/lint-imports --no-cache
-	@$(MAKE) --no-print-directory unit
 
 docs: ## Build the documentation site into .local/site; a broken link or another warning fails it
 	@$(PYTHON) docker/local/stack_setup.py docs

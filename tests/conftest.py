@@ -30,6 +30,7 @@ from local_s3 import LocalS3
 from quick_spark import quick_spark
 from storage_lib.log_store.kafka.kafka_cluster import close_connections
 from tests.support.chromium import PROGRAM as CHROMIUM
+from tests.support.deep_tests import SLICES, is_selected
 from tests.support.flink import FLINKS, Flink
 from tests.support.memory_disk import memory_disk
 from tests.support.paimon_core import HOME as PAIMON_CORE
@@ -80,7 +81,14 @@ settings.load_profile("seeded")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that rewrites expectations stored in text files."""
+    """Add the options that choose tests, and the one that rewrites expectations stored in text files."""
+    parser.addoption("--deep", action="store_true", help="also run the tests that only `make deep` runs")
+    parser.addoption(
+        "--slice",
+        type=int,
+        choices=range(1, SLICES + 1),
+        help=f"run one of {SLICES} slices of the tests that only `make deep` runs, and no others",
+    )
     parser.addoption(REWRITE, action="store_true", help="write what the cases in tests/sql/cases give now")
 
 
@@ -132,18 +140,28 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByScope:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark tests that need a separate process, so that `make test FAST=1` can leave them out.
 
-    Drills are left out unless their mark is requested. Slow tests run first, so that pytest's processes end at about
-    the same time.
+    Drills are left out unless their mark is requested, deep tests unless an option is. Slow tests run first, so that
+    pytest's processes end at about the same time.
     """
-    if "drill" not in config.getoption("markexpr"):
-        drills = [item for item in items if item.get_closest_marker("drill")]
-        config.hook.pytest_deselected(items=drills)
-        items[:] = [item for item in items if item not in drills]
+    taken = {item for item in items if _is_taken(item, config)}
+    config.hook.pytest_deselected(items=[item for item in items if item not in taken])
+    items[:] = [item for item in items if item in taken]
     for item in items:
         for fixture in MARKS_OF_FIXTURES.keys() & set(getattr(item, "fixturenames", ())):
             for mark in MARKS_OF_FIXTURES[fixture]:
                 item.add_marker(mark)
     items.sort(key=_rank)
+
+
+def _is_taken(item: pytest.Item, config: pytest.Config) -> bool:
+    if item.get_closest_marker("drill"):
+        return "drill" in config.getoption("markexpr")
+    return is_selected(
+        item.nodeid,
+        is_deep=item.get_closest_marker("deep") is not None,
+        deep=config.getoption("deep") or "deep" in config.getoption("markexpr"),
+        chosen=config.getoption("slice"),
+    )
 
 
 def _rank(item: pytest.Item) -> int:

@@ -1,0 +1,54 @@
+"""Tests that only ``make deep`` runs, and the eight slices in which ``.ci/run`` runs them.
+
+A test belongs to ``make deep`` only if ``make test`` proves the same promise by fewer values: further seeds of a random
+test, further combinations of parameters, minutes of kills where one of each kind is enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+from zlib import crc32
+
+import pytest
+
+__all__ = ["SLICES", "each_value_once", "is_selected", "slice_of", "thinned"]
+
+SLICES = 8
+
+
+def slice_of(nodeid: str) -> int:
+    """Return the slice of a test, 1 to `SLICES`: the same in every run and on every machine."""
+    return crc32(nodeid.encode()) % SLICES + 1
+
+
+def is_selected(nodeid: str, *, is_deep: bool, deep: bool, chosen: int | None) -> bool:
+    """Return whether a run takes a test: ``deep`` runs take all, a ``chosen`` slice only its deep ones."""
+    if chosen is not None:
+        return is_deep and slice_of(nodeid) == chosen
+    return deep or not is_deep
+
+
+def thinned(values: Iterable[Any], keep: int | Callable[[Any], bool] = 1) -> list[Any]:
+    """Return parameters of which only the first ``keep``, or those for which ``keep`` returns true, are not deep."""
+    return [
+        value if (keep(value) if callable(keep) else index < keep) else _deep(value)
+        for index, value in enumerate(values)
+    ]
+
+
+def each_value_once(rows: Sequence[Sequence[Any]]) -> list[Any]:
+    """Return combinations of parameters; those that contain no value for the first time are deep."""
+    seen: set[tuple[int, str]] = set()
+    marked = []
+    for row in rows:
+        values = {(place, repr(value)) for place, value in enumerate(row)}
+        marked.append(pytest.param(*row) if values - seen else pytest.param(*row, marks=pytest.mark.deep))
+        seen |= values
+    return marked
+
+
+def _deep(value: Any) -> Any:
+    if hasattr(value, "values") and hasattr(value, "marks") and hasattr(value, "id"):
+        return pytest.param(*value.values, marks=(*value.marks, pytest.mark.deep), id=value.id)
+    return pytest.param(value, marks=pytest.mark.deep)
