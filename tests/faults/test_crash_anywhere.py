@@ -1,4 +1,4 @@
-"""Promise 6: crash at the k-th I/O, for every k; after reopening, every acknowledged commit is complete.
+"""Crash at the k-th I/O, for every k: after reopening, every acknowledged commit is complete.
 
 The interrupted history: appends with updates and deletes, compactions, an overwrite, an expiry, and enough commits
 that manifests are merged. A crash also loses data that the process had written but not synced.

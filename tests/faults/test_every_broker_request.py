@@ -1,4 +1,4 @@
-"""Promises 1, 2 and 6 at the broker: a fault at any request of a commit neither loses nor duplicates rows.
+"""A fault at any request of a commit to the broker neither loses nor duplicates rows, nor commits half of them.
 
 A writer's commit sends more than ten requests. At each of them, in turn, the writer is killed, frozen past its lease,
 or loses the response; or the broker is killed. Another writer commits, and the first one's commit is repeated, in

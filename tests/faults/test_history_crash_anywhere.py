@@ -1,4 +1,4 @@
-"""Promise 6 for tags, branches, rollbacks and clean-ups: crash before the k-th write, for each k; no live file is lost.
+"""Tags, branches, rollbacks and clean-ups that crash before the k-th write, for each k, lose no live file.
 
 Another process then repeats the action, and in the end exactly the needed files remain.
 """

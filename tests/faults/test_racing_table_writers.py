@@ -1,4 +1,7 @@
-"""Promises 2 to 5 with real processes, a real disk and a real broker; an independent client reads the log."""
+"""Processes that write one table at the same time lose and repeat nothing, and both stores agree.
+
+The disk and the broker are real, and an independent client reads the log.
+"""
 
 from __future__ import annotations
 

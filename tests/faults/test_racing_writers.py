@@ -1,4 +1,4 @@
-"""Promise 4: no locks; concurrent writers lose nothing, and no commit takes effect twice."""
+"""Concurrent writers need no lock, lose nothing, and no commit takes effect twice."""
 
 from __future__ import annotations
 

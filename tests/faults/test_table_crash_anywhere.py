@@ -1,4 +1,4 @@
-"""Promise 6 over both stores: crash at the k-th operation on storage or log, for every k; no commit is lost.
+"""Crash at the k-th operation on storage or log, for every k: no commit is lost in either store.
 
 A new process reopens the table, commits, and repeats the commit of the crashed process. Then every acknowledged
 commit and the repeated one exist once in the files and once in the log, in the same order, from any snapshot.

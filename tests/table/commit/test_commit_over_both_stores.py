@@ -28,7 +28,7 @@ def _breaking(table: DynamicTable) -> tuple[DynamicTable, BreakingLog]:
 
 
 def _assert_every_start_leads_to_the_same_table(table: DynamicTable) -> None:
-    """Check promise 3: any snapshot plus the log from its offsets equals the table."""
+    """Check that any snapshot plus the log from its offsets equals the table."""
     for snapshot_id in table.inspect.snapshots().column("snapshot_id").to_pylist():
         start = StreamPosition(snapshot_id=snapshot_id, split_index=0)
         assert applied(streamed(table, start)) == content(table), f"started at snapshot {snapshot_id}"
