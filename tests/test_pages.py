@@ -24,7 +24,7 @@ GUIDES = [
     *sorted((DOCS / "tutorials").glob("*.md")),
 ]
 """Pages whose programs run here; the tour, SQL and chain pages have separate tests."""
-PAGES = [README, *sorted(DOCS.rglob("*.md")), CHECKOUT / "docker" / "README.md"]
+PAGES = [README, *sorted(DOCS.rglob("*.md")), CHECKOUT / "benchmarks" / "README.md", CHECKOUT / "docker" / "README.md"]
 BROKER = "127.0.0.1:9092"
 # Folders relative to which a page may give a path.
 HOMES = (".", "storage_lib", "docs")

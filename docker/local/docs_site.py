@@ -20,6 +20,7 @@ PAGES = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "benchmarks/README.md": "benchmarks.md",
     "docker/README.md": "docker.md",
 }
 """Pages outside docs/, and their paths on the site."""
