@@ -61,9 +61,9 @@ def open_storage(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> S
     return Storage(files=make[name](), root=root)
 
 
-def objects_in_memory() -> ObjectStoreFileIO:
-    """Return the object store client over a store in memory: the same code except for the network."""
-    memory = MemoryStore()
+def objects_in_memory(memory: MemoryStore | None = None) -> ObjectStoreFileIO:
+    """Return the object store client over a store in memory, a new one by default: only the network is missing."""
+    memory = memory or MemoryStore()
 
     def open_store(url: str, options: Mapping[str, str], *, repeats: bool = True) -> MemoryStore:
         return memory
