@@ -13,8 +13,9 @@ from datetime import timedelta
 import pytest
 
 from storage_lib import AlreadyExistsError, DynamicTable, NotFoundError
+from tests.support.crash_points import CrashPoints, copy_of_table
 from tests.support.every_file import data_files, needed_by_snapshots
-from tests.support.faulty_file_io import WRITES, Fault, FaultKind, FaultyFileIO, SimulatedCrash
+from tests.support.faulty_file_io import WRITES
 from tests.support.mortal_process import reopened_in
 from tests.support.orders_table import content, orders, reopened, rows
 
@@ -96,22 +97,29 @@ def _assert_whole(table: DynamicTable, allowed: set[frozenset[str]], when: str) 
         assert shown == {"dev": BRANCHED, "latest": {*NEWEST, "d 4 40"}, "new": TAGGED}[name], when
 
 
+def _crashes(act: Act, table: DynamicTable) -> list[tuple[str, DynamicTable]]:
+    """Return what a crash before each write leaves; a crash before a read is equivalent to one before the next write.
+
+    The action runs once: a crash leaves the files as they were at that moment.
+    """
+    crashes: list[tuple[str, DynamicTable]] = []
+
+    def crash(at: int) -> None:
+        if storage.calls[-1][0] in WRITES:
+            crashes.append((f"before I/O {at}, {storage.calls[-1]}", copy_of_table(table)))
+
+    storage = CrashPoints(table.environment.file_io, state=lambda: len(storage.calls), changed=crash)
+    act.run(reopened_in(storage, table, names="mortal"))
+    return crashes
+
+
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", ACTS)
 def test_whatever_dies_what_is_live_stays_and_the_next_process_finishes(name: str, place: str) -> None:
     act = ACTS[name]
-    table = _table(place)
-    counted = FaultyFileIO(table.environment.file_io)
-    act.run(reopened_in(counted, table, names="mortal"))
-    # A crash before a read is equivalent to a crash before the next write.
-    count = sum(operation in WRITES for operation, _ in counted.calls)
-    assert count > 0
-    for at in range(1, count + 1):
-        table = _table(place)
-        storage = FaultyFileIO(table.environment.file_io, Fault(FaultKind.CRASH_BEFORE, at=at, operation=WRITES))
-        with pytest.raises(SimulatedCrash):
-            act.run(reopened_in(storage, table, names="mortal"))
-        when = f"{name}, {at} of {count}: {storage.calls[-1]}"
+    crashes = _crashes(act, _table(place))
+    assert crashes
+    for when, table in crashes:
         _assert_whole(table, {frozenset(NEWEST), act.content}, when)
 
         with suppress(AlreadyExistsError, NotFoundError):

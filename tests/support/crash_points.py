@@ -12,17 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import replace
 from threading import RLock
 from typing import TYPE_CHECKING
 
 import obstore
 from obstore.store import MemoryStore
 
+from storage_lib import DynamicTable
+from storage_lib.io.local.memory_file_io import MemoryFileIO
+from tests.support.fake_environment import FakeClock
 from tests.support.faulty_file_io import FaultKind, FaultyFileIO
 
 if TYPE_CHECKING:
     from storage_lib.io.file_io import FileIO
-    from storage_lib.io.local.memory_file_io import MemoryFileIO
 
 
 class CrashPoints(FaultyFileIO):
@@ -71,6 +74,26 @@ def copy_of_files(files: MemoryFileIO) -> MemoryFileIO:
     copied._directories = files_in(files)  # type: ignore[assignment]  # the type of its entries is private
     copied._lock = RLock()
     return copied
+
+
+def copy_of_table(table: DynamicTable) -> DynamicTable:
+    """Open a copy of a table without a log, over files in memory and with a clock of its own that shows the same."""
+    files, clock = table.environment.file_io, table.environment.clock
+    assert isinstance(files, MemoryFileIO)
+    assert isinstance(clock, FakeClock)
+    assert table.log is None
+    copied, its_clock = copy_of_files(files), FakeClock(clock.now_millis())
+    copied._now_millis = its_clock.now_millis
+    return DynamicTable(
+        name=table.name,
+        uuid=table.uuid,
+        location=table.location,
+        address=None,
+        environment=replace(table.environment, file_io=copied, clock=its_clock),
+        schema=table.schema,
+        options=table.options,
+        log=None,
+    )
 
 
 def objects_in(memory: MemoryStore) -> dict[str, str | None]:
