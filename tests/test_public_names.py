@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -91,6 +92,16 @@ PUBLIC_OF_SPARK = {
 WORDS_THAT_HIDE_A_NOUN = ("Manager", "Handler", "Helper", "Util", "Base", "Impl", "Abstract", "Processor", "Common")
 
 
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """Return the parsed modules, by path."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in MODULES}
+
+
+def named(path: Path) -> str:
+    return path.relative_to(CHECKOUT).as_posix()
+
+
 def test_the_public_names_of_the_library() -> None:
     """Removing one breaks a user's program: change this list and the README with it."""
     assert set(storage_lib.__all__) == PUBLIC
@@ -169,22 +180,40 @@ def test_every_module_of_the_library_can_be_imported_by_its_name() -> None:
             importlib.import_module(".".join(path.relative_to(CHECKOUT).with_suffix("").parts))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(CHECKOUT)))
-def test_every_module_says_what_it_is_and_names_no_class_by_a_word_that_hides_a_noun(path: Path) -> None:
-    tree = ast.parse(path.read_text())
-    assert ast.get_docstring(tree) or not tree.body
-    classes = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    assert [name for name in classes if name.strip("_").endswith(WORDS_THAT_HIDE_A_NOUN)] == []
+def test_every_module_says_what_it_is() -> None:
+    silent = {path: tree for path, tree in trees().items() if tree.body and not ast.get_docstring(tree)}
+
+    assert sorted(map(named, silent)) == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(CHECKOUT)))
-def test_no_message_cites_a_page_that_the_wheel_lacks(path: Path) -> None:
+def test_no_class_is_named_by_a_word_that_hides_a_noun() -> None:
+    found = [
+        f"{named(path)}: {node.name}"
+        for path, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and node.name.strip("_").endswith(WORDS_THAT_HIDE_A_NOUN)
+    ]
+
+    assert found == []
+
+
+def test_no_message_cites_a_page_that_the_wheel_lacks() -> None:
     """Docstrings may cite it: they are for readers of the source."""
-    nodes = list(ast.walk(ast.parse(path.read_text())))
+    found = [
+        f"{named(path)}: {text}"
+        for path, tree in trees().items()
+        for text in texts_outside_docstrings(tree)
+        if CITED_PAGE.search(text)
+    ]
+
+    assert found == []
+
+
+def texts_outside_docstrings(tree: ast.Module) -> list[str]:
+    nodes = list(ast.walk(tree))
     docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     texts = [node.value for node in nodes if isinstance(node, ast.Constant) and id(node) not in docstrings]
-
-    assert [text for text in texts if isinstance(text, str) and CITED_PAGE.search(text)] == []
+    return [text for text in texts if isinstance(text, str)]
 
 
 def test_no_file_that_is_copied_for_a_user_cites_a_page_that_the_wheel_lacks() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import product
 from pathlib import Path
 from zlib import crc32
 
@@ -143,15 +144,15 @@ def _prepared(warehouse: Path, *, keyed: bool) -> None:
     (Path(table.location) / "dt=a" / "bucket-0" / "data-lost.parquet").write_bytes(b"an orphan")
 
 
-def _kinds() -> Iterator[tuple[str, bool]]:
+def _kinds() -> Iterator[object]:
     for name, verb in VERBS.items():
-        yield name, True
-        if not verb.keyed_only:
-            yield name, False
+        for keyed, stays in product((True,) if verb.keyed_only else (True, False), (True, False)):
+            # Every verb meets both kinds of tables, and errors that stay and that do not.
+            is_deep = keyed is not stays and not verb.keyed_only
+            yield pytest.param(name, keyed, stays, marks=(pytest.mark.deep,) if is_deep else ())
 
 
-@pytest.mark.parametrize("stays", [False, True])
-@pytest.mark.parametrize(("name", "keyed"), list(_kinds()))
+@pytest.mark.parametrize(("name", "keyed", "stays"), list(_kinds()))
 def test_whatever_call_fails_the_rows_are_there_once(name: str, keyed: bool, stays: bool, tmp_path: Path) -> None:  # noqa: FBT001
     verb = VERBS[name]
     fresh = tmp_path / "fresh"
