@@ -23,7 +23,7 @@ GUIDES = [
     *(DOCS / f"{name}.md" for name in ("choosing", "incremental", "migration")),
     *sorted((DOCS / "tutorials").glob("*.md")),
 ]
-"""Pages whose programs run here; the tour, SQL and chain pages have separate tests."""
+"""Pages whose programs run here; tests/sql has tests of docs/sql.md."""
 PAGES = [README, *sorted(DOCS.rglob("*.md")), CHECKOUT / "benchmarks" / "README.md", CHECKOUT / "docker" / "README.md"]
 BROKER = "127.0.0.1:9092"
 # Folders relative to which a page may give a path.
@@ -43,8 +43,10 @@ def pages_with_programs() -> list[object]:
     """Return each page with Python code, marked by what its sections need."""
     found: list[object] = []
     for page in GUIDES:
-        # tests/spark/test_spark_connect.py has a server of Spark Connect.
-        runnable = [section for section in sections(page) if section.program and "connect" not in section.needs]
+        # tests/spark has a server of Spark Connect, and runs a chain of streams in processes of their own.
+        runnable = [
+            section for section in sections(page) if section.program and not section.needs & {"connect", "processes"}
+        ]
         needs = sorted({need for section in runnable for need in section.needs})
         if runnable:
             marks = [mark for need in needs for mark in MARKS[need]]

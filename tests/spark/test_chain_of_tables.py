@@ -1,6 +1,6 @@
 """The running example: orders joined with their category, summed by day; two queries are killed, the answer is right.
 
-The programs are those of docs/chain.md, unchanged.
+The programs are those of docs/spark.md, unchanged.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(1500)]
 
-TABLES, ORDERS, TOTALS = (section.program for section in sections(REPOSITORY / "docs" / "chain.md"))
+(CHAIN,) = (section for section in sections(REPOSITORY / "docs" / "spark.md") if section.title == "Chained streams")
+TABLES, ORDERS, TOTALS = (block.text for block in CHAIN.blocks if block.language == "python")
 BROKER = "127.0.0.1:9092"
 SEED = 23
 BATCHES = 14

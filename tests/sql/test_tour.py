@@ -1,4 +1,4 @@
-"""docs/tour.md, copied into one file, runs with ``dynamic-table sql -f`` over a real broker with the output shown."""
+"""The tour of docs/sql.md, copied into one file, runs with ``dynamic-table sql -f`` and a broker as shown."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from local_kafka import LocalKafka
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(300)]
-PAGE = Path(__file__).parents[2] / "docs" / "tour.md"
-BLOCKS = [block.text for section in sections(PAGE) for block in section.blocks if block.language == "sql"]
+PAGE = Path(__file__).parents[2] / "docs" / "sql.md"
+(TOUR,) = (section for section in sections(PAGE) if section.title == "Tour")
+BLOCKS = [block.text for block in TOUR.blocks if block.language == "sql"]
 COMMAND = Path(sys.executable).parent / "dynamic-table"
 
 
