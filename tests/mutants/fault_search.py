@@ -1,0 +1,80 @@
+"""Runs the tests that have to find a fault, and tells whether one of them did."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tests.mutants.copied_tree import CopiedTree
+from tests.mutants.first_failure import FILE_VARIABLE
+from tests.mutants.planted_fault import PlantedFault, StaleFaultError
+
+SECONDS_MAX = 300
+"""Time limit of one test. A fault that makes a test wait forever is not found, but has to be found by an assertion."""
+
+_FAILED, _PASSED = 1, 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """Result for one fault: ``found_by`` is the id of the test that failed; else ``reason`` tells why none did."""
+
+    fault: PlantedFault
+    seconds: float
+    found_by: str | None = None
+    reason: str = ""
+    output: str = ""
+
+    def __str__(self) -> str:
+        result = f"found by {self.found_by}" if self.found_by else f"NOT FOUND: {self.reason}"
+        return f"{self.fault.name} ({self.seconds:.0f} s): {result}"
+
+
+def search(tree: CopiedTree, fault: PlantedFault) -> Search:
+    """Plant the fault and run its tests up to the first that fails."""
+    started = time.monotonic()
+    try:
+        with tree.planted(fault):
+            code, seen, output = _run(tree, fault.tests, "-x")
+    except StaleFaultError as error:
+        return Search(fault=fault, seconds=time.monotonic() - started, reason=str(error))
+    seconds = time.monotonic() - started
+    if code == _FAILED and seen.get("test") and seen["doubt"] is None:
+        return Search(fault=fault, seconds=seconds, found_by=seen["test"])
+    return Search(fault=fault, seconds=seconds, reason=_reason(code, seen), output=output)
+
+
+def check_without_faults(tree: CopiedTree, faults: Iterable[PlantedFault]) -> str | None:
+    """Run all tests of the faults on the code as it is; return the output if one of them does not pass."""
+    code, _, output = _run(tree, sorted({test for fault in faults for test in fault.tests}))
+    return None if code == _PASSED else output
+
+
+def _reason(code: int, seen: dict[str, str | None]) -> str:
+    if seen.get("test"):
+        return f"{seen['test']} is no proof: {seen['doubt']}"
+    if code == _PASSED:
+        return "its tests pass; a promise of the product is not tested, write the test"
+    return f"pytest ended with {code} before a test had failed; `make test` may not run the tests that are named"
+
+
+def _run(tree: CopiedTree, tests: Iterable[str], *options: str) -> tuple[int, dict[str, str | None], str]:
+    """Run tests as ``make test`` selects them; return pytest's exit code, the first failure, and its output."""
+    noted = tree.root / "first_failure.json"
+    noted.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tests.mutants.first_failure"]
+    done = subprocess.run(
+        [*command, "--tb=short", f"--timeout={SECONDS_MAX}", *options, *tests],
+        cwd=tree.root,
+        env={**tree.environment, FILE_VARIABLE: str(noted)},
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    seen = json.loads(noted.read_text(encoding="utf-8")) if noted.exists() else {}
+    return done.returncode, seen, done.stdout
