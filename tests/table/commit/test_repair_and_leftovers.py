@@ -88,7 +88,8 @@ def test_an_aborted_write_does_not_hold_readers_up() -> None:
     assert _data_files(table) == 0
 
 
-def test_who_takes_over_from_the_dead_ends_what_it_left_open_in_every_bucket() -> None:
+@pytest.mark.parametrize("heirs_user", ["heir", "crashed"])
+def test_who_takes_over_from_the_dead_ends_what_it_left_open_in_every_bucket(heirs_user: str) -> None:
     table = orders(None, **{"bucket": "2", "lease.timeout": "5 s"})
     crashed = table.new_write().open_task(table.new_write().begin(commit_user="crashed"))
     crashed.write(rows(*(f"+I a {n} 0" for n in range(20))))
@@ -96,7 +97,7 @@ def test_who_takes_over_from_the_dead_ends_what_it_left_open_in_every_bucket() -
     assert len(written) == 2
 
     heir = reopened(table)
-    heir.new_write().abort(heir.new_write().begin(commit_user="heir"), [])
+    heir.new_write().abort(heir.new_write().begin(commit_user=heirs_user), [])
 
     assert table.log is not None
     latest = table.log.latest_offsets()

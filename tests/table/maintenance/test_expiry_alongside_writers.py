@@ -38,6 +38,21 @@ def test_a_snapshot_whose_changes_never_reached_the_log_does_not_expire() -> Non
     assert table.inspect.snapshots().num_rows == 1
 
 
+def test_a_snapshot_whose_changes_every_repair_has_lost_does_not_expire() -> None:
+    table = orders()
+    assert table.log is not None
+    log = BreakingLog(table.log)
+    log.loses_next_commits = 10
+    reopened(table, log).append(rows("+I a 1 10"))
+    assert log.loses_next_commits < 9
+    table.overwrite(rows("+I b 1 1"), change_tracking=False)
+
+    table.maintenance.expire_snapshots(retain_last=1)
+    reopened(table).append(rows("+I a 2 20"))
+
+    assert streamed(table) == ["+I a 1 10", "+I a 2 20"]
+
+
 def test_what_the_log_lacks_stays_although_others_commit_while_that_is_found_out() -> None:
     table = orders()
     log = _died_before_its_log_part(table)
