@@ -8,12 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import Phase, settings
 
 FILE_VARIABLE = "FIRST_FAILURE_FILE"
 # A change that the code does not survive is no fault that a test would have to find.
 _UNUSABLE = (ImportError, SyntaxError, NameError)
 
 _seen: dict[str, Any] = {"count": 0}
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart() -> None:
+    """Let random tests end with the first example that fails: making it small takes minutes, and nobody reads it."""
+    phases = (Phase.explicit, Phase.generate)
+    settings.register_profile("first failure", settings(), phases=phases, report_multiple_bugs=False)
+    settings.load_profile("first failure")
 
 
 @pytest.hookimpl(wrapper=True)
