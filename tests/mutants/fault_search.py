@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tests.mutants.copied_tree import CopiedTree
@@ -42,10 +42,8 @@ def search(tree: CopiedTree, fault: PlantedFault) -> Search:
             code, seen, output = _run(tree, fault.tests, "-x")
     except StaleFaultError as error:
         return Search(fault=fault, seconds=time.monotonic() - started, reason=str(error))
-    seconds = time.monotonic() - started
-    if code == _FAILED and seen.get("test") and seen["doubt"] is None:
-        return Search(fault=fault, seconds=seconds, found_by=seen["test"])
-    return Search(fault=fault, seconds=seconds, reason=_reason(code, seen), output=output)
+    found_by, reason = verdict(code, seen)
+    return Search(fault=fault, seconds=time.monotonic() - started, found_by=found_by, reason=reason, output=output)
 
 
 def check_without_faults(tree: CopiedTree, faults: Iterable[PlantedFault]) -> str | None:
@@ -54,12 +52,19 @@ def check_without_faults(tree: CopiedTree, faults: Iterable[PlantedFault]) -> st
     return None if code == _PASSED else output
 
 
-def _reason(code: int, seen: dict[str, str | None]) -> str:
-    if seen.get("test"):
-        return f"{seen['test']} is no proof: {seen['doubt']}"
+def verdict(code: int, seen: Mapping[str, str | None]) -> tuple[str | None, str]:
+    """Return the id of the test that found a fault, or None and the reason.
+
+    ``code`` is pytest's exit code, ``seen`` what ``first_failure`` noted.
+    """
+    test = seen.get("test")
+    if test is not None and seen["doubt"] is not None:
+        return None, f"{test} is no proof: {seen['doubt']}"
+    if test is not None and code == _FAILED:
+        return test, ""
     if code == _PASSED:
-        return "its tests pass; a promise of the product is not tested, write the test"
-    return f"pytest ended with {code} before a test had failed; `make test` may not run the tests that are named"
+        return None, "its tests pass; a promise of the product is not tested, write the test"
+    return None, f"pytest ended with {code} before a test had failed; `make test` may not run the tests that are named"
 
 
 def _run(tree: CopiedTree, tests: Iterable[str], *options: str) -> tuple[int, dict[str, str | None], str]:

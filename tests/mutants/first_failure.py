@@ -33,14 +33,14 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         _seen["count"] += 1
     if report.failed and "test" not in _seen:
         _seen["test"] = item.nodeid
-        _seen["doubt"] = _doubt(call)
+        _seen["doubt"] = doubt_of(call.when, None if call.excinfo is None else call.excinfo.value)
     return report
 
 
-def _doubt(call: pytest.CallInfo[None]) -> str | None:
-    error = None if call.excinfo is None else call.excinfo.value
-    if call.when != "call":
-        return f"its {call.when} failed: {error!r}"
+def doubt_of(when: str, error: BaseException | None) -> str | None:
+    """Return why a failure does not prove that a test has found a fault; None if it does."""
+    if when != "call":
+        return f"its {when} failed: {error!r}"
     if isinstance(error, _UNUSABLE):
         return f"it failed with {error!r}"
     if str(error).startswith("Timeout"):

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.mutants.copied_tree import CopiedTree
-from tests.mutants.fault_search import check_without_faults, search
+from tests.mutants.fault_search import search, verdict
+from tests.mutants.first_failure import doubt_of
 from tests.mutants.planted_fault import CHECKOUT, PlantedFault
-
-pytestmark = pytest.mark.integration
 
 FAULT = PlantedFault(
     protocol="lease",
@@ -34,10 +32,9 @@ def test_nothing_else():
 """
 
 
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> CopiedTree:
-    """A copy of a small checkout, in which the runner's own modules are as in this one."""
-    checkout = tmp_path_factory.mktemp("checkout")
+def copied(home: Path) -> CopiedTree:
+    """Return a copy of a small checkout, in which the runner's own modules are as in this one."""
+    checkout = home / "checkout"
     for package in ("storage_lib", "plugins/dynamic_table", "tests/mutants"):
         (checkout / package).mkdir(parents=True)
         (checkout / package / "__init__.py").write_text("WAITS = True\n")
@@ -46,47 +43,60 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> CopiedTree:
     (checkout / "tests" / "test_wait.py").write_text(TESTS)
     (checkout / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib\n")
     subprocess.run(["git", "init", "-q", checkout], check=True)
-    tree = CopiedTree(tmp_path_factory.mktemp("copies") / "0", checkout)
+    return CopiedTree(home / "copy", checkout)
+
+
+@pytest.mark.integration
+def test_the_test_that_fails_is_named_and_the_copy_is_as_before(tmp_path: Path) -> None:
+    tree = copied(tmp_path)
     tree.check_imports()
-    return tree
 
-
-def test_the_test_that_fails_is_named_and_the_copy_is_as_before(tree: CopiedTree) -> None:
     result = search(tree, FAULT)
 
     assert result.found_by == "tests/test_wait.py::test_a_writer_waits"
     assert "never-waits" in str(result)
     assert (tree.root / FAULT.file).read_text() == "WAITS = True\n"
-    assert check_without_faults(tree, [FAULT]) is None
+
+
+@pytest.mark.integration
+def test_code_that_is_imported_from_elsewhere_is_refused(tmp_path: Path) -> None:
+    tree = copied(tmp_path)
+    (tree.root / "storage_lib" / "__init__.py").unlink()
+
+    with pytest.raises(RuntimeError, match="in which no fault is planted"):
+        tree.check_imports()
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("code", "seen", "words"),
     [
-        ({"tests": ("tests/test_wait.py::test_nothing_else",)}, "its tests pass"),
-        ({"after": "WAIT = True"}, "before a test had failed"),
-        ({"tests": ("tests/test_wait.py::test_gone",)}, "may not run the tests that are named"),
-        ({"before": "WAITS = 1"}, "occurs 0 times"),
+        (0, {}, "its tests pass"),
+        (5, {}, "may not run the tests that are named"),
+        (2, {}, "before a test had failed"),
+        (1, {"test": "t.py::t", "doubt": "its setup failed"}, "t.py::t is no proof: its setup failed"),
     ],
 )
-def test_other_ends_are_no_proof(tree: CopiedTree, changes: dict[str, str], words: str) -> None:
-    result = search(tree, replace(FAULT, **changes))  # type: ignore[arg-type]  # str or tuple
+def test_other_ends_are_no_proof(code: int, seen: dict[str, str | None], words: str) -> None:
+    found_by, reason = verdict(code, seen)
 
-    assert result.found_by is None
-    assert words in str(result)
-
-
-def test_tests_that_fail_without_a_fault_are_reported(tree: CopiedTree) -> None:
-    named_wrong = replace(FAULT, tests=("tests/test_wait.py::test_gone",))
-
-    assert check_without_faults(tree, [named_wrong]) is not None
+    assert found_by is None
+    assert words in reason
 
 
-def test_imports_from_elsewhere_are_refused(tree: CopiedTree, tmp_path: Path) -> None:
-    elsewhere: CopiedTree = object.__new__(CopiedTree)
-    elsewhere.root = tmp_path
-    for package in ("storage_lib", "plugins/dynamic_table"):
-        (tmp_path / package).mkdir(parents=True)
+@pytest.mark.parametrize(
+    ("when", "error", "words"),
+    [
+        ("setup", AssertionError("no server"), "setup failed"),
+        ("call", ImportError("no module"), "ImportError"),
+        ("call", NameError("no name"), "NameError"),
+        ("call", TimeoutError("Timeout >300.0s"), "time limit"),
+    ],
+)
+def test_a_failure_that_says_nothing_about_the_promise_is_doubted(when: str, error: Exception, words: str) -> None:
+    assert words in (doubt_of(when, error) or "")
 
-    with pytest.raises((RuntimeError, subprocess.CalledProcessError)):
-        elsewhere.check_imports()
+
+@pytest.mark.parametrize("error", [AssertionError("1 == 2"), pytest.fail.Exception("DID NOT RAISE"), KeyError("k")])
+def test_a_failure_of_the_test_itself_is_a_proof(error: BaseException) -> None:
+    assert doubt_of("call", error) is None
+    assert verdict(1, {"test": "t.py::t", "doubt": None}) == ("t.py::t", "")
