@@ -34,22 +34,22 @@ def chosen_faults(only: str | None) -> tuple[PlantedFault, ...]:
     return chosen
 
 
-def searches(faults: Sequence[PlantedFault], places: Sequence[Path]) -> list[Search]:
-    """Search for the faults, as many at once as there are places for copies; print each result as it comes."""
-    trees: SimpleQueue[CopiedTree] = SimpleQueue()
-    for place in places:
-        trees.put(CopiedTree(place))
+def searches(faults: Sequence[PlantedFault], trees: Sequence[CopiedTree]) -> list[Search]:
+    """Search for the faults, as many at once as there are copies of the tree; print each result as it comes."""
+    free: SimpleQueue[CopiedTree] = SimpleQueue()
+    for each in trees:
+        free.put(each)
 
     def in_a_tree(fault: PlantedFault) -> Search:
-        tree = trees.get()
+        tree = free.get()
         try:
             result = search(tree, fault)
         finally:
-            trees.put(tree)
+            free.put(tree)
         print(result, flush=True)
         return result
 
-    with ThreadPoolExecutor(len(places)) as pool:
+    with ThreadPoolExecutor(len(trees)) as pool:
         return list(pool.map(in_a_tree, faults))
 
 
@@ -66,21 +66,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 1
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        first = CopiedTree(Path(folder, "0"))
-        first.check_imports()
-        failure = check_without_faults(first, faults)
-        if failure is not None:
-            print(failure)
-            print("These tests fail without any fault, so they prove nothing.", file=sys.stderr)
-            return 1
-        print(f"all tests pass without a fault ({time.monotonic() - started:.0f} s)", flush=True)
-        results = searches(faults, [Path(folder, str(number + 1)) for number in range(given.jobs)])
+        trees = [CopiedTree(Path(folder, str(number))) for number in range(given.jobs)]
+        trees[0].check_imports()
+        results = searches(faults, trees)
+        failure = check_without_faults(trees[0], results)
     missed = [each for each in results if each.found_by is None]
     for each in missed:
         print(f"\n== {each}\n{each.fault.promise}")
         print("\n".join(each.output.splitlines()[-_LINES_SHOWN:]))
+    if failure is not None:
+        print(f"\n== these tests fail without any fault, so they prove nothing\n{failure}")
     print(f"{len(results) - len(missed)} of {len(results)} found in {time.monotonic() - started:.0f} s")
-    return 1 if missed else 0
+    return 1 if missed or failure is not None else 0
 
 
 if __name__ == "__main__":

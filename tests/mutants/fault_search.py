@@ -46,9 +46,12 @@ def search(tree: CopiedTree, fault: PlantedFault) -> Search:
     return Search(fault=fault, seconds=time.monotonic() - started, found_by=found_by, reason=reason, output=output)
 
 
-def check_without_faults(tree: CopiedTree, faults: Iterable[PlantedFault]) -> str | None:
-    """Run all tests of the faults on the code as it is; return the output if one of them does not pass."""
-    code, _, output = _run(tree, sorted({test for fault in faults for test in fault.tests}))
+def check_without_faults(tree: CopiedTree, searches: Iterable[Search]) -> str | None:
+    """Run the tests that found faults on the code as it is; return the output if one of them does not pass."""
+    tests = sorted({each.found_by for each in searches if each.found_by is not None})
+    if not tests:
+        return None
+    code, _, output = _run(tree, tests)
     return None if code == _PASSED else output
 
 
