@@ -25,7 +25,6 @@ if __name__ == "__main__":
 
 from local_kafka import LocalKafka
 from quick_spark import quick_spark
-from tests.conftest import SPARK_CONF
 from tests.differential.case import Case
 from tests.differential.cases import random_case
 from tests.differential.in_memory import InMemory
@@ -34,6 +33,7 @@ from tests.differential.outcome import Outcome, Tally
 from tests.differential.shrink import smaller
 from tests.differential.without_spark import WithoutSpark
 from tests.support.memory_disk import memory_disk
+from tests.support.plugins.spark_sessions import SPARK_CONF
 
 _SECONDS_BETWEEN_WORDS = 20
 _SEEDS_AT_ONCE = 20

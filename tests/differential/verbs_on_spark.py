@@ -116,8 +116,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Run many seeds on a separate Spark and print all differences."""
     from quick_spark import quick_spark
     from storage_lib.spark import session
-    from tests.conftest import SPARK_CONF
     from tests.support.memory_disk import memory_disk
+    from tests.support.plugins.spark_sessions import SPARK_CONF
 
     parser = argparse.ArgumentParser(prog="tests.differential.verbs_on_spark", description=__doc__)
     parser.add_argument("--seed-from", type=int, default=0)

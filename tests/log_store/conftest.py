@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
-from kafka.admin import KafkaAdminClient
 
 from storage_lib.io.environment import SystemClock
-from storage_lib.log_store.kafka.kafka_log_settings import KafkaLogSettings
-from storage_lib.log_store.kafka.kafka_log_store import KafkaLogStore
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.log_store.memory.memory_log_store import MemoryLogStore
 from storage_lib.schema.options.table_options import ChangelogMode
 from storage_lib.schema.table_schema import TableSchema
+
+if TYPE_CHECKING:
+    from kafka.admin import KafkaAdminClient
+
+    from storage_lib.log_store.kafka.kafka_log_settings import KafkaLogSettings
 
 TRANSACTION_TIMEOUT_MS = 60_000
 
@@ -59,6 +62,8 @@ def open_log(request: pytest.FixtureRequest, topic: str) -> Iterator[Callable[..
                 transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
             )
         else:
+            from storage_lib.log_store.kafka.kafka_log_store import KafkaLogStore
+
             servers = request.getfixturevalue("kafka_servers")
             settings = kafka_settings(servers, topic, uuid, changelog_mode=changelog_mode, retention_ms=retention_ms)
             store = KafkaLogStore(schema, settings, SystemClock())
@@ -78,6 +83,10 @@ def expire(request: pytest.FixtureRequest) -> Callable[[LogStore, LogOffsets], N
         if isinstance(log, MemoryLogStore):
             log.expire(before)
             return
+        from kafka.admin import KafkaAdminClient
+
+        from storage_lib.log_store.kafka.kafka_log_store import KafkaLogStore
+
         assert isinstance(log, KafkaLogStore)
         admin = KafkaAdminClient(bootstrap_servers=log.settings.servers)
         try:
@@ -106,6 +115,8 @@ def kafka_settings(
     limit_ms: int = 30_000,
 ) -> KafkaLogSettings:
     """Return settings for the local broker."""
+    from storage_lib.log_store.kafka.kafka_log_settings import KafkaLogSettings
+
     return KafkaLogSettings(
         topic=topic,
         table_uuid=table_uuid,

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from storage_lib import open_catalog
+from tests.support.shared_server import unique_name
 
 if TYPE_CHECKING:
     from local_kafka import LocalKafka
@@ -41,7 +42,7 @@ def make_table(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., 
         spelled = {key.replace("_", "-").replace("--", "."): str(value) for key, value in options.items()}
         spelled["log.system"] = "kafka" if log else "none"
         if log:
-            spelled["log.kafka.topic"] = f"{tmp_path.name}-{name}"
+            spelled["log.kafka.topic"] = f"{unique_name(tmp_path)}-{name}"
         return open_catalog(str(tmp_path / "warehouse"), catalog_options).create_table(
             f"db.{name}", columns, primary_key=primary_key, partition_by=partition_by, options=spelled
         )

@@ -24,6 +24,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from tests.support.shared_server import unique_name
 from tests.support.spark_jars import SPARK_KAFKA
 from tests.support.spark_processes import clean_environment
 
@@ -50,7 +51,7 @@ class Job:
     def __init__(self, table: DynamicTable, servers: str, conf: dict[str, str], directory: Path, **job: Any) -> None:
         self.table = table
         self.servers = servers
-        self.topic = f"{directory.name}-source"
+        self.topic = f"{unique_name(directory)}-source"
         self._log_file = directory / "driver.log"
         self._job = {
             "warehouse": str(directory / "warehouse"),

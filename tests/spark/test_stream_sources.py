@@ -19,6 +19,7 @@ from storage_lib.spark import SinkSource, SinkSpec, read_changelog, streaming_si
 from storage_lib.spark.stream.batch_sources import CheckpointSources
 from storage_lib.table.protocol.source_offsets import SourceRange
 from tests.support.orders_table import orders, rows
+from tests.support.shared_server import unique_name
 from tests.support.spark_topics import committed_changes, delete, produce
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def change(operation: str, key: int, value: str) -> dict[str, object]:
 def test_a_rollback_rewinds_the_source_and_refuses_the_checkpoint(
     spark: SparkSession, make_table: Callable[..., DynamicTable], bootstrap_servers: str, tmp_path: Path
 ) -> None:
-    table, topic = make_table(log=True), f"cdc-{tmp_path.name}"
+    table, topic = make_table(log=True), f"cdc-{unique_name(tmp_path)}"
     options = {"log.kafka.bootstrap.servers": bootstrap_servers}
 
     def stream(checkpoint: str, start: LogOffsets | None = None) -> None:
@@ -72,7 +73,7 @@ def test_a_rollback_rewinds_the_source_and_refuses_the_checkpoint(
 def test_a_sink_goes_on_where_a_table_ends_that_was_rolled_back_or_made_anew(
     spark: SparkSession, make_table: Callable[..., DynamicTable], bootstrap_servers: str, tmp_path: Path
 ) -> None:
-    table, topic = make_table(log=True), f"rewound-{tmp_path.name}"
+    table, topic = make_table(log=True), f"rewound-{unique_name(tmp_path)}"
     spec = SinkSpec(
         warehouse=table.address.warehouse,
         table=table.name,
@@ -115,7 +116,7 @@ def test_a_sink_goes_on_where_a_table_ends_that_was_rolled_back_or_made_anew(
 def test_a_stream_does_not_go_on_in_the_middle_of_a_topic_that_was_made_anew(
     spark: SparkSession, make_table: Callable[..., DynamicTable], bootstrap_servers: str, tmp_path: Path
 ) -> None:
-    table, topic = make_table(log=True), f"anew-{tmp_path.name}"
+    table, topic = make_table(log=True), f"anew-{unique_name(tmp_path)}"
     options = {"log.kafka.bootstrap.servers": bootstrap_servers}
 
     def stream(checkpoint: str, start: LogOffsets | None = None) -> None:
@@ -215,7 +216,7 @@ def test_such_a_stream_ends_before_it_writes_a_row(
     mode: str,
     options: dict[str, str],
 ) -> None:
-    table, topic = make_table(log=True, **options), f"cdc-{tmp_path.name}"
+    table, topic = make_table(log=True, **options), f"cdc-{unique_name(tmp_path)}"
     client = {"log.kafka.bootstrap.servers": bootstrap_servers}
     produce(bootstrap_servers, topic, change("c", 1, "a"))
     ingest(table, topic, options=client)

@@ -18,6 +18,7 @@ from storage_lib.io.local.local_file_io import LocalFileIO
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.spark.sink.sink_heartbeat import SinkHeartbeat, SinkState, read_heartbeat
 from storage_lib.spark.sink.sink_spec import SinkSource, SinkSpec
+from tests.support.shared_server import unique_name
 from tests.support.spark_topics import produce
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def test_a_sink_says_how_it_is_and_ends_cleanly_when_asked_to(
     make_table: Callable[..., DynamicTable], spark_conf: dict[str, str], bootstrap_servers: str, tmp_path: Path
 ) -> None:
     table = make_table(log=True)
-    topic = f"cdc-{tmp_path.name}"
+    topic = f"cdc-{unique_name(tmp_path)}"
     rows = [{"id": key, "v": f"v{key}"} for key in range(5)]
     inserts: list[dict[str, object] | None] = [{"before": None, "after": row, "op": "c"} for row in rows]
     produce(bootstrap_servers, topic, *inserts)

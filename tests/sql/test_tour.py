@@ -5,26 +5,32 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark")
 
+from local_kafka import LocalKafka
 from storage_lib.errors import StorageError
 from tests.support.fenced_blocks import sections
 from tests.support.sql_cases import REWRITE, Step, masked, outcome, steps_of, written_steps
 
-if TYPE_CHECKING:
-    from local_kafka import LocalKafka
-
-pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.integration, pytest.mark.timeout(300)]
 PAGE = Path(__file__).parents[2] / "docs" / "sql.md"
 (TOUR,) = (section for section in sections(PAGE) if section.title == "Tour")
 BLOCKS = [block.text for block in TOUR.blocks if block.language == "sql"]
 COMMAND = Path(sys.executable).parent / "dynamic-table"
+
+
+@pytest.fixture
+def kafka(tmp_path: Path) -> Iterator[LocalKafka]:
+    """Start a broker of its own: the tour's topics have the names of its tables, which other pages use as well."""
+    with LocalKafka(tmp_path / "kafka") as broker:
+        yield broker
 
 
 def test_the_tour_gives_what_it_says(tmp_path: Path, kafka: LocalKafka, request: pytest.FixtureRequest) -> None:

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from obstore.store import MemoryStore
 
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.file_io_factory import file_io_of
 from storage_lib.io.local.local_file_io import LocalFileIO
 from storage_lib.io.local.memory_file_io import MemoryFileIO
-from storage_lib.io.remote.object_store_file_io import ObjectStoreFileIO
+from tests.support.extras import needed
 from tests.support.faulty_file_io import FaultyFileIO
+
+if TYPE_CHECKING:
+    from obstore.store import MemoryStore
+
+    from storage_lib.io.remote.object_store_file_io import ObjectStoreFileIO
 
 WITH_DIRECTORIES = (
     "local",
@@ -63,6 +68,11 @@ def open_storage(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> S
 
 def objects_in_memory(memory: MemoryStore | None = None) -> ObjectStoreFileIO:
     """Return the object store client over a store in memory, a new one by default: only the network is missing."""
+    needed("obstore")
+    from obstore.store import MemoryStore
+
+    from storage_lib.io.remote.object_store_file_io import ObjectStoreFileIO
+
     memory = memory or MemoryStore()
 
     def open_store(url: str, options: Mapping[str, str], *, repeats: bool = True) -> MemoryStore:

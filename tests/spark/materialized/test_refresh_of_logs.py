@@ -12,6 +12,7 @@ pytest.importorskip("pyspark")
 from storage_lib import open_catalog
 from storage_lib.spark import create_materialized_table, refresh
 from tests.support.materialized_answers import expected_bag, stored_bag
+from tests.support.shared_server import unique_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +35,7 @@ def test_a_stream_of_a_materialized_table_sees_the_rows_that_differ(
         query,
         spark=spark,
         primary_key=key,
-        options={"log.kafka.topic": f"{tmp_path.name}-sums", "log.changelog-mode": "all"},
+        options={"log.kafka.topic": f"{unique_name(tmp_path)}-sums", "log.changelog-mode": "all"},
     )
     refresh(spark, table)
     stream = table.stream(startup="latest")

@@ -12,6 +12,7 @@ pytest.importorskip("pyspark")
 from storage_lib.errors import InvalidInputError
 from storage_lib.spark import read_changelog
 from storage_lib.spark.translation.spark_errors import storage_errors_of_spark
+from tests.support.shared_server import unique_name
 from tests.support.spark_topics import produce
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def rows_of(df: DataFrame, checkpoint: Path) -> list[tuple[Any, ...]]:
 def test_every_change_comes_once_with_its_kind_also_after_a_restart(
     spark: SparkSession, bootstrap_servers: str, tmp_path: Path
 ) -> None:
-    topic = f"cdc-{tmp_path.name}"
+    topic = f"cdc-{unique_name(tmp_path)}"
     row = {"id": 1, "v": "a", "unasked": 5}
     produce(
         bootstrap_servers,
@@ -62,7 +63,7 @@ def test_every_change_comes_once_with_its_kind_also_after_a_restart(
 
 
 def test_a_stream_may_start_at_the_end(spark: SparkSession, bootstrap_servers: str, tmp_path: Path) -> None:
-    topic = f"cdc-{tmp_path.name}"
+    topic = f"cdc-{unique_name(tmp_path)}"
     produce(bootstrap_servers, topic, {"before": None, "after": {"id": 1}, "op": "c"})
     df = (
         spark.readStream.format("debezium_json")

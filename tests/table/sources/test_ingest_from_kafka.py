@@ -13,6 +13,7 @@ from confluent_kafka import Producer
 from storage_lib import CorruptFileError, InvalidInputError, NotFoundError, StreamPosition, ingest, open_catalog
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.table.sources.source_lag import source_lag
+from tests.support.shared_server import unique_name
 from tests.support.spark_topics import produce
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ COLUMNS = pa.schema([("id", pa.int64()), ("price", pa.decimal128(10, 2)), ("at",
 @pytest.fixture
 def table(kafka: LocalKafka, tmp_path: Path) -> DynamicTable:
     catalog = open_catalog(str(tmp_path), {"log.kafka.bootstrap.servers": kafka.bootstrap_servers})
-    options = {"log.kafka.topic": f"own-{tmp_path.name}"}
+    options = {"log.kafka.topic": f"own-{unique_name(tmp_path)}"}
     return catalog.create_table("shop.prices", COLUMNS, primary_key=["id"], options=options)
 
 

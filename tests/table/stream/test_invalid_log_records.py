@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 
 from storage_lib import CorruptFileError, open_catalog
 from storage_lib.schema.evolution.schema_changes import SetOption
+from tests.support.shared_server import unique_name
 
 if TYPE_CHECKING:
     from local_kafka import LocalKafka
@@ -34,7 +35,7 @@ def test_what_nobody_can_read_in_a_tables_own_log_is_told_or_passed_over(
     kafka: LocalKafka, tmp_path: Path, caplog: pytest.LogCaptureFixture, consistency: str
 ) -> None:
     catalog = open_catalog(str(tmp_path), {"log.kafka.bootstrap.servers": kafka.bootstrap_servers})
-    topic = f"poisoned-{consistency}-{tmp_path.name}"
+    topic = f"poisoned-{consistency}-{unique_name(tmp_path)}"
     options = {"log.kafka.topic": topic, "log.consistency": consistency, "bucket": "1"}
     table = catalog.create_table("shop.orders", COLUMNS, primary_key=["id"], options=options)
     before = table.stream(startup="full")
