@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.deep_tests import SLICES, each_value_once, is_selected, slice_of, thinned
+from tests.support.deep_tests import SLICES, crossed, each_value_once, is_selected, slice_of, thinned
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -55,6 +55,17 @@ def test_combinations_without_a_new_value_are_deep() -> None:
     rows = [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
 
     assert [is_deep(each) for each in each_value_once(rows)] == [False, False, False, True]
+
+
+def test_each_value_of_crossed_parameters_is_in_a_combination_that_is_not_deep() -> None:
+    combinations = crossed("abc", [1, 2], [True])
+
+    assert [each.values for each in combinations] == [(a, n, True) for a in "abc" for n in (1, 2)]
+    assert [each.values for each in combinations if not is_deep(each)] == [
+        ("a", 1, True),
+        ("b", 2, True),
+        ("c", 1, True),
+    ]
 
 
 def test_a_slice_that_does_not_exist_is_refused() -> None:

@@ -18,6 +18,7 @@ CHECKOUT = Path(__file__).parents[2]
 WORKS = ("load", "upsert", "scan, uncompacted", "compaction", "scan, compacted")
 
 
+@pytest.mark.deep  # a program for developers, minutes of Spark
 @pytest.mark.spark
 @pytest.mark.integration
 def test_every_work_of_a_cluster_is_measured_and_every_answer_is_right(tmp_path: Path) -> None:

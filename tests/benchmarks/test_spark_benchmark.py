@@ -33,6 +33,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.deep  # this run of the program takes minutes of Spark
 def test_every_work_is_measured_of_every_system_that_offers_it(records: list[dict[str, Any]]) -> None:
     measured = {(each["work"], each["system"]): each["runs"] for each in records}
     queries = [f"{name}, {state}" for state in ("uncompacted", "compacted") for name in (*QUERIES, "look-up")]
@@ -43,6 +44,7 @@ def test_every_work_is_measured_of_every_system_that_offers_it(records: list[dic
     assert measured["upsert", "ours"] == 2
 
 
+@pytest.mark.deep
 def test_memory_is_measured_in_every_work_and_python_traffic_in_our_writes(records: list[dict[str, Any]]) -> None:
     assert all(each["peak_memory_bytes"] > 1 << 27 for each in records)
     traffic = {(each["work"], each["system"]): each["python_bytes"] for each in records}
@@ -51,6 +53,7 @@ def test_memory_is_measured_in_every_work_and_python_traffic_in_our_writes(recor
     assert all(count == 0 for (_, system), count in traffic.items() if system == PLAIN)
 
 
+@pytest.mark.deep
 def test_the_table_has_a_line_for_each_work_with_bytes_and_memory(records: list[dict[str, Any]]) -> None:
     head, *body = table_of(records)
     assert [line[0] for line in body] == list(dict.fromkeys(each["work"] for each in records))

@@ -20,6 +20,7 @@ from tests.benchmarks.tiny_tpch import write_tiny_tpch
 CHECKOUT = Path(__file__).parents[2]
 
 
+@pytest.mark.deep  # a program for developers, minutes of Spark
 @pytest.mark.spark
 @pytest.mark.integration
 def test_all_queries_answer_the_same_over_merged_rows_and_over_files(tmp_path: Path) -> None:

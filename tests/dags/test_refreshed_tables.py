@@ -168,6 +168,7 @@ def test_a_refresh_that_violates_the_key_fails_once_keeps_the_rows_and_names_the
     assert (stored_bag(table), table.inspect.latest_snapshot_id()) == (before, 1)
 
 
+@pytest.mark.deep
 def test_a_table_that_is_dropped_before_its_run_fails_it_once_and_takes_its_dag_with_it(
     rest: AirflowRest, catalog: Catalog, orders: DynamicTable
 ) -> None:
@@ -187,6 +188,7 @@ def test_a_table_that_is_dropped_before_its_run_fails_it_once_and_takes_its_dag_
     assert "mt.brief" not in rest.get(f"/variables/{LIST_VARIABLE}")["value"]
 
 
+@pytest.mark.deep
 def test_a_refresh_that_takes_longer_than_the_freshness_delays_the_next_one_and_none_runs_beside_it(
     rest: AirflowRest, catalog: Catalog, orders: DynamicTable
 ) -> None:

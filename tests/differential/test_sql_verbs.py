@@ -14,6 +14,7 @@ pytest.importorskip("pyspark")
 
 from tests.differential.verb_cases import VERB_TABLES, VerbTable
 from tests.differential.verbs_on_spark import difference_after_verbs
+from tests.support.deep_tests import thinned
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +23,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 STATEMENTS = 4
 
 
-@pytest.mark.parametrize("table", VERB_TABLES, ids=lambda table: table.name)
+@pytest.mark.parametrize("table", thinned(VERB_TABLES, keep=3), ids=lambda table: table.name)
 def test_statements_leave_what_they_leave_in_duckdb(spark: SparkSession, tmp_path: Path, table: VerbTable) -> None:
     assert difference_after_verbs(spark, tmp_path, table, 1, count=STATEMENTS) is None

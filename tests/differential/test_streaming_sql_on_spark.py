@@ -16,6 +16,7 @@ from tests.differential.cases import random_case
 from tests.differential.on_spark import DRAINS_MAX, OnSpark
 from tests.differential.outcome import Tally
 from tests.differential.run import report
+from tests.support.deep_tests import thinned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,14 +27,14 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(900)]
 
-SEEDS = range(16)
+SEEDS = (range(5), range(5, 16))
 SHARE_RIGHT_MIN = 0.4
 
 
 @pytest.fixture
 def settings_of_spark(spark: SparkSession) -> Iterator[None]:
     """Restore Spark's settings afterwards: each case changes them."""
-    names = {name for seed in SEEDS for name, _ in random_case(seed).conf}
+    names = {name for seeds in SEEDS for seed in seeds for name, _ in random_case(seed).conf}
     before = {name: spark.conf.get(name, None) for name in names}
     yield
     for name, value in before.items():
@@ -44,10 +45,11 @@ def settings_of_spark(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("settings_of_spark")
-def test_the_sink_holds_the_answer(spark: SparkSession, kafka: LocalKafka, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seeds", thinned(SEEDS), ids=str)
+def test_the_sink_holds_the_answer(spark: SparkSession, kafka: LocalKafka, tmp_path: Path, seeds: range) -> None:
     runner, tally = OnSpark(spark, tmp_path, kafka.bootstrap_servers), Tally()
     wrong = []
-    for case, outcome in runner.run_all(random_case(seed, drains_max=DRAINS_MAX) for seed in SEEDS):
+    for case, outcome in runner.run_all(random_case(seed, drains_max=DRAINS_MAX) for seed in seeds):
         tally.add(outcome)
         if outcome.verdict == "wrong":
             wrong.append(report(case, outcome))

@@ -16,6 +16,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from tests.support.deep_tests import thinned
 from tests.support.spark_crash_points import CRASH_POINTS
 from tests.support.spark_processes import clean_environment
 from tests.support.spark_topics import committed_changes
@@ -28,14 +29,17 @@ pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(15
 SUPPORT = Path(__file__).parents[1] / "support"
 
 
+@pytest.mark.parametrize(
+    "points", thinned([("log flushed", "snapshot created"), CRASH_POINTS]), ids=["two of them", "all"]
+)
 def test_every_crash_is_survived_and_every_change_is_seen_once(
-    make_table: Callable[..., DynamicTable], spark_conf: dict[str, str], tmp_path: Path
+    make_table: Callable[..., DynamicTable], spark_conf: dict[str, str], tmp_path: Path, points: tuple[str, ...]
 ) -> None:
-    """Five crashes of one checkpoint: driver n crashes at the n-th point of batch n, the next one resumes."""
+    """Crashes of one checkpoint: driver n crashes at the n-th point of batch n, the next one resumes."""
     table = make_table(log=True, bucket=2, lease__timeout="5 s")
-    truth, changes = write_input(tmp_path / "input", batch_count=len(CRASH_POINTS) + 2)
+    truth, changes = write_input(tmp_path / "input", batch_count=len(points) + 2)
 
-    for batch_id, point in enumerate(CRASH_POINTS, start=1):
+    for batch_id, point in enumerate(points, start=1):
         crash = {"point": point, "batch": batch_id, "marker": str(tmp_path / f"crash-{batch_id}")}
         killed = run_driver(table, spark_conf, tmp_path, crash)
         assert killed.returncode == -signal.SIGKILL, killed.stderr[-3000:]

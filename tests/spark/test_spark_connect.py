@@ -126,6 +126,7 @@ say(
     assert "classic session" in said["sql"]
 
 
+@pytest.mark.deep
 def test_a_session_without_this_library_finds_the_format_by_itself(
     client: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from storage_lib import open_catalog
+from tests.support.deep_tests import thinned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -170,7 +171,7 @@ def _plain(value: Any) -> str | float | None:
     return value if value is None or isinstance(value, str) else float(value)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", thinned(range(2)))
 def test_random_queries_give_the_answers_of_duckdb(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     answers = Answers(spark, tmp_path, seed)
     rng = Random(seed)  # noqa: S311  reproducible

@@ -15,6 +15,7 @@ pytest.importorskip("pyspark")
 
 from storage_lib import open_catalog
 from storage_lib.errors import InvalidInputError
+from tests.support.deep_tests import thinned
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -133,7 +134,7 @@ def history(of: Streamed) -> Iterator[None]:
     yield
 
 
-@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("plan", thinned(PLANS, keep=lambda plan: plan == "adaptive"))
 def test_a_join_keeps_the_changes_of_a_key_in_order(streamed: Streamed, plan: str) -> None:
     streamed.sink(f"{JOINED}, PRIMARY KEY (id) NOT ENFORCED", "WITH ('bucket' = '2')")
 

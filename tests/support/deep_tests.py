@@ -7,12 +7,13 @@ test, further combinations of parameters, minutes of kills where one of each kin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import product
 from typing import Any
 from zlib import crc32
 
 import pytest
 
-__all__ = ["SLICES", "each_value_once", "is_selected", "slice_of", "thinned"]
+__all__ = ["SLICES", "crossed", "each_value_once", "is_selected", "slice_of", "thinned"]
 
 SLICES = 8
 
@@ -34,6 +35,24 @@ def thinned(values: Iterable[Any], keep: int | Callable[[Any], bool] = 1) -> lis
     return [
         value if (keep(value) if callable(keep) else index < keep) else _deep(value)
         for index, value in enumerate(values)
+    ]
+
+
+def crossed(*axes: Iterable[Any]) -> list[Any]:
+    """Return all combinations of the axes' values; one for each value of the longest axis is not deep.
+
+    The other axes take turns along it, so that each value of each axis is in a combination that is not deep.
+    """
+    values = [list(axis) for axis in axes]
+    longest = max(map(len, values))
+    kept = {tuple(turn % len(axis) for axis in values) for turn in range(longest)}
+    places = product(*(range(len(axis)) for axis in values))
+    return [
+        pytest.param(
+            *(axis[at] for axis, at in zip(values, place, strict=True)),
+            marks=() if place in kept else pytest.mark.deep,
+        )
+        for place in places
     ]
 
 

@@ -21,6 +21,7 @@ from storage_lib.spark.materialized import accumulated_refresh, computed_once
 from storage_lib.spark.materialized.accumulated_state import ACCUMULATORS, commit_state, commit_state_here
 from storage_lib.spark.materialized.refresh_result import RefreshEngine, RefreshWork
 from storage_lib.spark.materialized.source_positions import recorded_position
+from tests.support.deep_tests import thinned
 from tests.support.materialized_answers import expected_bag, stored_bag
 
 if TYPE_CHECKING:
@@ -116,7 +117,9 @@ def test_a_refresh_reads_no_rows_of_the_source_but_the_changes(
     assert catalog.list_tables() == ["shop.orders", "shop.sums"]
 
 
-@pytest.mark.parametrize(("seed", "rows_here"), [(1, 20_000), (2, 2), (3, 0)])
+@pytest.mark.parametrize(
+    ("seed", "rows_here"), thinned([pytest.param(2, 2), pytest.param(1, 20_000), pytest.param(3, 0)])
+)
 def test_every_refresh_of_a_random_life_with_crashes_is_exact(
     spark: SparkSession,
     catalog: Catalog,

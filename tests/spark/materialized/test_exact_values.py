@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from tests.spark.materialized.exact_values import compare
+from tests.support.deep_tests import thinned
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", thinned(range(3)))
 def test_random_expressions_have_the_values_and_types_of_spark(spark: SparkSession, seed: int) -> None:
     found = compare(spark, seed, 20)
 

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from storage_lib.spark.materialized import source_delta
+from tests.support.deep_tests import crossed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,8 +56,7 @@ def weighted(table: DynamicTable, columns: list[str], before: int, after: int) -
     return Counter({row: weight for row, weight in found.items() if weight})
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("rows_here_max", [200_000, 0])
+@pytest.mark.parametrize(("kind", "rows_here_max"), crossed(KINDS, [200_000, 0]))
 def test_a_delta_is_the_difference_of_two_snapshots(
     spark: SparkSession, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, kind: str, rows_here_max: int
 ) -> None:

@@ -13,6 +13,7 @@ pytest.importorskip("pyspark")
 from storage_lib.spark import create_materialized_table, refresh
 from storage_lib.spark.materialized.refresh_result import RefreshWork
 from storage_lib.sql import Session
+from tests.support.deep_tests import crossed
 from tests.support.materialized_answers import stored_bag
 
 if TYPE_CHECKING:
@@ -42,9 +43,7 @@ QUERIES = {
 }
 
 
-@pytest.mark.parametrize("place", UNIONS)
-@pytest.mark.parametrize("size", ["16 mb", "0 b"])
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize(("name", "size", "place"), crossed(QUERIES, ["16 mb", "0 b"], UNIONS))
 def test_values_are_those_of_the_query_if_one_side_does_not_change(
     spark: SparkSession, catalog: Catalog, name: str, size: str, place: str
 ) -> None:

@@ -22,6 +22,7 @@ from storage_lib.spark.native.native_read import ENABLED, SnapshotRead, frame_of
 from storage_lib.spark.native.replaced_frame import replaced_frame
 from storage_lib.spark.translation.spark_schema import arrow_schema_of, struct_of
 from storage_lib.table.read import large_runs
+from tests.support.deep_tests import thinned
 from tests.support.evolving_life import KINDS, TYPES, Life, steps_of
 
 if TYPE_CHECKING:
@@ -117,14 +118,14 @@ def run(
     return native
 
 
-@pytest.mark.parametrize("seeds", [range(3), range(3, 6)], ids=["first", "second"])
+@pytest.mark.parametrize("seeds", thinned([range(2), range(2, 6)]), ids=str)
 def test_spark_reads_random_tables_as_the_model_and_the_data_source_do(
     spark: SparkSession, make_table: Callable[..., DynamicTable], seeds: range
 ) -> None:
     assert sum(run(spark, make_table, seed) for seed in seeds) > 0, "some files are read natively"
 
 
-@pytest.mark.parametrize("seeds", [range(14, 17), range(22, 25)], ids=["first", "second"])
+@pytest.mark.parametrize("seeds", thinned([range(14, 15), range(15, 17), range(22, 25)]), ids=str)
 def test_newer_rows_replace_those_of_large_files_whatever_their_number(
     spark: SparkSession, make_table: Callable[..., DynamicTable], monkeypatch: pytest.MonkeyPatch, seeds: range
 ) -> None:
@@ -142,17 +143,24 @@ def test_newer_rows_replace_those_of_large_files_whatever_their_number(
     assert found, "some reads replace rows"
 
 
+@pytest.mark.parametrize("seeds", thinned([range(36, 37), range(37, 39)]), ids=str)
 def test_tasks_merge_whole_rows_of_many_small_files(
-    spark: SparkSession, make_table: Callable[..., DynamicTable], monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, make_table: Callable[..., DynamicTable], monkeypatch: pytest.MonkeyPatch, seeds: range
 ) -> None:
     monkeypatch.setattr(keys_merge, "HERE_BYTES_MAX", 0)
     monkeypatch.setattr(native_read, "replaced_frame", lambda *_: None)
-    for seed in range(36, 39):
+    for seed in seeds:
         run(spark, make_table, seed, kinds=("keyed", "partitioned"), steps=12, by_keys=True)
 
 
 @pytest.mark.parametrize(
-    ("seeds", "bytes_here"), [(range(30, 33), 0), (range(33, 36), 1 << 20)], ids=["by tasks", "in the driver"]
+    ("seeds", "bytes_here"),
+    [
+        pytest.param(range(30, 31), 0, id="by tasks"),
+        pytest.param(range(33, 34), 1 << 20, id="in the driver"),
+        pytest.param(range(31, 33), 0, id="more by tasks", marks=pytest.mark.deep),
+        pytest.param(range(34, 36), 1 << 20, id="more in the driver", marks=pytest.mark.deep),
+    ],
 )
 def test_a_merge_of_the_keys_leaves_the_rows_that_a_merge_of_all_columns_leaves(
     spark: SparkSession,
