@@ -195,7 +195,11 @@ QUERIES = {
 }
 
 
-@pytest.mark.parametrize("case", QUERIES)
+KEPT = ("a filter on a column that changes", "a joined table without a key", "a key that changes", "another key")
+"""Cases of each kind of sink and of change; the random cases of `tests/differential` have the others as well."""
+
+
+@pytest.mark.parametrize("case", thinned(QUERIES, keep=lambda case: case in KEPT))
 def test_what_a_change_takes_away_is_taken_away(streamed: Streamed, case: str) -> None:
     columns, query = QUERIES[case]
     streamed.sink(columns)
@@ -227,7 +231,7 @@ AGGREGATED = {
 }
 
 
-@pytest.mark.parametrize("case", AGGREGATED)
+@pytest.mark.parametrize("case", thinned(AGGREGATED))
 def test_a_table_that_aggregates_counts_each_row_of_the_source_once(streamed: Streamed, case: str) -> None:
     columns, options, query, answer = AGGREGATED[case]
     streamed.sink(columns, options)
@@ -239,10 +243,10 @@ def test_a_table_that_aggregates_counts_each_row_of_the_source_once(streamed: St
     assert "so the row before a change has to be taken out of it" in message
 
 
-LOGGED = ("an inner join that loses its match", "partitions that change", "a joined table without a key")
+LOGGED = ("partitions that change", "an inner join that loses its match", "a joined table without a key")
 
 
-@pytest.mark.parametrize("case", LOGGED)
+@pytest.mark.parametrize("case", thinned(LOGGED))
 def test_the_same_holds_with_a_log(logged: Streamed, case: str) -> None:
     columns, query = QUERIES[case]
     logged.sink(columns, "WITH ('bucket' = '2')" if "PRIMARY" in columns else "")
