@@ -9,13 +9,13 @@ MINUTES ?= 60
 # Most of a test that starts servers is waiting, so there are more processes than cores where memory allows: four want
 # 20 GB. WORKERS=0 runs the tests in one process, for a debugger.
 WORKERS ?= $(shell [ "$$(awk '/MemTotal/ {print int($$2 / 1048576)}' /proc/meminfo 2>/dev/null)" -ge 20 ] 2>/dev/null && echo 4 || echo 2)
-UNIT_TESTS := tests/schema tests/format tests/file_store tests/log_store/codec tests/log_store/memory tests/progress tests/sql \
+UNIT_TESTS := tests/schema tests/format tests/file_store tests/log_store/codec tests/log_store/memory tests/progress tests/sql tests/mutants \
 	tests/test_changelog.py tests/test_facade.py tests/test_folders.py tests/test_public_names.py tests/test_error_tree.py \
 	tests/test_generated_pages.py
 FAST_ARGS := $(if $(FAST),-m "not integration")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo down test deep unit check lint docs format bench soak drill lock clean
+.PHONY: help setup servers demo down test deep mutants unit check lint docs format bench soak drill lock clean
 
 help: ## List these targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -39,6 +39,9 @@ test: setup ## Run the tests; FAST=1 leaves out those that start other processes
 
 deep: setup ## Run all tests, also those that `make test` leaves out because others prove the same with fewer values; SLICE=3 runs one of eight parts of what is left out
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(if $(SLICE),--slice $(SLICE),--deep) $(ARGS)
+
+mutants: setup ## Plant 40 faults in a copy of the code, one by one, and show which test finds each; ONLY=lease for some
+	$(VENV)/bin/python -m tests.mutants $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 unit: setup ## Run the tests that are pure computation or use local files only, in under a minute
 	$(VENV)/bin/python -m pytest -q -n 2 --dist loadscope -m "not integration and not airflow" $(UNIT_TESTS) $(ARGS)

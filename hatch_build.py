@@ -17,8 +17,8 @@ __all__ = ["PublishedAddress", "description", "project_urls"]
 
 FILE = "{repository}/blob/v{version}/{path}"
 """The page of a file of a release, as GitHub and GitLab address it."""
-LINK = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!https?:|#|mailto:)([^)#\s]+)(#[^)\s]*)?\)")
-DRAWING = re.compile(r"^```mermaid\n.*?^```\n\n?", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!https?:|#|mailto:)([^)#\s]+)(#[^)\s]*)?\)")
+DRAWING = re.compile(r"^!\[[^\]]*\]\([^)]*\)\n\n?", re.MULTILINE)
 CODE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 WITHOUT_ADDRESS = "Files that are named here without a link are in the source distribution."
 

@@ -20,6 +20,8 @@ PAGES = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "CODE_OF_CONDUCT.md": "code-of-conduct.md",
+    "SECURITY.md": "security-policy.md",
     "benchmarks/README.md": "benchmarks.md",
     "docker/README.md": "docker.md",
 }

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from storage_lib.built_once import built_once
 from storage_lib.file_store.cleanup.external_claims import ExternalClaims
 from storage_lib.file_store.cleanup.file_deletion import FileDeletion
 from storage_lib.file_store.cleanup.references import FileReferences
@@ -69,8 +69,8 @@ _SEQUENCE_BLOCK = 1 << 32
 class FileStore:
     """Write, commit, scan, read, compact and expire one table. ``table`` is its name in messages.
 
-    One object may serve several threads and many commits; it caches the table's metadata.
-    Raises ``InvalidInputError`` for a table of another engine whose options require unsupported features.
+    One object may serve several threads and many commits; it caches the table's metadata. Parts are built when they are
+    first used. Raises ``InvalidInputError`` for a table of another engine whose options require unsupported features.
     """
 
     def __init__(
@@ -91,20 +91,6 @@ class FileStore:
         self._partitions = PartitionCodec(schema)
         self._data_files = DataFilePaths(paths, self._partitions)
         external_paths_of(schema.options)
-        self.deletion = FileDeletion(environment.file_io, paths, schema)
-        self._manifests = ManifestDirectory(environment.file_io, paths)
-        self._key_cache = KeyCache(options.lookup_cache_max_memory_size)
-        self.snapshots = SnapshotHistory(environment.file_io, paths, environment.clock)
-        self.tags = TagDirectory(environment.file_io, paths, environment.clock)
-        self.consumers = ConsumerDirectory(environment, paths)
-        self.branches = BranchDirectory(environment.file_io, paths, environment.clock)
-        self.scan = FileStoreScan(
-            snapshots=self.snapshots,
-            manifests=self._manifests,
-            schemas=self._schemas,
-            grouping=self._kind,
-            partitions=self._partitions,
-        )
 
     def check_still_there(self) -> None:
         """Raise ``NotFoundError`` if the table was dropped, or dropped and recreated, since it was opened."""
@@ -173,11 +159,55 @@ class FileStore:
             event_time=self._event_time,
         )
 
-    @cached_property
+    @built_once
+    def snapshots(self) -> SnapshotHistory:
+        """The table's snapshots."""
+        return SnapshotHistory(self._environment.file_io, self._paths, self._environment.clock)
+
+    @built_once
+    def tags(self) -> TagDirectory:
+        """The table's tags."""
+        return TagDirectory(self._environment.file_io, self._paths, self._environment.clock)
+
+    @built_once
+    def consumers(self) -> ConsumerDirectory:
+        """Progress of the table's consumers."""
+        return ConsumerDirectory(self._environment, self._paths)
+
+    @built_once
+    def branches(self) -> BranchDirectory:
+        """The table's branches."""
+        return BranchDirectory(self._environment.file_io, self._paths, self._environment.clock)
+
+    @built_once
+    def scan(self) -> FileStoreScan:
+        """Plans reads: finds the live files of a snapshot."""
+        return FileStoreScan(
+            snapshots=self.snapshots,
+            manifests=self._manifests,
+            schemas=self._schemas,
+            grouping=self._kind,
+            partitions=self._partitions,
+        )
+
+    @built_once
+    def deletion(self) -> FileDeletion:
+        """Deletes files of the table."""
+        return FileDeletion(self._environment.file_io, self._paths, self._schema)
+
+    @built_once
+    def _manifests(self) -> ManifestDirectory:
+        return ManifestDirectory(self._environment.file_io, self._paths)
+
+    @built_once
+    def _key_cache(self) -> KeyCache:
+        return KeyCache(self._options.lookup_cache_max_memory_size)
+
+    @built_once
     def _event_time(self) -> EventTime | None:
         return event_time_of(self._schema)
 
-    @cached_property
+    @built_once
     def commit(self) -> FileStoreCommit:
         """Creates snapshots from commit messages."""
         merge = ManifestMerge(
@@ -228,7 +258,7 @@ class FileStore:
             check_table=self.check_still_there,
         )
 
-    @cached_property
+    @built_once
     def read(self) -> FileStoreRead:
         """Reads the splits of a plan."""
         return FileStoreRead(
@@ -242,7 +272,7 @@ class FileStore:
             key_cache=self._key_cache,
         )
 
-    @cached_property
+    @built_once
     def key_cuts(self) -> KeyCuts:
         """Divides splits of a plan that have to be merged into splits of key ranges."""
         layout, order = self._kind.layout, None
@@ -253,7 +283,7 @@ class FileStore:
             row_group_keys=self.read.row_group_keys,
         )
 
-    @cached_property
+    @built_once
     def hash_indexes(self) -> HashIndexes:
         """Index of the keys in dynamic buckets."""
 
@@ -271,7 +301,7 @@ class FileStore:
             read_hashes=read_hashes,
         )
 
-    @cached_property
+    @built_once
     def compact(self) -> FileStoreCompact:
         """Compacts buckets; its messages go to ``commit``."""
 
@@ -285,7 +315,7 @@ class FileStore:
             file_io=self._environment.file_io,
         )
 
-    @cached_property
+    @built_once
     def expire(self) -> FileStoreExpire:
         """Expires old snapshots and the files only they need."""
         return FileStoreExpire(
@@ -310,7 +340,7 @@ class FileStore:
             time_ms=options.effective_changelog_time_retained_ms,
         )
 
-    @cached_property
+    @built_once
     def references(self) -> FileReferences:
         """Files that snapshots, tags and branches need."""
         return FileReferences(
@@ -321,7 +351,7 @@ class FileStore:
             writes_changelog=self.writes_changelog,
         )
 
-    @cached_property
+    @built_once
     def orphans(self) -> OrphanFiles:
         """Finds files that nothing needs."""
         return OrphanFiles(
@@ -399,7 +429,7 @@ class FileStore:
             return set()
         return set(self._manifests.index_file_names(snapshot.index_manifest))
 
-    @cached_property
+    @built_once
     def _external_paths(self) -> ExternalPaths:
         """Directories for new files. Raises ``InvalidInputError`` if one belongs to another table."""
         external = external_paths_of(self._schema.options)
@@ -408,7 +438,7 @@ class FileStore:
             claims.refuse_others(directory)
         return external
 
-    @cached_property
+    @built_once
     def _layout_of_files(self) -> FileLayout:
         """Columns of new files. Raises ``InvalidInputError`` naming a column whose type a format can't store."""
         layout = self._kind.layout

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Unpack
 import polars as pl
 import pyarrow as pa
 
+from storage_lib.built_once import built_once
 from storage_lib.errors import CommitConflictError, InvalidInputError
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.io.environment import Environment
@@ -55,7 +56,6 @@ from storage_lib.table.input.frames import Frame, arrow_rows
 from storage_lib.table.input.input_rows import ADD_NULLS, Rows, record_batches, row_count
 from storage_lib.table.inspect.description import Description
 from storage_lib.table.inspect.shown import shown_schema, shown_table
-from storage_lib.table.inspect.table_statistics import TableStatistics
 from storage_lib.table.namespaces.table_inspection import TableInspection
 from storage_lib.table.namespaces.table_maintenance import TableMaintenance
 from storage_lib.table.protocol.identity import write_identity_of
@@ -119,21 +119,20 @@ class DynamicTable:
             log=log,
             store_options={} if address is None else address.options,
         )
-        self._reads = TableReads(self.context)
-        self._writes = TableWrites(
-            self.context,
-            self._reads,
-            newest=lambda: self.refresh()._writes,  # noqa: SLF001  a table too
-        )
-        self._row_verbs = RowVerbs(
-            self.context,
-            input_rows=self._writes.input,
-            old_rows=self._reads.old_rows,
-            writes=self._writes.direct,
-        )
-        self.tags = TableTags(self.context)
-        self.consumers = TableConsumers(self.context)
-        self.branches: TableBranches[DynamicTable] = TableBranches(
+
+    # --- parts, each built at its first use ---------------------------------------------------------------------
+
+    @built_once
+    def tags(self) -> TableTags:
+        return TableTags(self.context)
+
+    @built_once
+    def consumers(self) -> TableConsumers:
+        return TableConsumers(self.context)
+
+    @built_once
+    def branches(self) -> TableBranches[DynamicTable]:
+        return TableBranches(
             self.context,
             tags=self.tags,
             restore=self._writes.restore,
@@ -141,16 +140,44 @@ class DynamicTable:
             of_newest_schema=lambda: self.refresh().branches,
             open_branch=self._branch_under,
         )
-        only_compacted = self._reads.batch_reads.only_compacted
-        statistics = TableStatistics(self.context, commit=self._writes.commit, only_compacted=only_compacted)
-        self.maintenance = TableMaintenance(self.context, self._writes, statistics)
-        self.inspect = TableInspection(self.context, self._reads, self._writes)
-        self._rewriting = TableRewrite(
+
+    @built_once
+    def maintenance(self) -> TableMaintenance:
+        return TableMaintenance(self.context, self._reads, self._writes)
+
+    @built_once
+    def inspect(self) -> TableInspection:
+        return TableInspection(self.context, self._reads, self._writes)
+
+    @built_once
+    def _reads(self) -> TableReads:
+        return TableReads(self.context)
+
+    @built_once
+    def _writes(self) -> TableWrites:
+        return TableWrites(self.context, self._reads, newest=lambda: self.refresh()._writes)  # noqa: SLF001  a table too
+
+    @built_once
+    def _row_verbs(self) -> RowVerbs:
+        return RowVerbs(
+            self.context,
+            input_rows=self._writes.input,
+            old_rows=self._reads.old_rows,
+            writes=self._writes.direct,
+        )
+
+    @built_once
+    def _rewriting(self) -> TableRewrite:
+        return TableRewrite(
             self.context,
             commit=self._writes.commit,
             under=lambda other: self._as_under(other)._writes,  # noqa: SLF001  a table too
         )
-        self._schema_changes = TableAlter(self.context, give_up_rewriting=self._rewriting.give_up)
+
+    @built_once
+    def _schema_changes(self) -> TableAlter:
+        # A lambda, because refresh() needs no rewriting.
+        return TableAlter(self.context, give_up_rewriting=lambda: self._rewriting.give_up())  # noqa: PLW0108
 
     def __repr__(self) -> str:
         return shown_table(self.name, self.context.branch, self.schema)
@@ -365,9 +392,7 @@ class DynamicTable:
             find_snapshot=partial(
                 self._reads.time_travel.snapshot, snapshot_id=snapshot_id, tag=tag, timestamp=timestamp
             ),
-            batch_reads=self._reads.batch_reads,
-            change_scan=self._reads.change_scan,
-            streams=self._reads.streams,
+            parts=self._reads,
         )
 
     # --- write --------------------------------------------------------------------------------------------------

@@ -10,14 +10,15 @@ from storage_lib.schema.types.row_kind import RowKind
 from tests.interop.engines import IDENTIFIER, FlinkSql, Ours, Place, types_of
 from tests.interop.one_life import DAYS, SAME, comparable, difference
 from tests.interop.table_cases import EVERY_TYPE, TABLES, TableCase
+from tests.support.deep_tests import thinned
 from tests.support.flink import Flink
 from tests.support.line_servant import RefusedError
 
 DAY = DAYS[0]
-RELEASES = ["flink_1_20", "flink_2_0"]
+pytestmark = [pytest.mark.flink, pytest.mark.integration]
 
 
-@pytest.fixture(params=RELEASES)
+@pytest.fixture(params=thinned(["flink_2_0", "flink_1_20"]))
 def flink(request: pytest.FixtureRequest) -> Flink:
     return request.getfixturevalue(request.param)
 

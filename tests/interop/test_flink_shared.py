@@ -11,6 +11,7 @@ from storage_lib.schema.types.row_kind import RowKind
 from tests.interop.engines import IDENTIFIER, TABLE, FlinkSql, Ours, Place, Rows, arrow_of, types_of
 from tests.interop.one_life import DAYS
 from tests.interop.table_cases import TableCase
+from tests.support.deep_tests import thinned
 from tests.support.flink import Flink
 from tests.support.line_servant import RefusedError
 from tests.support.shared_table import folded, sorted_rows
@@ -23,7 +24,10 @@ FIRST = {"merge-engine": "first-row"}
 VECTORS = {"deletion-vectors.enabled": "true"}
 
 
-@pytest.fixture(params=["flink_1_20", "flink_2_0"])
+pytestmark = [pytest.mark.flink, pytest.mark.integration]
+
+
+@pytest.fixture(params=thinned(["flink_2_0", "flink_1_20"]))
 def flink(request: pytest.FixtureRequest) -> Flink:
     return request.getfixturevalue(request.param)
 

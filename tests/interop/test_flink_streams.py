@@ -16,6 +16,7 @@ from storage_lib.table.stream.hybrid_source import HybridSource
 from tests.interop.engines import IDENTIFIER, Engine, FlinkSql, Ours, Place, types_of
 from tests.interop.one_life import DAYS
 from tests.interop.table_cases import TableCase
+from tests.support.deep_tests import thinned
 from tests.support.flink import Flink
 from tests.support.shared_table import Change, Row, folded, sorted_rows
 
@@ -120,7 +121,7 @@ def drained(source: HybridSource) -> list[Change]:
     return changes
 
 
-@pytest.mark.parametrize("writers", WRITERS)
+@pytest.mark.parametrize("writers", thinned(WRITERS, keep=lambda writers: writers == "in turns"))
 @pytest.mark.parametrize(("merging", "producer"), STREAMED)
 def test_streams_add_up_to_the_table(
     flink_1_20: Flink, flink_2_0: Flink, tmp_path: Path, merging: str, producer: str, writers: str

@@ -10,14 +10,16 @@ from pathlib import Path
 import pytest
 
 from tests.interop.seen import LIVES_OF_TABLES, PAGE, REMEDY, engines_with, live, load, page, versions
+from tests.support.deep_tests import each_value_once
 from tests.support.flink import Flink
 from tests.support.other_readers import needs_pypaimon
 from tests.support.paimon_core import PaimonCore
 
 
 def lived_in(*lives: str) -> pytest.MarkDecorator:
-    of = [each for each in LIVES_OF_TABLES if each[1] in lives]
-    return pytest.mark.parametrize(("name", "life"), of, ids=[", ".join(each) for each in of])
+    """Return the lives of the given kinds; of every table its first life, of every kind one, are not deep."""
+    of = [each for each in each_value_once(LIVES_OF_TABLES) if each.values[1] in lives]
+    return pytest.mark.parametrize(("name", "life"), of, ids=[", ".join(each.values) for each in of])
 
 
 @needs_pypaimon

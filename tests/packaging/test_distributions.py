@@ -52,7 +52,7 @@ def test_without_an_address_the_description_has_no_dead_link(tmp_path: Path) -> 
     text = str(found["readme"]["text"])  # type: ignore[index]  # JSON
     assert LINK.findall(text) == []
     assert "`docs/comparison.md`" in text
-    assert "mermaid" not in text
+    assert ".svg" not in text
 
 
 def test_the_address_of_the_repository_fills_the_urls_and_the_links(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Many processes on one table, with random crashes: streams, batch jobs, overwrites, compaction, expiry, a reader.
 
     make soak                      one hour           make soak MINUTES=10 ARGS="--seed 7 --no-spark"
+    make soak ARGS=--each-fault-once                  until each fault has struck each process once
 
 There is also a second table with an eventual log, and a Spark driver whose streams write into the table and copy it.
 The clocks of the processes are wrong by an hour and more. Every process is killed (SIGKILL), or frozen for longer than
@@ -21,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -31,6 +33,7 @@ from storage_lib import DynamicTable, open_catalog
 from tests.soak.eventual_checker import EventualChecker
 from tests.soak.eventual_model import EVENTUAL_TABLE
 from tests.soak.soak_checker import SoakChecker, assert_same_content
+from tests.soak.soak_faults import KILL, KILL_EVERYBODY, KILL_THE_BROKER, ChanceFaults, EachFaultOnce, Faults
 from tests.soak.soak_model import LAST, SPARK, WRITERS, rows_of
 from tests.soak.soak_worker import COMPACTION, EVENTUAL_ROLES, READER, work
 from tests.soak.spark_side import SparkSide
@@ -45,7 +48,6 @@ OPTIONS = {
     "num-sorted-run.compaction-trigger": "3",
 }
 BROKER = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
-FAULTS = {"kill": 20, "freeze": 5, "kill everybody": 1, "kill the broker": 1}
 SPARK_LIVES_SECONDS = (25.0, 75.0)
 SPARK_IS_FROZEN = 0.2
 CLOCKS_AHEAD_SECONDS = (0, 0, 5400, -5400)
@@ -58,13 +60,10 @@ _PROCESSES.set_forkserver_preload(["storage_lib", "kafka", "tests.soak.soak_work
 class Soak:
     """One table, its processes, and the faults injected into them."""
 
-    def __init__(
-        self, directory: Path, broker: LocalKafka, seed: int, *, spares_broker: bool, with_spark: bool
-    ) -> None:
+    def __init__(self, directory: Path, broker: LocalKafka, seed: int, *, with_spark: bool) -> None:
         self._broker = broker
         self._seed = seed
-        self._faults = {kind: odds for kind, odds in FAULTS.items() if not (spares_broker and "broker" in kind)}
-        self._dice = random.Random(seed)  # noqa: S311  chance, not secrets
+        self.dice = random.Random(seed)  # noqa: S311  chance, not secrets
         self._warehouse, self._notes = str(directory / "warehouse"), directory / "notes"
         self._notes.mkdir()
         self._catalog = {"log.kafka.bootstrap.servers": broker.bootstrap_servers}
@@ -82,20 +81,23 @@ class Soak:
         self.checker = SoakChecker(self.table, broker.bootstrap_servers, seed, self._notes)
         self.survived: Counter[str] = Counter()
 
-    def run(self, seconds: float) -> None:
-        """Run until the time is over and everything is checked; raise ``AssertionError`` at the first difference."""
+    def run(self, faults: Callable[[], Faults]) -> None:
+        """Run until all faults have struck and everything is checked; raise ``AssertionError`` at the first difference.
+
+        ``faults`` is called when everything runs.
+        """
         try:
             if self._spark is not None:
                 self._spark.start()
                 self._spark.wait_until_it_follows_the_log()
-                self._spark_harm_at = time.monotonic() + self._dice.uniform(*SPARK_LIVES_SECONDS)
-            end = time.monotonic() + seconds
+                self._spark_harm_at = time.monotonic() + self.dice.uniform(*SPARK_LIVES_SECONDS)
             for role in ROLES:
                 self._start(role)
-            while time.monotonic() < end:
-                time.sleep(self._dice.uniform(0, PAUSE_SECONDS_MAX))
+            chosen = faults()
+            while not chosen.have_all_struck():
+                time.sleep(self.dice.uniform(0, PAUSE_SECONDS_MAX))
                 self._thaw()
-                self._do_harm()
+                self._do_harm(chosen.draw(self._frozen, self.checker.model.commits))
                 self._do_harm_to_spark()
                 self._complain_of_the_dead()
                 self.checker.check()
@@ -122,40 +124,37 @@ class Soak:
         if self._spark is not None:
             self._spark.assert_copied(self.checker.model)
 
-    def _do_harm(self) -> None:
-        fault = self._dice.choices(list(self._faults), list(self._faults.values()))[0]
-        if fault == "kill the broker":
+    def _do_harm(self, fault: tuple[str, str] | None) -> None:
+        if fault is None:
+            return
+        kind, role = fault
+        if kind == KILL_THE_BROKER:
             kill_and_restart(self._broker)
-        elif fault == "kill everybody":
-            for role in ROLES:
-                self._kill(role)
-            for role in ROLES:
-                self._start(role)
+        elif kind == KILL_EVERYBODY:
+            for each in ROLES:
+                self._kill(each)
+            for each in ROLES:
+                self._start(each)
+        elif kind == KILL:
+            self._kill(role)
+            self._start(role)
         else:
-            role = self._dice.choice(ROLES)
-            if role in self._frozen:
-                return
-            fault = f"{fault} {role}"
-            if fault.startswith("kill"):
-                self._kill(role)
-                self._start(role)
-            else:
-                os.kill(self._pid(role), signal.SIGSTOP)
-                self._frozen[role] = time.monotonic() + self._dice.uniform(0, FROZEN_SECONDS_MAX)
-        self.survived[fault] += 1
+            os.kill(self._pid(role), signal.SIGSTOP)
+            self._frozen[role] = time.monotonic() + self.dice.uniform(0, FROZEN_SECONDS_MAX)
+        self.survived[f"{kind} {role}".strip()] += 1
 
     def _do_harm_to_spark(self) -> None:
         """Kill or freeze the driver; less often than other processes, because a driver takes long to start."""
         if self._spark is None or time.monotonic() < self._spark_harm_at:
             return
-        if self._dice.random() < SPARK_IS_FROZEN:
-            self._spark.freeze(self._dice.uniform(0, FROZEN_SECONDS_MAX))
+        if self.dice.random() < SPARK_IS_FROZEN:
+            self._spark.freeze(self.dice.uniform(0, FROZEN_SECONDS_MAX))
             self.survived["freeze spark"] += 1
         else:
             self._spark.kill()
             self._spark.start()
             self.survived["kill spark"] += 1
-        self._spark_harm_at = time.monotonic() + self._dice.uniform(*SPARK_LIVES_SECONDS)
+        self._spark_harm_at = time.monotonic() + self.dice.uniform(*SPARK_LIVES_SECONDS)
 
     def _thaw(self) -> None:
         for role, until in list(self._frozen.items()):
@@ -164,7 +163,7 @@ class Soak:
                 del self._frozen[role]
 
     def _start(self, role: str) -> None:
-        ahead = self._dice.choice(CLOCKS_AHEAD_SECONDS)
+        ahead = self.dice.choice(CLOCKS_AHEAD_SECONDS)
         self.survived["move the clock of a writer"] += int(ahead != 0)
         servers = self._catalog["log.kafka.bootstrap.servers"]
         arguments = (role, self._warehouse, servers, self._seed, str(self._notes), ahead)
@@ -185,13 +184,24 @@ class Soak:
             raise AssertionError(f"{path.stem} ended by itself:\n{path.read_text()}")
 
 
-def soak(directory: Path, *, seconds: float, seed: int, spares_broker: bool = False, with_spark: bool = False) -> str:
-    """Run the soak on a private broker, which is not killed if ``spares_broker``; return a summary of the faults."""
+def soak(
+    directory: Path, *, seconds: float | None, seed: int, spares_broker: bool = False, with_spark: bool = False
+) -> str:
+    """Run the soak on a private broker, which is not killed if ``spares_broker``; return a summary of the faults.
+
+    Without ``seconds`` the soak ends when each fault has struck each process once.
+    """
     with LocalKafka(directory / "broker", settings=BROKER) as broker:
-        run = Soak(directory, broker, seed, spares_broker=spares_broker, with_spark=with_spark)
+        run = Soak(directory, broker, seed, with_spark=with_spark)
         started = time.monotonic()
+
+        def faults() -> Faults:
+            if seconds is None:
+                return EachFaultOnce(run.dice, ROLES, spares_broker=spares_broker)
+            return ChanceFaults(run.dice, ROLES, seconds=seconds, spares_broker=spares_broker)
+
         try:
-            run.run(seconds)
+            run.run(faults)
         except BaseException as error:
             error.add_note(f"seed {seed}, after {time.monotonic() - started:.0f} s; survived {dict(run.survived)}")
             raise
@@ -199,7 +209,7 @@ def soak(directory: Path, *, seconds: float, seed: int, spares_broker: bool = Fa
     snapshots = run.checker.files_checked + run.eventual.files_checked
     records = run.checker.records_checked + run.eventual.records_checked
     return (
-        f"seed {seed}, {seconds / 60:.1f} min: survived {run.survived.total()} faults\n"
+        f"seed {seed}, {(time.monotonic() - started) / 60:.1f} min: survived {run.survived.total()} faults\n"
         + "".join(f"  {count:6} {fault}\n" for fault, count in sorted(run.survived.items()))
         + f"{model.commits} commits, {model.compactions} compactions, {model.repairs} repairs of the log; "
         f"{model.newest.get(SPARK, 0)} of the commits were a Spark stream's; "
@@ -211,6 +221,7 @@ def main() -> None:
     """Read the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--each-fault-once", action="store_true", help="end when each fault struck each process once")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10_000))
     parser.add_argument("--spark", action=argparse.BooleanOptionalAction, default=True, help="with a Spark driver")
     parser.add_argument(
@@ -218,13 +229,14 @@ def main() -> None:
     )
     parser.add_argument("--directory", type=Path, help="where it happens, which is left there; default: a new one")
     arguments = parser.parse_args()
-    print(f"seed {arguments.seed}, {arguments.minutes:g} min", flush=True)
+    length = "each fault once" if arguments.each_fault_once else f"{arguments.minutes:g} min"
+    print(f"seed {arguments.seed}, {length}", flush=True)
     directory = arguments.directory or Path(tempfile.mkdtemp(prefix="soak-"))
     directory.mkdir(parents=True, exist_ok=True)
     try:
         said = soak(
             directory,
-            seconds=arguments.minutes * 60,
+            seconds=None if arguments.each_fault_once else arguments.minutes * 60,
             seed=arguments.seed,
             spares_broker=not arguments.broker_deaths,
             with_spark=arguments.spark,

@@ -117,6 +117,9 @@ class HistoryMerge:
         has_before = before != _NONE
         has_before[has_before] = ~retracts(versions.rows.column(VALUE_KIND))[before[has_before]]
         has_after = merged.result != _NONE
+        if self.keeps_first:
+            # The first row of a key never changes.
+            changed &= ~has_before
         if self.skips_equal:
             both = np.flatnonzero(has_before & has_after & changed)
             changed[both] = ~self._are_equal(versions.rows, before[both], merged.standing, merged.result[both])

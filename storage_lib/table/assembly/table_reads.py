@@ -1,7 +1,8 @@
-"""Constructs and connects the parts that read one branch of a table."""
+"""Constructs and connects the parts that read one branch of a table, each at its first use."""
 
 from __future__ import annotations
 
+from storage_lib.built_once import built_once
 from storage_lib.table.changelog.change_scan import ChangeScan
 from storage_lib.table.changelog.changelog_normalizer import ChangelogNormalizer
 from storage_lib.table.changelog.complete_appends import CompleteAppends
@@ -18,30 +19,65 @@ class TableReads:
     """Batch reads, lookups, changes between snapshots, and streams of one table."""
 
     def __init__(self, context: TableContext) -> None:
-        self.time_travel = TimeTravel(context)
-        self.batch_reads = BatchReads(context)
-        self.lookup = _lookup(context, only_compacted=self.batch_reads.only_compacted)
-        # Pre-images must be found as soon as they are committed, even if batch reads do not show them yet.
-        self.old_rows = _lookup(context, only_compacted=False)
-        self.changes = SnapshotChanges(context.file_store)
-        self.complete_appends = CompleteAppends(
+        self._context = context
+
+    @built_once
+    def time_travel(self) -> TimeTravel:
+        """Finds the snapshot that a read names."""
+        return TimeTravel(self._context)
+
+    @built_once
+    def batch_reads(self) -> BatchReads:
+        """Reads the rows of a snapshot."""
+        return BatchReads(self._context)
+
+    @built_once
+    def lookup(self) -> PointLookup:
+        """Looks up the rows that batch reads return."""
+        return self._lookup(only_compacted=self.batch_reads.only_compacted)
+
+    @built_once
+    def old_rows(self) -> PointLookup:
+        """Looks up pre-images, as soon as they are committed, even if batch reads do not show them yet."""
+        return self._lookup(only_compacted=False)
+
+    @built_once
+    def changes(self) -> SnapshotChanges:
+        """Reads the changes of one snapshot."""
+        return SnapshotChanges(self._context.file_store)
+
+    @built_once
+    def complete_appends(self) -> CompleteAppends:
+        """Adds pre-images to the changes of a snapshot."""
+        return CompleteAppends(
             changes=self.changes,
-            snapshots=context.file_store.snapshots,
+            snapshots=self._context.file_store.snapshots,
             lookup=self.old_rows,
-            primary_keys=context.schema.primary_keys,
+            primary_keys=self._context.schema.primary_keys,
         )
-        self.difference = SnapshotDiff(
+
+    @built_once
+    def difference(self) -> SnapshotDiff:
+        """Compares the contents of two snapshots."""
+        context = self._context
+        return SnapshotDiff(
             file_store=context.file_store,
             schema=context.schema,
             with_update_before=context.logs_old_rows,
             merges=bool(context.schema.primary_keys) and not context.options.newest_wins,
         )
-        self.change_scan = ChangeScan(context, changes=self.changes, difference=self.difference)
-        self.streams = self._streams(context)
 
-    def _streams(self, context: TableContext) -> TableStreams:
+    @built_once
+    def change_scan(self) -> ChangeScan:
+        """Reads the changes between two snapshots."""
+        return ChangeScan(self._context, changes=self.changes, difference=self.difference)
+
+    @built_once
+    def streams(self) -> TableStreams:
+        """Opens streams of changes."""
         # No normalizer where streams are complete already: tables without a key count rows, and a log in mode "all"
         # contains the old rows.
+        context = self._context
         normalizer: ChangelogNormalizer | None = None
         complete_change_scan = self.change_scan
         if context.schema.primary_keys and (context.log is None or not context.logs_old_rows):
@@ -55,8 +91,8 @@ class TableReads:
             normalizer=normalizer,
         )
 
-
-def _lookup(context: TableContext, *, only_compacted: bool) -> PointLookup:
-    return PointLookup(
-        table=context.name, schema=context.schema, file_store=context.file_store, only_compacted=only_compacted
-    )
+    def _lookup(self, *, only_compacted: bool) -> PointLookup:
+        context = self._context
+        return PointLookup(
+            table=context.name, schema=context.schema, file_store=context.file_store, only_compacted=only_compacted
+        )

@@ -1,9 +1,10 @@
-"""Constructs and connects the parts that write to one branch of a table."""
+"""Constructs and connects the parts that write to one branch of a table, each at its first use."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from storage_lib.built_once import built_once
 from storage_lib.table.assembly.table_reads import TableReads
 from storage_lib.table.builders.write_builder import WriteBuilder
 from storage_lib.table.changelog.overwrite_changelog import OverwriteChangelog
@@ -28,75 +29,135 @@ class TableWrites:
     """Commits, task writers and compaction of one table. ``newest`` returns the same under its newest schema."""
 
     def __init__(self, context: TableContext, reads: TableReads, *, newest: Callable[[], TableWrites]) -> None:
-        schema, options = context.schema, context.options
         self.context = context
-        self.input = InputRows(
-            context.name,
-            schema,
+        self._reads = reads
+        self._newest = newest
+
+    @property
+    def has_streams(self) -> bool:
+        """Whether streams receive changes, from the log or from changelog files."""
+        return self.context.log is not None or self.context.file_store.writes_changelog
+
+    @built_once
+    def input(self) -> InputRows:
+        """Checks rows and converts them to the table's types."""
+        options = self.context.options
+        return InputRows(
+            self.context.name,
+            self.context.schema,
             options.row_kind_field,
             ignore_delete=options.ignore_delete,
             merge_engine=options.merge_engine,
         )
-        self.partitions = PartitionSpecs(context.name, schema)
-        self.tasks = TaskWrites(context, input_rows=self.input, old_rows=reads.old_rows)
-        repair = _repair(context, reads)
-        publisher = SnapshotPublisher(
-            context, repair=repair, adds_up=schema.counts_values, reserves=ReservedPartitions.of(schema)
+
+    @built_once
+    def partitions(self) -> PartitionSpecs:
+        """Checks partitions that users name."""
+        return PartitionSpecs(self.context.name, self.context.schema)
+
+    @built_once
+    def tasks(self) -> TaskWrites:
+        """Opens the writers of tasks."""
+        return TaskWrites(self.context, input_rows=self.input, old_rows=lambda: self._reads.old_rows)
+
+    @built_once
+    def eventual(self) -> EventualCommit | None:
+        """Commits rows that are written to the log first (``log.consistency=eventual``); None for other tables."""
+        if self._repair is None or not self.tasks.is_log_first:
+            return None
+        return EventualCommit(
+            self.context,
+            publisher=self._publisher,
+            writer_leases=self._writer_leases,
+            repair=self._repair,
+            of_newest_schema=lambda: self._newest().eventual,
         )
-        writer_leases = WriterLeases(context, fences_first=self.tasks.is_log_first)
-        self.eventual: EventualCommit | None = None
-        if repair is not None and self.tasks.is_log_first:
-            self.eventual = EventualCommit(
-                context,
-                publisher=publisher,
-                writer_leases=writer_leases,
-                repair=repair,
-                of_newest_schema=lambda: newest().eventual,
-            )
-        self.commit = TableCommit(
-            context, publisher=publisher, writer_leases=writer_leases, repair=repair, eventual=self.eventual
+
+    @built_once
+    def commit(self) -> TableCommit:
+        """Opens and commits appends."""
+        return TableCommit(
+            self.context,
+            publisher=self._publisher,
+            writer_leases=self._writer_leases,
+            repair=self._repair,
+            eventual=self.eventual,
         )
-        overwrite_changelog: OverwriteChangelog | None = None
-        if context.file_store.writes_changelog:
-            overwrite_changelog = OverwriteChangelog(file_store=context.file_store, difference=reads.difference)
-        self.has_streams = context.log is not None or overwrite_changelog is not None
-        """Whether streams receive changes, from the log or from changelog files."""
-        self.overwrite = TableOverwrite(
-            context,
+
+    @built_once
+    def overwrite(self) -> TableOverwrite:
+        """Commits overwrites and drops of partitions."""
+        return TableOverwrite(
+            self.context,
             commit=self.commit,
             partitions=self.partitions,
-            difference=reads.difference,
-            overwrite_changelog=overwrite_changelog,
+            difference=self._reads.difference,
+            overwrite_changelog=self._overwrite_changelog,
             new_task_write=self.tasks.open,
         )
-        self.care = FileMaintenance(context, commit=self.commit, partitions=self.partitions)
-        self.post_commit = PostCommitCompaction(context, self.care)
-        self.restore = TableRestore(
-            context,
+
+    @built_once
+    def care(self) -> FileMaintenance:
+        """Compacts, expires and cleans up files."""
+        return FileMaintenance(self.context, commit=self.commit, partitions=self.partitions)
+
+    @built_once
+    def post_commit(self) -> PostCommitCompaction:
+        """Runs the compactions that are due after a commit."""
+        return PostCommitCompaction(self.context, self.care)
+
+    @built_once
+    def restore(self) -> TableRestore:
+        """Restores the content of an older snapshot or of a branch."""
+        return TableRestore(
+            self.context,
             commit=self.commit,
-            difference=reads.difference,
-            overwrite_changelog=overwrite_changelog,
+            difference=self._reads.difference,
+            overwrite_changelog=self._overwrite_changelog,
             compact=self.post_commit.compact_changed,
             new_task_write=self.tasks.open,
         )
-        self.builder = WriteBuilder(
-            context=context,
-            input=self.input,
-            partitions=self.partitions,
-            commits=self.commit,
-            overwrites=self.overwrite,
-            tasks=self.tasks,
+
+    @built_once
+    def builder(self) -> WriteBuilder:
+        """The write of an engine."""
+        return WriteBuilder(context=self.context, parts=self)
+
+    @built_once
+    def direct(self) -> DirectWrites:
+        """Writes rows in this process."""
+        return DirectWrites(self.builder, self.post_commit)
+
+    @built_once
+    def _publisher(self) -> SnapshotPublisher:
+        schema = self.context.schema
+        return SnapshotPublisher(
+            self.context,
+            repair=self._repair,
+            adds_up=schema.counts_values,
+            reserves=ReservedPartitions.of(schema),
         )
-        self.direct = DirectWrites(self.builder, self.post_commit)
 
+    @built_once
+    def _writer_leases(self) -> WriterLeases:
+        return WriterLeases(self.context, fences_first=self.tasks.is_log_first)
 
-def _repair(context: TableContext, reads: TableReads) -> LogRepair | None:
-    if context.log is None:
-        return None
-    finds_old_rows = context.logs_old_rows and context.schema.primary_keys
-    return LogRepair(
-        context,
-        log=context.log,
-        changes=reads.changes,
-        complete=reads.complete_appends if finds_old_rows else None,
-    )
+    @built_once
+    def _repair(self) -> LogRepair | None:
+        context = self.context
+        if context.log is None:
+            return None
+        finds_old_rows = context.logs_old_rows and context.schema.primary_keys
+        return LogRepair(
+            context,
+            log=context.log,
+            changes=self._reads.changes,
+            complete=self._reads.complete_appends if finds_old_rows else None,
+        )
+
+    @built_once
+    def _overwrite_changelog(self) -> OverwriteChangelog | None:
+        file_store = self.context.file_store
+        if not file_store.writes_changelog:
+            return None
+        return OverwriteChangelog(file_store=file_store, difference=self._reads.difference)

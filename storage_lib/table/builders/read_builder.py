@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,22 @@ from storage_lib.table.stream.hybrid_source import HybridSource
 from storage_lib.table.stream.table_streams import TableStreams
 
 
+class ReadParts(Protocol):
+    """Parts of a table that read."""
+
+    @property
+    def batch_reads(self) -> BatchReads:
+        """Reads the rows of a snapshot."""
+
+    @property
+    def change_scan(self) -> ChangeScan:
+        """Reads the changes between two snapshots."""
+
+    @property
+    def streams(self) -> TableStreams:
+        """Opens streams of changes."""
+
+
 @dataclass(frozen=True)
 class ReadBuilder:
     """A batch read of an engine, planned on the driver and read by tasks.
@@ -41,9 +58,7 @@ class ReadBuilder:
     columns: Sequence[str] | None
     filter: Filter | None
     find_snapshot: Callable[[], Snapshot | None]
-    batch_reads: BatchReads
-    change_scan: ChangeScan
-    streams: TableStreams
+    parts: ReadParts
 
     def plan(self) -> Plan:
         """Plan the read: pass each of its ``splits()`` to ``read_split`` of a read with the same filter.
@@ -51,14 +66,14 @@ class ReadBuilder:
         Raises ``InvalidInputError`` for a filter that does not fit the columns, ``NotFoundError`` or
         ``SnapshotExpiredError`` for the snapshot.
         """
-        return self.batch_reads.plan(self.find_snapshot(), self.filter)
+        return self.parts.batch_reads.plan(self.find_snapshot(), self.filter)
 
     def plan_divided(self) -> DividedPlan:
         """Plan the read in two parts, for an engine that reads files by itself where no rows have to be merged.
 
         Raises as ``plan``.
         """
-        return self.batch_reads.plan_divided(self.find_snapshot(), self.filter)
+        return self.parts.batch_reads.plan_divided(self.find_snapshot(), self.filter)
 
     def totals(self, plan: DividedPlan, columns: Sequence[str]) -> tuple[PartitionTotals, ...] | None:
         """Return the number of rows and the bounds of ``columns`` in each partition, from metadata alone.
@@ -66,32 +81,32 @@ class ReadBuilder:
         ``plan`` is one of ``plan_divided`` without a filter, or with a filter of partition columns only. None if
         metadata does not give exactly what the rows would: read the files.
         """
-        return self.batch_reads.totals(plan, columns)
+        return self.parts.batch_reads.totals(plan, columns)
 
     def unmerged_files(self, unmerged: Plan) -> tuple[UnmergedFile, ...]:
         """Return the files of ``plan_divided().unmerged``, in the plan's order."""
-        return self.batch_reads.unmerged_files(unmerged)
+        return self.parts.batch_reads.unmerged_files(unmerged)
 
     def large_runs(self, merged: Plan) -> LargeRuns | None:
         """Divide ``plan_divided().merged`` into large files and few newer ones; None if all have to be merged.
 
         The table's rows are those of the large files without one of the keys of ``newer_rows``, and the rows of it.
         """
-        return self.batch_reads.large_runs(merged)
+        return self.parts.batch_reads.large_runs(merged)
 
     def newer_rows(self, runs: LargeRuns, columns: Sequence[str]) -> NewerRows | None:
         """Read the newer files of ``runs``, with ``columns`` of their rows; None if all files have to be merged.
 
         Raises as ``read_split``.
         """
-        return self.batch_reads.newer_rows(runs, columns)
+        return self.parts.batch_reads.newer_rows(runs, columns)
 
     def tells_standing_rows(self, merged: Plan) -> bool:
         """Return whether the keys alone tell which rows of ``plan_divided().merged`` are rows of the table.
 
         So they do if the newest version of each key is its row, or its deletion.
         """
-        return self.batch_reads.tells_standing_rows(merged)
+        return self.parts.batch_reads.tells_standing_rows(merged)
 
     def standing_rows(self, split: Split) -> Iterator[StandingRows]:
         """Read the keys of a split of ``plan_divided().merged``, and yield which rows of its files are the table's.
@@ -99,22 +114,22 @@ class ReadBuilder:
         REQUIRES ``tells_standing_rows``. Rows of a file that no split yields as standing are left out. Raises as
         ``read_split``.
         """
-        return self.batch_reads.standing_rows(split)
+        return self.parts.batch_reads.standing_rows(split)
 
     def stored_columns(self, schema_id: int) -> StoredColumns:
         """Return where the table's columns are in files written under that schema."""
-        return self.batch_reads.stored_columns(schema_id)
+        return self.parts.batch_reads.stored_columns(schema_id)
 
     def names_in_files(self, schema_id: int) -> frozenset[str]:
         """Return the names of all columns of the table in files written under that schema, also of dropped ones."""
-        return self.batch_reads.names_in_files(schema_id)
+        return self.parts.batch_reads.names_in_files(schema_id)
 
     def deleted_rows(self, file: UnmergedFile) -> npt.NDArray[np.int64]:
         """Return the positions of the file's rows that its deletion vector marks, ascending.
 
         Raises ``CorruptFileError`` for a vector that does not fit the file, ``NotFoundError`` for an expired one.
         """
-        return self.batch_reads.deleted_rows(file)
+        return self.parts.batch_reads.deleted_rows(file)
 
     def splits(self, plan: Plan, target_size_bytes: int | None = None) -> tuple[Split, ...]:
         """Return the splits of ``plan`` for tasks that run in parallel, of about the target size.
@@ -123,14 +138,14 @@ class ReadBuilder:
         merged by ranges of its keys, with bounds from footers of its files. Don't store positions in these splits:
         later versions may divide differently. Raises as ``read_split``.
         """
-        return self.batch_reads.splits(plan, target_size_bytes)
+        return self.parts.batch_reads.splits(plan, target_size_bytes)
 
     def read_split(self, split: Split) -> Iterator[pa.RecordBatch]:
         """Read the matching rows of one split of ``plan``, with the columns of this read.
 
         Raises ``SnapshotExpiredError`` if the files were deleted since, ``CorruptFileError`` for a damaged one.
         """
-        return self.batch_reads.read_split(split, self.columns, self.filter)
+        return self.parts.batch_reads.read_split(split, self.columns, self.filter)
 
     def plan_changes(
         self,
@@ -146,7 +161,7 @@ class ReadBuilder:
         Raises ``InvalidInputError`` for an invalid range, ``SnapshotExpiredError`` or ``NotFoundError`` for a snapshot
         that does not exist.
         """
-        return self.change_scan.plan_range(
+        return self.parts.change_scan.plan_range(
             snapshots=(start_snapshot_id, end_snapshot_id),
             times=(
                 optional_millis(start_timestamp, "start_timestamp"),
@@ -157,7 +172,7 @@ class ReadBuilder:
 
     def read_changes(self, split: ChangeSplit) -> Iterator[pa.RecordBatch]:
         """Read the changes of one split of ``plan_changes``, with their row kinds."""
-        return self.change_scan.read(split)
+        return self.parts.change_scan.read(split)
 
     def snapshots_between(self, start_timestamp_millis: int, end_timestamp_millis: int) -> tuple[int, int]:
         """Return the snapshots committed in ``[start, end)`` as a pair of ids (exclusive, inclusive), equal if none.
@@ -165,7 +180,7 @@ class ReadBuilder:
         Pass the ids to ``changes`` to read the same changes again later. Raises ``SnapshotExpiredError`` if some of
         these snapshots may have expired, ``InvalidInputError`` if the end is before the start.
         """
-        return self.change_scan.range_of_times(start_timestamp_millis, end_timestamp_millis)
+        return self.parts.change_scan.range_of_times(start_timestamp_millis, end_timestamp_millis)
 
     def stream(
         self,
@@ -182,7 +197,7 @@ class ReadBuilder:
 
         With ``whole_commits`` a poll never returns part of a commit, except from an eventual log, which has no commits.
         """
-        return self.streams.open(
+        return self.parts.streams.open(
             position=position,
             startup=startup,
             timestamp_millis=optional_millis(timestamp, "timestamp"),
@@ -195,13 +210,13 @@ class ReadBuilder:
     @property
     def stream_row_kind_column(self) -> str | None:
         """The column of a stream that contains the row kind; None if all rows are inserts."""
-        return self.streams.row_kind_column
+        return self.parts.streams.row_kind_column
 
     @property
     def stream_is_complete(self) -> bool:
         """Whether streams return the pre-image of each change, whatever ``scan.normalize`` is."""
-        return self.streams.is_complete
+        return self.parts.streams.is_complete
 
     def keeps_stream_state(self, normalize: str | None) -> bool:
         """Return whether a stream with this ``normalize`` stores rows; ``InvalidInputError`` for an unknown value."""
-        return self.streams.keeps_state(normalize)
+        return self.parts.streams.keeps_state(normalize)

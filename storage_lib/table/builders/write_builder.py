@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -25,6 +26,30 @@ from storage_lib.table.write.table_write import TableWrite
 from storage_lib.table.write.task_writes import TaskWrites
 
 
+class WriteParts(Protocol):
+    """Parts of a table that write."""
+
+    @property
+    def input(self) -> InputRows:
+        """Checks rows and converts them to the table's types."""
+
+    @property
+    def partitions(self) -> PartitionSpecs:
+        """Checks partitions that users name."""
+
+    @property
+    def tasks(self) -> TaskWrites:
+        """Opens the writers of tasks."""
+
+    @property
+    def commit(self) -> TableCommit:
+        """Opens and commits appends."""
+
+    @property
+    def overwrite(self) -> TableOverwrite:
+        """Commits overwrites and drops of partitions."""
+
+
 @dataclass(frozen=True)
 class WriteBuilder:
     """A write of an engine, begun and committed on the driver and written by tasks.
@@ -40,21 +65,22 @@ class WriteBuilder:
     """
 
     context: TableContext
-    input: InputRows
-    partitions: PartitionSpecs
-    commits: TableCommit
-    overwrites: TableOverwrite
-    tasks: TaskWrites
+    parts: WriteParts
+
+    @property
+    def commits(self) -> TableCommit:
+        """Opens and commits the parts of a write that are appends."""
+        return self.parts.commit
 
     @property
     def is_log_first(self) -> bool:
         """Whether rows are written to the log only and visible at once; ``tier_log`` later writes them to files."""
-        return self.tasks.is_log_first
+        return self.parts.tasks.is_log_first
 
     @property
     def takes_leases(self) -> bool:
         """Whether writers of the table have a lease: if it has a primary key or a log. Others never wait."""
-        return self.commits.takes_leases
+        return self.parts.commit.takes_leases
 
     @property
     def leases(self) -> TableLeases:
@@ -63,7 +89,7 @@ class WriteBuilder:
 
     def check_input(self, schema: pa.Schema) -> None:
         """Raise ``InvalidInputError`` if rows of this Arrow schema do not fit the table."""
-        self.input.check_columns(schema)
+        self.parts.input.check_columns(schema)
 
     @reports_outcome
     def begin(
@@ -99,13 +125,13 @@ class WriteBuilder:
                 raise InvalidInputError(message)
             is_tracked = False
         if overwrite is None and (needs_lease or based_on is not None):
-            return self.commits.open_based_on(based_on, commit_user=commit_user, tracked=is_tracked)
+            return self.parts.commit.open_based_on(based_on, commit_user=commit_user, tracked=is_tracked)
         if overwrite is None:
-            return self.commits.open(commit_user=commit_user, tracked=is_tracked)
+            return self.parts.commit.open(commit_user=commit_user, tracked=is_tracked)
         if overwrite.partitions is None and not table.schema.partition_keys:
             # A table without partitions is one partition, so an overwrite without rows empties it.
             overwrite = OverwriteScope.of({})
-        self.partitions.predicate_of(overwrite)
+        self.parts.partitions.predicate_of(overwrite)
         return WriteContext(
             commit_user=commit_user,
             tracked=is_tracked,
@@ -115,7 +141,7 @@ class WriteBuilder:
 
     def open_task(self, write_context: WriteContext, *, task_index: int | None = None) -> TableWrite:
         """Open the writer of one task. Tasks need different indexes, because several may write rows of one bucket."""
-        return self.tasks.open(write_context, task_index=task_index)
+        return self.parts.tasks.open(write_context, task_index=task_index)
 
     def answer_changes(self, write_context: WriteContext, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Convert rows that were added to or removed from a query's result, in any order, to changes for ``write``.
@@ -124,7 +150,7 @@ class WriteBuilder:
         rows of the snapshot on which ``write_context`` is based. Raises ``InvalidInputError`` (a ``SharedKeyError``) if
         two rows of the result would share a key.
         """
-        return self.tasks.answer_changes(write_context, batches)
+        return self.parts.tasks.answer_changes(write_context, batches)
 
     @reports_outcome
     def commit(
@@ -151,20 +177,22 @@ class WriteBuilder:
             self.abort(write_context, messages)
             raise
         if defers_tiering and self.is_log_first and write_context.writes_log:
-            self.commits.abort(write_context, messages)
+            self.parts.commit.abort(write_context, messages)
             return None
         if write_context.overwrite is not None:
-            return self.overwrites.commit(write_context, messages, commit_identifier)
+            return self.parts.overwrite.commit(write_context, messages, commit_identifier)
         advanced = partial(SourceOffsets.advanced, by=sources) if sources else None
-        return self.commits.commit(write_context, messages, commit_identifier, watermark=watermark, sources=advanced)
+        return self.parts.commit.commit(
+            write_context, messages, commit_identifier, watermark=watermark, sources=advanced
+        )
 
     def committed(self, commit_user: str, commit_identifier: int) -> Snapshot | None:
         """Return the snapshot committed under this identity, or None. Lets a retry skip finished work.
 
         Ends the log transactions that a crash left open.
         """
-        return self.commits.committed(commit_user, checked_identifier(self.context.name, commit_identifier))
+        return self.parts.commit.committed(commit_user, checked_identifier(self.context.name, commit_identifier))
 
     def abort(self, write_context: WriteContext, messages: Sequence[TableCommitMessage]) -> None:
         """Undo the writes of the tasks and release the lease."""
-        self.commits.abort(write_context, messages)
+        self.parts.commit.abort(write_context, messages)

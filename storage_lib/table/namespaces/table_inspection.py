@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from storage_lib.built_once import built_once
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.log_store.log_offsets import LogOffsets
@@ -26,11 +27,25 @@ class TableInspection:
 
     def __init__(self, context: TableContext, reads: TableReads, writes: TableWrites) -> None:
         self._context = context
+        self._reads = reads
         self._writes = writes
-        self._description = TableDescription(context, partitions=writes.partitions)
-        self._system_tables = SystemTables(context, changes=reads.change_scan)
-        self._commit_listing = CommitListing(file_store=context.file_store, partitions=PartitionCodec(context.schema))
-        self._health_check = TableHealthCheck(context.file_store)
+
+    @built_once
+    def _description(self) -> TableDescription:
+        return TableDescription(self._context, partitions=self._writes.partitions)
+
+    @built_once
+    def _system_tables(self) -> SystemTables:
+        return SystemTables(self._context, changes=self._reads.change_scan)
+
+    @built_once
+    def _commit_listing(self) -> CommitListing:
+        context = self._context
+        return CommitListing(file_store=context.file_store, partitions=PartitionCodec(context.schema))
+
+    @built_once
+    def _health_check(self) -> TableHealthCheck:
+        return TableHealthCheck(self._context.file_store)
 
     def describe(self, partition: Mapping[str, object] | None = None) -> Description:
         """See ``DynamicTable.describe``."""

@@ -13,6 +13,7 @@ from storage_lib.file_store.orphan_files import OrphanResult
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.progress.operation import report_to
 from storage_lib.progress.progress import ProgressOption
+from storage_lib.table.assembly.table_reads import TableReads
 from storage_lib.table.assembly.table_writes import TableWrites
 from storage_lib.table.inspect.table_statistics import TableStatistics
 from storage_lib.table.protocol.identity import write_identity_of
@@ -25,10 +26,10 @@ from storage_lib.table.protocol.write_context import OverwriteScope, TableCommit
 class TableMaintenance:
     """Maintenance of one table, in addition to ``DynamicTable.compact``."""
 
-    def __init__(self, context: TableContext, writes: TableWrites, statistics: TableStatistics) -> None:
+    def __init__(self, context: TableContext, reads: TableReads, writes: TableWrites) -> None:
         self._context = context
+        self._reads = reads
         self._writes = writes
-        self._statistics = statistics
 
     @reports_outcome
     def expire_snapshots(self, *, retain_last: int = 10, older_than_millis: int | None = None) -> ExpireResult:
@@ -130,7 +131,10 @@ class TableMaintenance:
         Reads every row once. None for a table without a commit. The system table ``statistics`` shows them.
         """
         user, identifier = self._identity(commit_user, commit_identifier)
-        return self._statistics.analyze(columns, commit_user=user, commit_identifier=identifier)
+        statistics = TableStatistics(
+            self._context, commit=self._writes.commit, only_compacted=self._reads.batch_reads.only_compacted
+        )
+        return statistics.analyze(columns, commit_user=user, commit_identifier=identifier)
 
     # --- compaction by an engine --------------------------------------------------------------------------------
 

@@ -75,14 +75,12 @@ def dynamic_buckets_of(
     lookup: PointLookup,
     write_context: WriteContext,
     base: Snapshot | None,
-) -> DynamicBuckets | None:
-    """Return the router of a task's rows; None for a table with fixed buckets.
+) -> DynamicBuckets:
+    """Return the router of a task's rows to the dynamic buckets of a table.
 
     If a key may be in any partition, it refuses rows that overwrite only some partitions; dropping partitions writes no
     rows.
     """
-    if not schema.has_dynamic_buckets:
-        return None
     limits = limits_of(options)
     is_overwrite = write_context.overwrite is not None
     if not schema.crosses_partitions:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from storage_lib.table.changes.answer_rows import AnswerRows
 from storage_lib.table.changes.complete_deletes import with_kind_column
 from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.write.checked_changes import CheckedChanges
-from storage_lib.table.write.dynamic_buckets import dynamic_buckets_of
+from storage_lib.table.write.dynamic_buckets import DynamicBuckets, dynamic_buckets_of
 from storage_lib.table.write.pending_changes import HELD_BYTES_MAX, PendingChanges
 from storage_lib.table.write.pre_images import PreImages
 from storage_lib.table.write.table_write import TableWrite
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 
 class TaskWrites:
-    """Opens the writers of one table's tasks. ``old_rows`` looks up pre-images."""
+    """Opens the writers of one table's tasks. ``old_rows`` returns the lookup of pre-images."""
 
-    def __init__(self, context: TableContext, *, input_rows: InputRows, old_rows: PointLookup) -> None:
+    def __init__(self, context: TableContext, *, input_rows: InputRows, old_rows: Callable[[], PointLookup]) -> None:
         self._context = context
         self._table = context.name
         self._environment = context.environment
@@ -61,7 +61,7 @@ class TaskWrites:
         pre_images = None
         if self._schema.primary_keys and log is not None and not write_context.is_difference:
             pre_images = PreImages(
-                table=self._table, lookup=self._old_rows, primary_keys=self._schema.primary_keys, base=base
+                table=self._table, lookup=self._old_rows(), primary_keys=self._schema.primary_keys, base=base
             )
         return TableWrite(
             schema=self._schema,
@@ -75,15 +75,7 @@ class TaskWrites:
             # The files of an eventual table are behind its log, so they cannot complete a deletion.
             deletions=None if pre_images is None or self.is_log_first else TaskDeletions(self._context, pre_images),
             fills_defaults=not write_context.is_difference,
-            dynamic_buckets=dynamic_buckets_of(
-                table=self._table,
-                schema=self._schema,
-                options=self._options,
-                file_store=self._file_store,
-                lookup=self._old_rows,
-                write_context=write_context,
-                base=base,
-            ),
+            dynamic_buckets=self._dynamic_buckets(write_context, base),
         )
 
     def answer_changes(self, write_context: WriteContext, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -92,7 +84,7 @@ class TaskWrites:
         answer = AnswerRows(
             table=self._table,
             primary_keys=self._schema.primary_keys,
-            find=lambda keys: self._old_rows.rows_of(base, keys),
+            find=lambda keys: self._old_rows().rows_of(base, keys),
         )
         conformed = (self._input.conform(batch) for batch in batches if batch.num_rows)
         for rows, kinds in answer.changes(conformed):
@@ -118,6 +110,20 @@ class TaskWrites:
             pre_images=pre_images,
             primary_keys=self._schema.primary_keys,
             held_bytes_max=min(self._options.write_buffer_size_bytes, HELD_BYTES_MAX),
+        )
+
+    def _dynamic_buckets(self, write_context: WriteContext, base: Snapshot | None) -> DynamicBuckets | None:
+        """Return the router of a task's rows; None for a table with fixed buckets."""
+        if not self._schema.has_dynamic_buckets:
+            return None
+        return dynamic_buckets_of(
+            table=self._table,
+            schema=self._schema,
+            options=self._options,
+            file_store=self._file_store,
+            lookup=self._old_rows(),
+            write_context=write_context,
+            base=base,
         )
 
     def _task_log_writer(self, write_context: WriteContext, *, only_task: bool) -> TaskLogWriter | None:

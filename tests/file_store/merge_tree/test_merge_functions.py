@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, TypeAlias
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -164,6 +165,19 @@ def test_the_version_with_the_newest_sequence_field_is_the_row(data: st.DataObje
     # A deletion that a compaction has dropped can no longer hide a late row.
     model = _newest_by_sequence_field(1, descending=descending)
     _check_laws(data, "k BIGINT; at INT; v INT", function, change, model, drops_deletes=False)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_of_equal_sequence_fields_the_later_row_wins_before_and_after_a_compaction(*, descending: bool) -> None:
+    function = Deduplicate(order=SequenceOrder(fields=("at",), descending=descending))
+    bucket = BucketOnDisk(schema_of("k BIGINT; at INT; v INT", ["k"]), fake_environment(), merge_function=function)
+    bucket.commit([(1, 5, 1), (2, 5, 1), (2, 5, 2)])
+    bucket.commit([(1, 5, 2)])
+    later = [(1, 5, 2), (2, 5, 2)]
+
+    assert bucket.rows(ordered=True) == later
+    assert bucket.compact(FullCompaction())
+    assert bucket.rows(ordered=True) == later
 
 
 @LAWS

@@ -262,13 +262,7 @@ def test_an_append_of_a_stranger_since_the_base_makes_a_writer_start_over() -> N
     write_context = table.new_write().begin(commit_user="writer")
     task = table.new_write().open_task(write_context)
     task.write(rows("+U a 1 11"))
-    stranger = table.context.file_store.new_write(None)
-    (batch,) = rows("+I a 1 10").drop_columns(["_row_kind"]).cast(table.arrow_schema).to_batches()
-    for partition, bucket, _ in group_rows(batch, table.schema):
-        stranger.write(partition, bucket, batch, pa.array([0], pa.int8()))
-    table.context.file_store.commit.commit(
-        Committable(commit_user="flink", commit_identifier=1, messages=stranger.prepare_commit())
-    )
+    _append_as_a_stranger(table, "+I a 1 10")
 
     with pytest.raises(LeaseLostError, match="write again"):
         table.new_write().commit(write_context, [task.prepare_commit()], 1)
@@ -277,6 +271,31 @@ def test_an_append_of_a_stranger_since_the_base_makes_a_writer_start_over() -> N
     assert content(table) == {"a 1 11"}
     assert streamed(table) == ["+I a 1 10", "+U a 1 11"]
     _assert_every_start_leads_to_the_same_table(table)
+
+
+def test_appends_of_strangers_get_into_the_log_in_their_order() -> None:
+    table = orders()
+    table.append(rows("+I a 1 10"))
+    for change in ("+U a 1 11", "+U a 1 12", "+U a 1 13"):
+        _append_as_a_stranger(table, change)
+
+    table.append(rows("+I a 2 20"))
+
+    assert streamed(table) == ["+I a 1 10", "+I a 1 11", "+I a 1 12", "+I a 1 13", "+I a 2 20"]
+    assert content(table) == {"a 1 13", "a 2 20"} == applied(streamed(table))
+    _assert_every_start_leads_to_the_same_table(table)
+
+
+def _append_as_a_stranger(table: DynamicTable, change: str) -> None:
+    """Append a row as an engine does that does not know the log."""
+    newest = table.context.file_store.snapshots.latest()
+    stranger = table.context.file_store.new_write(newest)
+    (batch,) = rows(change).drop_columns(["_row_kind"]).cast(table.arrow_schema).to_batches()
+    for partition, bucket, _ in group_rows(batch, table.schema):
+        stranger.write(partition, bucket, batch, pa.array([0], pa.int8()))
+    identifier = 1 if newest is None else newest.id + 1
+    committable = Committable(commit_user="flink", commit_identifier=identifier, messages=stranger.prepare_commit())
+    table.context.file_store.commit.commit(committable)
 
 
 def test_bad_input_releases_the_lease() -> None:

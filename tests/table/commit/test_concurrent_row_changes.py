@@ -64,6 +64,18 @@ def test_a_change_of_an_older_snapshot_is_refused_and_leaves_nothing(kind: str) 
     table.append(one(4), based_on=newest(table))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_change_of_a_snapshot_before_an_overwrite_is_refused(kind: str) -> None:
+    table = counter(kind)
+    read = newest(table)
+    table.overwrite(one(7), partition={})
+
+    with pytest.raises(CommitConflictError, match=f"after snapshot {read}, which these changes were made of"):
+        table.append(one(1), based_on=read)
+
+    assert table.to_arrow().column("n").to_pylist() == [7]
+
+
 def test_a_compaction_changes_no_row() -> None:
     table = counter("a key")
     table.append(one(1))

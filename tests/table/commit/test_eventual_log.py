@@ -24,6 +24,7 @@ from storage_lib.io.local.memory_file_io import MemoryFileIO
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.memory.memory_log_store import MemoryLogStore
 from storage_lib.schema.placing.bucketing import group_rows
+from storage_lib.table.write.task_log_writer import FencedLogWriter
 from tests.support.breaking_log import BreakingLog
 from tests.support.fake_environment import fake_environment
 from tests.support.faulty_file_io import WRITES, Fault, FaultKind, FaultyFileIO, SimulatedCrash
@@ -408,6 +409,31 @@ def test_of_a_stalled_tierer_and_its_successor_only_one_wins() -> None:
     assert content(table) == {"a 1 10", "a 2 20"}
     assert physical_rows(table) == 2
     assert table.inspect.snapshots().num_rows == 1
+
+
+def test_records_of_a_task_that_has_lost_its_lease_never_become_visible() -> None:
+    table = eventual()
+    assert table.log is not None
+    leases = table.context.leases
+    lease = leases.acquire(holder="stalled", commit_user="job", purpose="overwrite")
+    writer = FencedLogWriter(
+        table=table.name,
+        log=table.log,
+        leases=leases,
+        lease=lease,
+        only_task=True,
+        clock=table.environment.clock,
+        timeout_ms=60_000,
+    )
+    (batch,) = rows("+I a 1 10").drop_columns(["_row_kind"]).cast(table.arrow_schema).to_batches()
+    writer.write(0, batch, pa.array([0], pa.int8()))
+    leases.acquire(holder="heir", commit_user="job", purpose="overwrite")
+
+    with pytest.raises(LeaseLostError):
+        writer.flush()
+    writer.abort()
+
+    assert streamed(table) == []
 
 
 def test_a_write_is_not_acknowledged_while_a_bucket_never_received_the_end_of_its_transaction() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from storage_lib import DynamicTable, LeaseLostError, StreamPosition
+from storage_lib import DynamicTable, LeaseLostError, MemoryCatalog, StreamPosition
 from storage_lib.io.table_directory.lease_paths import LeasePaths
 from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.table.protocol.lease import TableLeases
 from tests.support.breaking_log import BreakingLog
-from tests.support.fake_environment import fake_environment
+from tests.support.fake_environment import FakeClock, fake_environment
 from tests.support.faulty_file_io import SimulatedCrash
 from tests.support.orders_table import content, orders, reopened, rows, streamed
 from tests.support.waiting import wait_until
@@ -32,6 +32,24 @@ def test_a_lost_transaction_is_in_the_log_again_as_soon_as_the_commit_returns() 
     table.append(rows("+I a 1 10"))
 
     assert streamed(table) == ["+I a 1 10"]
+
+
+def test_records_that_retention_has_deleted_are_not_published_again() -> None:
+    clock = FakeClock()
+    catalog = MemoryCatalog(environment=fake_environment(clock=clock))
+    table = orders(catalog, **{"log.retention": "1 h"})
+    table.append(rows("+I a 1 10"))
+    write_context = table.new_write().begin(commit_user="job")  # its transaction fences that of the append
+    task = table.new_write().open_task(write_context)
+    task.write(rows("+I a 9 90"))
+    table.new_write().abort(write_context, [task.prepare_commit()])
+
+    clock.pass_time(2 * 3600)
+    reopened(table).append(rows("+I a 2 20"))
+
+    assert table.log is not None
+    held = table.log.read(table.log.earliest_offsets())
+    assert [id_ for batch in held for id_ in batch.rows.column("id").to_pylist()] == [2]
 
 
 def test_a_reader_who_has_a_row_from_the_snapshot_is_not_told_of_it_again_by_the_repair() -> None:
@@ -88,7 +106,8 @@ def test_an_aborted_write_does_not_hold_readers_up() -> None:
     assert _data_files(table) == 0
 
 
-def test_who_takes_over_from_the_dead_ends_what_it_left_open_in_every_bucket() -> None:
+@pytest.mark.parametrize("heirs_user", ["heir", "crashed"])
+def test_who_takes_over_from_the_dead_ends_what_it_left_open_in_every_bucket(heirs_user: str) -> None:
     table = orders(None, **{"bucket": "2", "lease.timeout": "5 s"})
     crashed = table.new_write().open_task(table.new_write().begin(commit_user="crashed"))
     crashed.write(rows(*(f"+I a {n} 0" for n in range(20))))
@@ -96,7 +115,7 @@ def test_who_takes_over_from_the_dead_ends_what_it_left_open_in_every_bucket() -
     assert len(written) == 2
 
     heir = reopened(table)
-    heir.new_write().abort(heir.new_write().begin(commit_user="heir"), [])
+    heir.new_write().abort(heir.new_write().begin(commit_user=heirs_user), [])
 
     assert table.log is not None
     latest = table.log.latest_offsets()

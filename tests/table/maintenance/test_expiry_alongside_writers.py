@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from storage_lib import CommitConflictError, DynamicTable, InvalidInputError, LeaseLostError, UnavailableError
+from storage_lib import (
+    CommitConflictError,
+    DynamicTable,
+    InvalidInputError,
+    LeaseLostError,
+    StreamPosition,
+    UnavailableError,
+)
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER, Committable
+from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.log_store import EndOutcome, LogStore, TransactionHandle
 from storage_lib.table.commit.table_overwrite import scope_of
+from storage_lib.table.protocol.source_offsets import SourceRange
 from tests.support.breaking_log import BreakingLog
 from tests.support.faulty_file_io import SimulatedCrash
 from tests.support.orders_table import applied, content, orders, reopened, rows, streamed
@@ -36,6 +45,21 @@ def test_a_snapshot_whose_changes_never_reached_the_log_does_not_expire() -> Non
 
     assert streamed(table) == ["+I a 1 10", "+I a 2 20"]
     assert table.inspect.snapshots().num_rows == 1
+
+
+def test_a_snapshot_whose_changes_every_repair_has_lost_does_not_expire() -> None:
+    table = orders()
+    assert table.log is not None
+    log = BreakingLog(table.log)
+    log.loses_next_commits = 10
+    reopened(table, log).append(rows("+I a 1 10"))
+    assert log.loses_next_commits < 9
+    table.overwrite(rows("+I b 1 1"), change_tracking=False)
+
+    table.maintenance.expire_snapshots(retain_last=1)
+    reopened(table).append(rows("+I a 2 20"))
+
+    assert streamed(table) == ["+I a 1 10", "+I a 2 20"]
 
 
 def test_what_the_log_lacks_stays_although_others_commit_while_that_is_found_out() -> None:
@@ -84,6 +108,40 @@ def test_the_append_of_a_writer_that_knows_no_log_does_not_expire_before_it_is_p
     table.append(rows("+I a 3 30"))
 
     assert streamed(table) == ["+I a 1 10", "+I a 2 20", "+I a 3 30"]
+
+
+def _compacted_by_a_stranger(table: DynamicTable) -> None:
+    """Compact as an engine does that does not know the log and copies no properties."""
+    store = table.context.file_store
+    tasks = store.compact.plan(store.snapshots.latest(), full=True)
+    messages = tuple(each for each in map(store.compact.run, tasks) if each is not None)
+    assert messages
+    store.commit.commit(Committable(commit_user="flink", commit_identifier=BATCH_COMMIT_IDENTIFIER, messages=messages))
+
+
+def test_the_offsets_of_the_log_do_not_expire_although_others_have_committed_since() -> None:
+    table = orders(None, **{"write-only": "true"})
+    table.append(rows("+I a 1 10"))
+    table.append(rows("+U a 1 11"))
+    _compacted_by_a_stranger(table)
+    newest = table.inspect.latest_snapshot_id() or 0
+
+    table.maintenance.expire_snapshots(retain_last=1)
+    table.append(rows("+I a 2 20"))
+
+    assert streamed(table, StreamPosition(snapshot_id=newest, split_index=0)) == ["+I a 1 11", "+I a 2 20"]
+
+
+def test_the_offsets_of_a_source_do_not_expire_although_others_have_committed_since() -> None:
+    table = orders(None, **{"write-only": "true", "log.system": "none"})
+    ends = [LogOffsets({0: 5}), LogOffsets({0: 9})]
+    table.append(rows("+I a 1 10"), source=SourceRange(source="topic", start=None, end=ends[0]))
+    table.append(rows("+I a 1 11"), source=SourceRange(source="topic", start=ends[0], end=ends[1]))
+    _compacted_by_a_stranger(table)
+
+    table.maintenance.expire_snapshots(retain_last=1)
+
+    assert reopened(table).inspect.source_offsets("topic") == ends[1]
 
 
 def test_a_commit_that_cannot_see_any_more_whose_leases_came_between_starts_over() -> None:

@@ -72,6 +72,25 @@ def test_a_holder_that_beats_keeps_its_lease_however_long_it_works() -> None:
     leases.check(first)
 
 
+def test_a_holder_whose_beats_are_longer_apart_than_a_waiter_looks_keeps_its_lease() -> None:
+    clock = _SteppingClock()
+    leases = _leases(clock, wait_timeout_ms=120_000)
+    first = leases.acquire(holder="slow one", commit_user="a", purpose="nightly load")
+    beats: list[float] = [0.0]
+
+    def beat_every_five_seconds() -> None:
+        if clock.monotonic() - beats[-1] >= 5:
+            leases.beat(first)
+            beats.append(clock.monotonic())
+
+    clock.meanwhile = beat_every_five_seconds
+
+    with pytest.raises(UnavailableError, match="slow one has held lease 1"):
+        leases.acquire(holder="b", commit_user="b", purpose="write")
+
+    leases.check(first)
+
+
 def test_a_holder_without_a_sign_of_life_is_taken_over_and_finds_out() -> None:
     clock = FakeClock()
     leases = _leases(clock)

@@ -81,7 +81,7 @@ def test_a_stream_with_the_rows_before_looks_them_up_in_what_was_there_before_th
     assert list(zip(told["_row_kind"].to_pylist(), told["price"].to_pylist(), strict=True)) == [("-U", 11), ("+U", 12)]
 
 
-@pytest.mark.parametrize("written", [1, 9])
+@pytest.mark.parametrize("written", [1, 4, 9])
 def test_tiering_says_once_that_records_may_be_gone_and_goes_on_with_the_new_log(written: int) -> None:
     table = orders(None, **{"log.consistency": "eventual"})
     for price in range(4):
