@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
+from storage_lib.built_once import built_once
 from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpiredError
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
@@ -28,7 +29,7 @@ from storage_lib.schema.filter.predicate import Predicate
 
 
 class FileStoreRead:
-    """Reads splits; stateless, so threads may share it.
+    """Reads splits. Threads may share it, and with it the cache of keys.
 
     All methods that read files raise ``SnapshotExpiredError`` if the split's snapshot expired during the read, and
     ``CorruptFileError`` for a file that differs from what its manifest says.
@@ -44,7 +45,7 @@ class FileStoreRead:
         paths: TablePaths,
         data_files: DataFilePaths,
         snapshots: SnapshotHistory,
-        key_cache: KeyCache,
+        key_cache_bytes: int,
     ) -> None:
         self._kind = kind
         self._schemas = schemas
@@ -53,8 +54,12 @@ class FileStoreRead:
         self._paths = paths
         self._data_files = data_files
         self._snapshots = snapshots
-        self._key_cache = key_cache
+        self._key_cache_bytes = key_cache_bytes
         self._columns = ColumnResolution(kind.layout, schemas)
+
+    @built_once
+    def _key_cache(self) -> KeyCache:
+        return KeyCache(self._key_cache_bytes)
 
     def read(
         self,

@@ -21,7 +21,6 @@ from storage_lib.file_store.compact import FileStoreCompact
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
 from storage_lib.file_store.data_file.file_layout import FileLayout
-from storage_lib.file_store.data_file.key_cache import KeyCache
 from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.dynamic_bucket.hash_indexes import HashIndexes
 from storage_lib.file_store.expire import ChangelogRetention, FileStoreExpire
@@ -200,10 +199,6 @@ class FileStore:
         return ManifestDirectory(self._environment.file_io, self._paths)
 
     @built_once
-    def _key_cache(self) -> KeyCache:
-        return KeyCache(self._options.lookup_cache_max_memory_size)
-
-    @built_once
     def _event_time(self) -> EventTime | None:
         return event_time_of(self._schema)
 
@@ -269,7 +264,7 @@ class FileStore:
             paths=self._paths,
             data_files=self._data_files,
             snapshots=self.snapshots,
-            key_cache=self._key_cache,
+            key_cache_bytes=self._options.lookup_cache_max_memory_size,
         )
 
     @built_once

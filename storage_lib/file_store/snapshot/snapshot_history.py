@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from storage_lib.built_once import built_once
 from storage_lib.errors import AlreadyExistsError, NotFoundError, SnapshotExpiredError, note_outcome
 from storage_lib.file_store.snapshot.commit_search import CommitSearch
 from storage_lib.file_store.snapshot.snapshot import Snapshot
@@ -35,8 +36,11 @@ class SnapshotHistory:
         self._files = NumberedFiles(file_io, paths.snapshot_directory, "snapshot-", hints=True, clock=clock)
         self._cache: OrderedDict[int, Snapshot] = OrderedDict()
         self._lock = threading.Lock()
-        self._commits = CommitSearch(load_all=self.load_all, earliest_id=self.earliest_id)
         self._search_lock = threading.Lock()
+
+    @built_once
+    def _commits(self) -> CommitSearch:
+        return CommitSearch(load_all=self.load_all, earliest_id=self.earliest_id)
 
     def latest_id(self) -> int | None:
         """Return the id of the newest snapshot; None for a table without a commit."""

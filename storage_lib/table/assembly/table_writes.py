@@ -58,12 +58,12 @@ class TableWrites:
     @built_once
     def tasks(self) -> TaskWrites:
         """Opens the writers of tasks."""
-        return TaskWrites(self.context, input_rows=self.input, old_rows=lambda: self._reads.old_rows)
+        return TaskWrites(self.context, input_rows=self.input, old_rows=self._reads.old_rows)
 
     @built_once
     def eventual(self) -> EventualCommit | None:
         """Commits rows that are written to the log first (``log.consistency=eventual``); None for other tables."""
-        if self._repair is None or not self.tasks.is_log_first:
+        if self._repair is None or not self.context.is_log_first:
             return None
         return EventualCommit(
             self.context,
@@ -140,7 +140,7 @@ class TableWrites:
 
     @built_once
     def _writer_leases(self) -> WriterLeases:
-        return WriterLeases(self.context, fences_first=self.tasks.is_log_first)
+        return WriterLeases(self.context, fences_first=self.context.is_log_first)
 
     @built_once
     def _repair(self) -> LogRepair | None:

@@ -74,8 +74,8 @@ class WriteBuilder:
 
     @property
     def is_log_first(self) -> bool:
-        """Whether rows are written to the log only and visible at once; ``tier_log`` later writes them to files."""
-        return self.parts.tasks.is_log_first
+        """See ``TableContext.is_log_first``."""
+        return self.context.is_log_first
 
     @property
     def takes_leases(self) -> bool:

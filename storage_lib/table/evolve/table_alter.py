@@ -43,7 +43,7 @@ class TableAlter:
         self._table = context.name
         self._environment = context.environment
         self._history = SchemaHistory(context.environment.file_io, context.paths)
-        self._claims = ExternalClaims(context.environment.file_io, context.location)
+        self._location = context.location
         self._is_branch = context.is_branch
         self._log = context.log
         self._check_table = context.file_store.check_still_there
@@ -93,8 +93,9 @@ class TableAlter:
             message = f"option {PATHS_OPTION} is the table's to say, for all of its branches; alter the table"
             raise InvalidInputError(message)
         known = declared_directories(schema.options)
+        claims = ExternalClaims(self._environment.file_io, self._location)
         for directory in declared_directories(altered.options):
-            self._claims.claim(directory, is_new=directory not in known)
+            claims.claim(directory, is_new=directory not in known)
 
     def _altered(self, schema: TableSchema, changes: Sequence[SchemaChange], *, claims: bool) -> TableSchema:
         if begins_layout(schema) and self.newest().id != schema.id:

@@ -118,6 +118,8 @@ class PostCommitCompaction:
     def _try(self, snapshot: Snapshot, buckets: Buckets) -> _Round:
         try:
             tasks = self._file_store.compact.plan_buckets(snapshot, buckets)
+            if not tasks:
+                return _Round(may_help_again=False, was_raced=False)
             made = self._care.run_and_commit(tasks)
         except LOST_RACE_ERRORS:
             return _Round(may_help_again=True, was_raced=True)
@@ -130,4 +132,4 @@ class PostCommitCompaction:
             note_outcome(interrupt, committed=True)
             raise
         # A commit in between may have replaced the files of some of the buckets.
-        return _Round(may_help_again=bool(tasks), was_raced=made is not None and made.id != snapshot.id + 1)
+        return _Round(may_help_again=True, was_raced=made is not None and made.id != snapshot.id + 1)

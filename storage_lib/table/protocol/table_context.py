@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
 
+from storage_lib.built_once import built_once
 from storage_lib.file_store.store import FileStore
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_directory.table_paths import MAIN_BRANCH, TablePaths
 from storage_lib.log_store.log_store import LogStore
-from storage_lib.schema.options.table_options import ChangelogMode, TableOptions
+from storage_lib.schema.options.table_options import ChangelogMode, LogConsistency, TableOptions
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.protocol.lease import TableLeases
 
@@ -34,7 +35,6 @@ class TableContext:
     options: TableOptions
     file_store: FileStore
     log: LogStore | None
-    leases: TableLeases
     store_options: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -51,7 +51,7 @@ class TableContext:
         log: LogStore | None,
         store_options: Mapping[str, str],
     ) -> Self:
-        """Create the context with the file store and the leases of the branch; reads nothing."""
+        """Create the context with the file store of the branch; reads nothing."""
         paths = TablePaths(location, branch)
         return cls(
             name=name,
@@ -64,13 +64,6 @@ class TableContext:
             options=options,
             file_store=FileStore(table=name, environment=environment, paths=paths, schema=schema, options=options),
             log=log,
-            leases=TableLeases(
-                environment,
-                paths,
-                timeout_ms=options.lease_timeout_ms,
-                wait_timeout_ms=options.lease_wait_timeout_ms,
-                table=name,
-            ),
             store_options=store_options,
         )
 
@@ -78,6 +71,22 @@ class TableContext:
     def is_branch(self) -> bool:
         """Whether this is a branch other than the main one."""
         return self.branch != MAIN_BRANCH
+
+    @built_once
+    def leases(self) -> TableLeases:
+        """The leases of the branch's writers."""
+        return TableLeases(
+            self.environment,
+            self.paths,
+            timeout_ms=self.options.lease_timeout_ms,
+            wait_timeout_ms=self.options.lease_wait_timeout_ms,
+            table=self.name,
+        )
+
+    @property
+    def is_log_first(self) -> bool:
+        """Whether rows are written to the log only and visible at once; ``tier_log`` later writes them to files."""
+        return self.log is not None and self.options.log_consistency is LogConsistency.EVENTUAL
 
     @cached_property
     def logs_old_rows(self) -> bool:

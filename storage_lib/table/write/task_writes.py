@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from storage_lib.errors import SnapshotExpiredError
-from storage_lib.schema.options.table_options import LogConsistency, UpdateBeforeSource
+from storage_lib.schema.options.table_options import UpdateBeforeSource
 from storage_lib.table.changes.answer_rows import AnswerRows
 from storage_lib.table.changes.complete_deletes import with_kind_column
 from storage_lib.table.protocol.table_context import TableContext
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 
 class TaskWrites:
-    """Opens the writers of one table's tasks. ``old_rows`` returns the lookup of pre-images."""
+    """Opens the writers of one table's tasks. ``old_rows`` looks up pre-images."""
 
-    def __init__(self, context: TableContext, *, input_rows: InputRows, old_rows: Callable[[], PointLookup]) -> None:
+    def __init__(self, context: TableContext, *, input_rows: InputRows, old_rows: PointLookup) -> None:
         self._context = context
         self._table = context.name
         self._environment = context.environment
@@ -46,14 +46,13 @@ class TaskWrites:
         self._leases = context.leases
         self._input = input_rows
         self._old_rows = old_rows
-        self.is_log_first = self._log is not None and self._options.log_consistency is LogConsistency.EVENTUAL
-        """See ``WriteBuilder.is_log_first``."""
+        self._is_log_first = context.is_log_first
 
     def open(self, write_context: WriteContext, *, task_index: int | None = None) -> TableWrite:
         """See ``WriteBuilder.open_task``."""
         base = self._base_of(write_context)
         file_write = None
-        if not (self.is_log_first and write_context.writes_log):
+        if not (self._is_log_first and write_context.writes_log):
             file_write = self._file_store.new_write(
                 base, overwrite=write_context.overwrite is not None, sequence_block=task_index or 0
             )
@@ -61,7 +60,7 @@ class TaskWrites:
         pre_images = None
         if self._schema.primary_keys and log is not None and not write_context.is_difference:
             pre_images = PreImages(
-                table=self._table, lookup=self._old_rows(), primary_keys=self._schema.primary_keys, base=base
+                table=self._table, lookup=self._old_rows, primary_keys=self._schema.primary_keys, base=base
             )
         return TableWrite(
             schema=self._schema,
@@ -73,7 +72,7 @@ class TaskWrites:
             pre_images=pre_images,
             held=None if pre_images is None else self._held_changes(pre_images),
             # The files of an eventual table are behind its log, so they cannot complete a deletion.
-            deletions=None if pre_images is None or self.is_log_first else TaskDeletions(self._context, pre_images),
+            deletions=None if pre_images is None or self._is_log_first else TaskDeletions(self._context, pre_images),
             fills_defaults=not write_context.is_difference,
             dynamic_buckets=self._dynamic_buckets(write_context, base),
         )
@@ -84,7 +83,7 @@ class TaskWrites:
         answer = AnswerRows(
             table=self._table,
             primary_keys=self._schema.primary_keys,
-            find=lambda keys: self._old_rows().rows_of(base, keys),
+            find=lambda keys: self._old_rows.rows_of(base, keys),
         )
         conformed = (self._input.conform(batch) for batch in batches if batch.num_rows)
         for rows, kinds in answer.changes(conformed):
@@ -121,7 +120,7 @@ class TaskWrites:
             schema=self._schema,
             options=self._options,
             file_store=self._file_store,
-            lookup=self._old_rows(),
+            lookup=self._old_rows,
             write_context=write_context,
             base=base,
         )
@@ -129,9 +128,9 @@ class TaskWrites:
     def _task_log_writer(self, write_context: WriteContext, *, only_task: bool) -> TaskLogWriter | None:
         if self._log is None or not write_context.writes_log:
             return None
-        if self.is_log_first and write_context.lease is None:
+        if self._is_log_first and write_context.lease is None:
             return AppendingLogWriter(self._log)
-        share = FencedLogWriter if self.is_log_first else TransactionalLogWriter
+        share = FencedLogWriter if self._is_log_first else TransactionalLogWriter
         return share(
             table=self._table,
             log=self._log,
