@@ -201,7 +201,7 @@ def _tpch(records: Records) -> Shown:
 
 
 def _refresh(records: Records) -> Shown:
-    """Show refreshes after small changes beside the whole queries."""
+    """Show refreshes after small changes, compared with whole queries."""
     found: dict[str, list[dict[str, Any]]] = {}
     for each in records:
         if each["work"] == "tpch" and each["counts"]:
@@ -226,7 +226,7 @@ def _refresh(records: Records) -> Shown:
 
 
 def _freshness(records: Records) -> Shown:
-    """Show the age of refreshed rows beside Flink."""
+    """Show the age of refreshed rows, compared with Flink."""
     ours = {
         (each["rate"], each["query"]): 1000 * each["since_commit_p50"] for each in records if each["work"] == "nexmark"
     }
