@@ -67,7 +67,7 @@ class Catalog:
         # Excludes the secrets of other servers: a file IO may be sent to a task.
         stores = {key: text for key, text in self.options.items() if key.startswith(STORE_OPTION_PREFIXES)}
         self._stores = StoresFileIO(environment.file_io, self.warehouse, stores)
-        self._life = TableLife(environment, entries, self._table, self._stores)
+        self._life = TableLife(self._with_stores(environment), entries, self._table)
         TableOptions.parse(self.options)
         refuse_unknown_of_connection(self.options)
 
@@ -368,9 +368,7 @@ class Catalog:
 
     def _with_stores(self, environment: Environment) -> Environment:
         """Return the environment with access to all stores: a manifest may name a file on any of them."""
-        if isinstance(environment.file_io, StoresFileIO):
-            return environment
-        return replace(environment, file_io=replace(self._stores, home=environment.file_io))
+        return replace(environment, elsewhere=replace(self._stores, home=environment.file_io))
 
     def _address(self, name: TableName) -> TableAddress | None:
         return TableAddress(warehouse=self.warehouse, name=str(name), options=self.options)

@@ -116,7 +116,7 @@ def _wrong_bytes(table: DynamicTable, entry: ManifestEntry) -> list[str | None]:
         return [None]
     path = table.inspect.file_path(entry)
     try:
-        with table.environment.file_io.open_input(path) as source:
+        with table.environment.stores.open_input(path) as source:
             check_bytes(source, expected, path)
     except StorageError as error:
         return [str(error)]
@@ -125,7 +125,7 @@ def _wrong_bytes(table: DynamicTable, entry: ManifestEntry) -> list[str | None]:
 
 def _problems(table: DynamicTable) -> Iterator[str]:
     """Yield files that are missing or differ in size from their manifest, and expired tags."""
-    file_io = table.environment.file_io
+    file_io = table.environment.stores
     sizes: dict[str, dict[str, int]] = {}
     for entry in table.new_read().plan().entries:
         path = table.inspect.file_path(entry)

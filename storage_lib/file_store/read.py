@@ -22,7 +22,7 @@ from storage_lib.file_store.merge_tree.standing_rows import StandingRows, standi
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.file_store.split import Split
 from storage_lib.format.file_format import FileFormat
-from storage_lib.io.file_io import FileIO
+from storage_lib.io.environment import Environment
 from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.schema.evolution.schema_versions import SchemaVersions
 from storage_lib.schema.filter.predicate import Predicate
@@ -41,7 +41,7 @@ class FileStoreRead:
         kind: TableKind,
         schemas: SchemaVersions,
         formats: Sequence[FileFormat],
-        file_io: FileIO,
+        environment: Environment,
         paths: TablePaths,
         data_files: DataFilePaths,
         snapshots: SnapshotHistory,
@@ -50,7 +50,7 @@ class FileStoreRead:
         self._kind = kind
         self._schemas = schemas
         self._formats = tuple(formats)
-        self._file_io = file_io
+        self._environment = environment
         self._paths = paths
         self._data_files = data_files
         self._snapshots = snapshots
@@ -130,7 +130,7 @@ class FileStoreRead:
             schemas=self._schemas,
             columns=self._columns,
             formats=self._formats,
-            file_io=self._file_io,
+            environment=self._environment,
             paths=self._paths,
             partition_path=self._data_files.partition_path(partition),
             bucket=bucket,

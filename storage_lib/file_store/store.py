@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -89,7 +90,9 @@ class FileStore:
         }
         self._partitions = PartitionCodec(schema)
         self._data_files = DataFilePaths(paths, self._partitions)
-        external_paths_of(schema.options)
+        # Writers need the router of stores only if new files may be on another store than the warehouse.
+        is_external = bool(external_paths_of(schema.options).directories)
+        self._writing = replace(environment, file_io=environment.stores) if is_external else environment
 
     def check_still_there(self) -> None:
         """Raise ``NotFoundError`` if the table was dropped, or dropped and recreated, since it was opened."""
@@ -150,7 +153,7 @@ class FileStore:
             return self._kind.writer(data_files, next_sequence=newest + 1 + sequence_block * _SEQUENCE_BLOCK)
 
         return FileStoreWrite(
-            file_io=self._environment.file_io,
+            file_io=self._writing.file_io,
             new_writer=new_writer,
             abort_messages=self.abort,
             bucket_count=self._schema.bucket_count,
@@ -192,7 +195,7 @@ class FileStore:
     @built_once
     def deletion(self) -> FileDeletion:
         """Deletes files of the table."""
-        return FileDeletion(self._environment.file_io, self._paths, self._schema)
+        return FileDeletion(self._environment, self._paths, self._schema)
 
     @built_once
     def _manifests(self) -> ManifestDirectory:
@@ -229,7 +232,7 @@ class FileStore:
                 self.scan.live_files(target),
                 indexes=indexes_of(target),
                 copies=FileCopies(
-                    environment=self._environment,
+                    environment=replace(self._environment, file_io=self._environment.stores),
                     paths=self._paths,
                     data_files=self._data_files,
                     external=self._external_paths,
@@ -260,7 +263,7 @@ class FileStore:
             kind=self._kind,
             schemas=self._schemas,
             formats=[self._kind.file_format(each) for each in all_formats()],
-            file_io=self._environment.file_io,
+            environment=self._environment,
             paths=self._paths,
             data_files=self._data_files,
             snapshots=self.snapshots,
@@ -288,11 +291,10 @@ class FileStore:
             return np.concatenate([np.empty(0, np.int32), *hashes])
 
         return HashIndexes(
-            file_io=self._environment.file_io,
+            environment=self._environment,
             paths=self._paths,
             manifests=self._manifests,
             scan=self.scan,
-            new_name=self._environment.new_name,
             read_hashes=read_hashes,
         )
 
@@ -307,7 +309,7 @@ class FileStore:
             scan=self.scan,
             kind=self._kind,
             new_compactor=new_compactor,
-            file_io=self._environment.file_io,
+            file_io=self._writing.file_io,
         )
 
     @built_once
@@ -351,7 +353,7 @@ class FileStore:
         """Finds files that nothing needs."""
         return OrphanFiles(
             table=self._table,
-            file_io=self._environment.file_io,
+            file_io=self._environment.stores,
             paths=self._paths,
             references=self.references,
             deletion=self.deletion,
@@ -377,7 +379,7 @@ class FileStore:
         assert isinstance(layout, KeyValueSchema)  # noqa: S101  ``writes_changelog``
         data_files = self._data_file_writer(partition, bucket)
         written = write_changes(layout, data_files, changes)
-        self._environment.file_io.sync(data_files.take_unsynced())
+        self._writing.file_io.sync(data_files.take_unsynced())
         increment = Increment(new_changelog=tuple(written))
         return CommitMessage(partition=partition, bucket=bucket, bucket_count=bucket_count, increment=increment)
 
@@ -428,7 +430,7 @@ class FileStore:
     def _external_paths(self) -> ExternalPaths:
         """Directories for new files. Raises ``InvalidInputError`` if one belongs to another table."""
         external = external_paths_of(self._schema.options)
-        claims = ExternalClaims(self._environment.file_io, self._paths.root)
+        claims = ExternalClaims(self._environment.stores, self._paths.root)
         for directory in external.directories:
             claims.refuse_others(directory)
         return external
@@ -446,7 +448,7 @@ class FileStore:
             layout=self._layout_of_files,
             file_format=self._format,
             formats_by_level=self._formats_by_level,
-            environment=self._environment,
+            environment=self._writing,
             paths=self._paths,
             partition_path=self._data_files.partition_path(partition),
             bucket=bucket,

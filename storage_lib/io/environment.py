@@ -43,11 +43,21 @@ class SystemClock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """Clock, files and names for the library. ``new_name`` returns a unique string."""
+    """Clock, files and names for the library. ``new_name`` returns a unique string.
+
+    ``file_io`` stores the warehouse, with all metadata. ``elsewhere`` routes paths to any store; None: there is no
+    other store.
+    """
 
     file_io: FileIO
     clock: Clock
     new_name: Callable[[], str]
+    elsewhere: FileIO | None = None
+
+    @property
+    def stores(self) -> FileIO:
+        """Storage of paths that may be on any store, as those of external data files are."""
+        return self.file_io if self.elsewhere is None else self.elsewhere
 
 
 def new_uuid() -> str:

@@ -68,7 +68,7 @@ class BucketOnDisk:
             schemas=schemas,
             columns=ColumnResolution(self.key_value, schemas),
             formats=[self.file_format],
-            file_io=self.environment.file_io,
+            environment=self.environment,
             paths=paths,
             partition_path="",
             bucket=0,

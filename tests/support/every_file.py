@@ -20,7 +20,7 @@ def every_file(files: FileIO, directory: str) -> set[str]:
 def data_files(table: DynamicTable) -> set[str]:
     """Return the paths of the data files in the table's directory and in its external directories."""
     roots = (table.location, *(io_path(url) for url in declared_directories(table.schema.options)))
-    return {path for root in roots for path in every_file(table.environment.file_io, root) if "/data-" in path}
+    return {path for root in roots for path in every_file(table.environment.stores, root) if "/data-" in path}
 
 
 def manifests(table: DynamicTable) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from itertools import permutations
@@ -17,6 +17,7 @@ from storage_lib.catalog.table_descriptor import TableDescriptor
 from storage_lib.errors import CorruptFileError, NotFoundError, UnavailableError
 from storage_lib.file_store.cleanup.external_claims import CLAIM_NAME
 from storage_lib.io.file_io_factory import is_same_place
+from storage_lib.io.local.memory_file_io import MemoryFileIO
 from storage_lib.log_store.memory.memory_log_store import MemoryLogStore
 from storage_lib.schema.options.external_paths import PATHS_OPTION, STRATEGY_OPTION
 from storage_lib.schema.table_schema import TableSchema
@@ -40,8 +41,12 @@ KINDS: dict[str, dict[str, str]] = {
 
 
 @pytest.fixture
-def catalog() -> MemoryCatalog:
-    return MemoryCatalog(environment=fake_environment())
+def catalog() -> Iterator[MemoryCatalog]:
+    """Two views of the same files; at the end, no path outside the warehouse has been used in the warehouse's store."""
+    clock = FakeClock()
+    home, router = (FaultyFileIO(each) for each in [MemoryFileIO(now_millis=clock.now_millis)] * 2)
+    yield MemoryCatalog(environment=replace(fake_environment(home, clock=clock), elsewhere=router))
+    assert not [call for call in home.calls if ROOT in call[1] or "/elsewhere" in call[1]]
 
 
 def outside(catalog: MemoryCatalog, **options: str) -> DynamicTable:
@@ -49,11 +54,11 @@ def outside(catalog: MemoryCatalog, **options: str) -> DynamicTable:
 
 
 def data_outside(table: DynamicTable) -> set[str]:
-    return {path for path in every_file(table.environment.file_io, ROOT) if not path.endswith(CLAIM_NAME)}
+    return {path for path in every_file(table.environment.stores, ROOT) if not path.endswith(CLAIM_NAME)}
 
 
 def data_inside(table: DynamicTable) -> set[str]:
-    return {path for path in every_file(table.environment.file_io, table.location) if "/bucket-" in path}
+    return {path for path in every_file(table.environment.stores, table.location) if "/bucket-" in path}
 
 
 def pass_a_week(table: DynamicTable) -> None:
@@ -98,8 +103,30 @@ def test_every_verb_of_a_table_keeps_its_data_outside(catalog: MemoryCatalog, ki
     assert content(catalog.load_table(NAME)) == {"a 1 4", "b 1 5", "b 2 5", "b 3 5", "b 4 5", "c 1 1"}
 
     catalog.drop_table(NAME)
-    assert every_file(table.environment.file_io, ROOT) == set()
-    assert every_file(table.environment.file_io, table.location) == set()
+    assert every_file(table.environment.stores, ROOT) == set()
+    assert every_file(table.environment.stores, table.location) == set()
+
+
+def test_a_table_with_all_its_data_inside_does_not_use_the_router_of_stores() -> None:
+    router = FaultyFileIO(MemoryFileIO())
+    catalog = MemoryCatalog(environment=replace(fake_environment(), elsewhere=router))
+    table = orders(catalog)
+    for price in range(1, 5):
+        table.append(rows(f"+U a 1 {price}", f"+I b {price} 5"))
+    table.compact(full=True)
+    table.overwrite(rows("+I b 9 9"), partition={"dt": "b"})
+
+    assert content(catalog.load_table(NAME)) == {"a 1 4", "b 9 9"}
+    assert router.calls == []
+
+
+def test_an_open_table_reads_files_that_were_moved_outside_since(catalog: MemoryCatalog) -> None:
+    table = orders(catalog, **NO_LOG)
+    table.append(rows("+I a 1 1"))
+
+    altered(table, ("file.root-path", ROOT)).append(rows("+I a 2 1"))
+
+    assert content(table) == {"a 1 1", "a 2 1"}
 
 
 def test_what_no_snapshot_needs_is_deleted_outside_as_well(catalog: MemoryCatalog) -> None:
@@ -122,7 +149,7 @@ def test_orphans_outside_are_found_and_nothing_else(catalog: MemoryCatalog) -> N
     task.write(rows("+I z 9 9"))
     task.prepare_commit()
     orphans = data_outside(table) - live
-    files = table.environment.file_io
+    files = table.environment.stores
     files.write_bytes(f"{PLACE}/notes.txt", b"mine")
     files.write_bytes(f"{PLACE}/dt=a/notes.txt", b"mine")
     files.write_bytes(f"{PLACE}/dt=a/bucket-0/0101/notes.txt", b"mine")
@@ -164,7 +191,7 @@ def test_two_tables_never_share_a_directory(catalog: MemoryCatalog) -> None:
 
     assert catalog.list_tables() == ["shop.orders", "shop.other"]
     catalog.drop_table("shop.other")
-    assert table.environment.file_io.exists(f"{PLACE}/{CLAIM_NAME}")
+    assert table.environment.stores.exists(f"{PLACE}/{CLAIM_NAME}")
 
 
 def test_a_directory_in_a_tables_own_is_refused(tmp_path: Path) -> None:
@@ -181,17 +208,17 @@ def test_a_directory_in_a_tables_own_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_directory_with_files_in_it_is_refused(catalog: MemoryCatalog) -> None:
-    catalog._environment.file_io.write_bytes(f"{PLACE}/data.parquet", b"x")
+    catalog._environment.stores.write_bytes(f"{PLACE}/data.parquet", b"x")
 
     with pytest.raises(InvalidInputError, match=r"not empty \(it has 'data.parquet'\)"):
         outside(catalog)
 
     assert catalog.list_tables() == []
-    assert every_file(catalog._environment.file_io, ROOT) == {f"{PLACE}/data.parquet"}
+    assert every_file(catalog._environment.stores, ROOT) == {f"{PLACE}/data.parquet"}
 
 
 def test_a_creation_that_was_interrupted_can_be_repeated(catalog: MemoryCatalog) -> None:
-    catalog._environment.file_io.write_bytes(
+    catalog._environment.stores.write_bytes(
         f"{PLACE}/{CLAIM_NAME}", str(Path("memory/shop.db/orders").absolute()).encode()
     )
 
@@ -227,7 +254,7 @@ def test_files_stay_where_they_are_when_the_directory_is_changed(catalog: Memory
 
     assert content(table) == {f"a {key} 1" for key in range(1, 5)}
     assert (len(data_inside(table)), len(data_outside(table))) == (2, 1)
-    files = table.environment.file_io
+    files = table.environment.stores
     lost = (f"{PLACE}/dt=a/bucket-0/data-lost.parquet", "/elsewhere/dt=a/bucket-0/data-lost.parquet")
     for path in lost:
         files.write_bytes(path, b"x")
@@ -337,7 +364,7 @@ def test_a_creation_that_fails_gives_its_directory_back(monkeypatch: pytest.Monk
     with pytest.raises(UnavailableError, match="no brokers"):
         orders(catalog, **{"file.root-path": ROOT})
 
-    assert every_file(catalog._environment.file_io, ROOT) == set()
+    assert every_file(catalog._environment.stores, ROOT) == set()
     outside(catalog)
 
 
@@ -388,7 +415,7 @@ def test_a_table_that_another_engine_renamed_says_how_to_claim_its_directory_aga
 
 def forged(table: DynamicTable, change: Callable[[dict[str, str]], dict[str, str]]) -> DynamicTable:
     """Return the table with options forged into its schemas."""
-    files = table.environment.file_io
+    files = table.environment.stores
     for schema_id in range(table.schema.id + 1):
         path = f"{table.location}/schema/schema-{schema_id}"
         schema = TableSchema.from_json(files.read_bytes(path))
@@ -411,7 +438,7 @@ def test_a_table_of_another_engine_is_cleaned_by_name_only(
 ) -> None:
     """It has not claimed the directory, so another table may have files in it."""
     table = outside(catalog)
-    files = table.environment.file_io
+    files = table.environment.stores
     files.delete(f"{PLACE}/{CLAIM_NAME}")
     for price in (1, 2):
         table.append(rows(f"+U a 1 {price}"))
@@ -432,7 +459,7 @@ def test_a_table_of_another_engine_is_cleaned_by_name_only(
 def test_setting_the_directories_again_claims_them(catalog: MemoryCatalog) -> None:
     table = outside(catalog)
     table.append(rows("+I a 1 1"))
-    files = table.environment.file_io
+    files = table.environment.stores
     files.delete(f"{PLACE}/{CLAIM_NAME}")
     lost = f"{PLACE}/dt=a/bucket-0/data-lost.parquet"
     files.write_bytes(lost, b"x")
@@ -453,7 +480,7 @@ def test_a_table_that_names_another_tables_directory_deletes_nothing_there(
 ) -> None:
     victim = outside(catalog)
     victim.append(rows("+I a 1 1"))
-    files = victim.environment.file_io
+    files = victim.environment.stores
     hostile = catalog.create_table(
         "shop.hostile", COLUMNS, primary_key=["dt", "id"], partition_by=["dt"], options={**NO_LOG, "bucket": "1"}
     )

@@ -29,7 +29,6 @@ from storage_lib.errors import (
 from storage_lib.file_store.cleanup.external_claims import ExternalClaims
 from storage_lib.file_store.cleanup.file_deletion import FileDeletion, declared_by_any_schema
 from storage_lib.io.environment import Environment
-from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.schema.evolution.schema_history import SchemaHistory
 from storage_lib.schema.options.external_paths import declared_directories, io_path
@@ -49,10 +48,9 @@ class TableLife:
         environment: Environment,
         entries: TableEntries,
         opened: Callable[[TableName, str, TableSchema], DynamicTable],
-        stores: FileIO,
     ) -> None:
-        """Use ``stores`` for data directories, which may be on any store."""
-        self._stores = stores
+        self._environment = environment
+        self._stores = environment.stores
         self._file_io = environment.file_io
         self._entries = entries
         self._opened = opened
@@ -148,7 +146,7 @@ class TableLife:
         except StorageError as error:
             _LOGGER.warning("table %s is dropped; some of its files may remain in data directories: %s", name, error)
             return
-        FileDeletion(self._stores, paths, schema).delete_all(
+        FileDeletion(self._environment, paths, schema).delete_all(
             sorted(path for path in named if not path.startswith(f"{paths.root}/"))
         )
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from storage_lib.errors import CorruptFileError, InvalidInputError, NotFoundError
 from storage_lib.file_store.cleanup.external_claims import ExternalClaims
 from storage_lib.file_store.snapshot.branch_directory import BranchDirectory
+from storage_lib.io.environment import Environment
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.table_directory.table_paths import MAIN_BRANCH, TablePaths
 from storage_lib.schema.evolution.schema_history import SchemaHistory
@@ -28,18 +29,19 @@ _IN_BUCKET = r"bucket-(?:\d+|postpone)/(?:[01]{4}/[01]{4}/[01]{4}/[01]{8}/)?[^/]
 class FileDeletion:
     """Deletes files of one table. ``delete`` logs a warning instead of raising for a file that it refuses."""
 
-    def __init__(self, file_io: FileIO, paths: TablePaths, schema: TableSchema) -> None:
-        self._file_io = file_io
+    def __init__(self, environment: Environment, paths: TablePaths, schema: TableSchema) -> None:
+        self._file_io = environment.file_io
+        self._stores = environment.stores
         self._paths = paths
         self._schema = schema
-        self._claims = ExternalClaims(file_io, paths.root)
+        self._claims = ExternalClaims(environment.stores, paths.root)
         self._place = re.compile(r"(?:[^/=]+=[^/]*/)" + f"{{{len(schema.partition_keys)}}}" + _IN_BUCKET)
         self._declared: tuple[str, ...] | None = None
         self._may_delete_below: dict[str, bool] = {}
 
     def delete(self, path: str) -> None:
         """Delete one file of the table, if it exists."""
-        root = self._paths.root
+        root, files = self._paths.root, self._file_io
         if not path.startswith(f"{root}/"):
             found = self._external_root(path)
             if found is None:
@@ -48,8 +50,8 @@ class FileDeletion:
             if not self._is_open(found):
                 _LOGGER.warning("%s is not deleted: %s belongs to another table than %s", path, found, root)
                 return
-            root = found
-        self._file_io.delete(path, below=root)
+            root, files = found, self._stores
+        files.delete(path, below=root)
 
     def delete_all(self, paths: Iterable[str]) -> None:
         """Delete files in the given order."""

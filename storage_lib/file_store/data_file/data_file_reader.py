@@ -22,7 +22,7 @@ from storage_lib.file_store.data_file.key_range import KeyRange
 from storage_lib.file_store.data_file.row_group_keys import RowGroupKeys, groups_in_range, row_group_keys
 from storage_lib.file_store.data_file.stored_columns import ColumnResolution, StoredColumn, StoredColumns
 from storage_lib.format.file_format import FileFormat, FormatReader, RowGroupReader, RowTest
-from storage_lib.io.file_io import FileIO
+from storage_lib.io.environment import Environment
 from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.schema.encoding.char_padding import without_padding
 from storage_lib.schema.evolution.evolved_arrays import evolved
@@ -75,7 +75,7 @@ class DataFileReader:
         schemas: SchemaVersions,
         columns: ColumnResolution,
         formats: Sequence[FileFormat],
-        file_io: FileIO,
+        environment: Environment,
         paths: TablePaths,
         partition_path: str,
         bucket: int,
@@ -87,7 +87,8 @@ class DataFileReader:
         self._schemas = schemas
         self._columns = columns
         self._formats: Mapping[str, FileFormat] = {format_.extension: format_ for format_ in formats}
-        self._file_io = file_io
+        self._file_io = environment.file_io
+        self._stores = environment.stores
         self._paths = paths
         self._partition_path = partition_path
         self._bucket = bucket
@@ -145,7 +146,8 @@ class DataFileReader:
     def _opened(self, path: str, file: DataFileMeta, closing: ExitStack, *, is_whole: bool) -> FormatReader:
         """Open the file and check its row count. ``is_whole``: every column of every row is going to be read."""
         try:
-            source = closing.enter_context(self._file_io.open_input(path))
+            files = self._file_io if file.external_path is None else self._stores
+            source = closing.enter_context(files.open_input(path))
         except NotFoundError as error:
             message = (
                 f"Data file {path} does not exist. If its snapshot was expired meanwhile, plan the read again from a "
@@ -283,7 +285,8 @@ class DataFileReader:
             return np.zeros(0, dtype=np.int64)
         named = deletion_file.external_path
         path = self._paths.index_path(deletion_file.file_name) if named is None else io_path(named)
-        with self._file_io.open_input(path) as source:
+        files = self._file_io if named is None else self._stores
+        with files.open_input(path) as source:
             positions = read_deletion_vector(source, deletion_file.offset, path)
         noted = deletion_file.row_count
         if (len(positions) and positions[-1] >= file.row_count) or (noted is not None and noted != len(positions)):

@@ -13,7 +13,7 @@ from storage_lib.file_store.manifest.manifest_directory import ManifestDirectory
 from storage_lib.file_store.scan import FileStoreScan
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.split import Split
-from storage_lib.io.file_io import FileIO
+from storage_lib.io.environment import Environment
 from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.schema.options.external_paths import io_path
 from storage_lib.schema.table_schema import BUCKET_UNAWARE
@@ -33,18 +33,16 @@ class HashIndexes:
     def __init__(
         self,
         *,
-        file_io: FileIO,
+        environment: Environment,
         paths: TablePaths,
         manifests: ManifestDirectory,
         scan: FileStoreScan,
-        new_name: Callable[[], str],
         read_hashes: Callable[[Split], npt.NDArray[np.int32]],
     ) -> None:
-        self._file_io = file_io
+        self._environment = environment
         self._paths = paths
         self._manifests = manifests
         self._scan = scan
-        self._new_name = new_name
         self._read_hashes = read_hashes
 
     def of_partition(self, snapshot: Snapshot | None, partition: bytes) -> PartitionHashes:
@@ -62,7 +60,8 @@ class HashIndexes:
             for bucket, path in self._manifests.read_index(snapshot.index_manifest).hash_files(partition).items():
                 named = path.external_path
                 place = self._paths.index_path(path.file_name) if named is None else io_path(named)
-                found[bucket] = decode_hashes(self._file_io.read_bytes(place), place)
+                files = self._environment.file_io if named is None else self._environment.stores
+                found[bucket] = decode_hashes(files.read_bytes(place), place)
         plan = self._scan.plan(snapshot, partitions=(partition,))
         unindexed: dict[int, list[npt.NDArray[np.int32]]] = {}
         for split in plan.splits():
@@ -73,10 +72,10 @@ class HashIndexes:
 
     def write(self, hashes: npt.NDArray[np.int32]) -> HashIndexFile:
         """Write a durable index file of a bucket's hashes."""
-        name = TablePaths.new_index_name(self._new_name(), 0)
+        name = TablePaths.new_index_name(self._environment.new_name(), 0)
         path = self._paths.index_path(name)
         data = encode_hashes(hashes)
-        with self._file_io.open_output(path) as out:
+        with self._environment.file_io.open_output(path) as out:
             out.write(data)
-        self._file_io.sync([path])
+        self._environment.file_io.sync([path])
         return HashIndexFile(file_name=name, size_bytes=len(data), hash_count=len(hashes))

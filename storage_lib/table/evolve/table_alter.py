@@ -93,7 +93,7 @@ class TableAlter:
             message = f"option {PATHS_OPTION} is the table's to say, for all of its branches; alter the table"
             raise InvalidInputError(message)
         known = declared_directories(schema.options)
-        claims = ExternalClaims(self._environment.file_io, self._location)
+        claims = ExternalClaims(self._environment.stores, self._location)
         for directory in declared_directories(altered.options):
             claims.claim(directory, is_new=directory not in known)
 
