@@ -30,18 +30,16 @@ class FileDeletion:
     """Deletes files of one table. ``delete`` logs a warning instead of raising for a file that it refuses."""
 
     def __init__(self, environment: Environment, paths: TablePaths, schema: TableSchema) -> None:
-        self._file_io = environment.file_io
-        self._stores = environment.stores
+        self._environment = environment
         self._paths = paths
         self._schema = schema
-        self._claims = ExternalClaims(environment.stores, paths.root)
         self._place = re.compile(r"(?:[^/=]+=[^/]*/)" + f"{{{len(schema.partition_keys)}}}" + _IN_BUCKET)
         self._declared: tuple[str, ...] | None = None
         self._may_delete_below: dict[str, bool] = {}
 
     def delete(self, path: str) -> None:
         """Delete one file of the table, if it exists."""
-        root, files = self._paths.root, self._file_io
+        root, files = self._paths.root, self._environment.file_io
         if not path.startswith(f"{root}/"):
             found = self._external_root(path)
             if found is None:
@@ -50,7 +48,7 @@ class FileDeletion:
             if not self._is_open(found):
                 _LOGGER.warning("%s is not deleted: %s belongs to another table than %s", path, found, root)
                 return
-            root, files = found, self._stores
+            root, files = found, self._environment.stores
         files.delete(path, below=root)
 
     def delete_all(self, paths: Iterable[str]) -> None:
@@ -61,7 +59,7 @@ class FileDeletion:
     def learn(self) -> None:
         """Read the declared directories of all schemas, before some schemas are deleted."""
         if self._declared is None:
-            self._declared = declared_by_any_schema(self._file_io, self._paths)
+            self._declared = declared_by_any_schema(self._environment.file_io, self._paths)
 
     def _external_root(self, path: str) -> str | None:
         found = _root_among(declared_directories(self._schema.options), path, self._place)
@@ -73,7 +71,7 @@ class FileDeletion:
     def _is_open(self, directory: str) -> bool:
         known = self._may_delete_below.get(directory)
         if known is None:
-            known = not self._claims.is_others(directory)
+            known = not ExternalClaims(self._environment.stores, self._paths.root).is_others(directory)
             self._may_delete_below[directory] = known
         return known
 

@@ -87,8 +87,7 @@ class DataFileReader:
         self._schemas = schemas
         self._columns = columns
         self._formats: Mapping[str, FileFormat] = {format_.extension: format_ for format_ in formats}
-        self._file_io = environment.file_io
-        self._stores = environment.stores
+        self._environment = environment
         self._paths = paths
         self._partition_path = partition_path
         self._bucket = bucket
@@ -146,7 +145,7 @@ class DataFileReader:
     def _opened(self, path: str, file: DataFileMeta, closing: ExitStack, *, is_whole: bool) -> FormatReader:
         """Open the file and check its row count. ``is_whole``: every column of every row is going to be read."""
         try:
-            files = self._file_io if file.external_path is None else self._stores
+            files = self._environment.file_io if file.external_path is None else self._environment.stores
             source = closing.enter_context(files.open_input(path))
         except NotFoundError as error:
             message = (
@@ -285,7 +284,7 @@ class DataFileReader:
             return np.zeros(0, dtype=np.int64)
         named = deletion_file.external_path
         path = self._paths.index_path(deletion_file.file_name) if named is None else io_path(named)
-        files = self._file_io if named is None else self._stores
+        files = self._environment.file_io if named is None else self._environment.stores
         with files.open_input(path) as source:
             positions = read_deletion_vector(source, deletion_file.offset, path)
         noted = deletion_file.row_count
