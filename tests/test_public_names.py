@@ -165,6 +165,21 @@ def test_the_library_alone_loads_no_engine_no_broker_and_no_scheduler() -> None:
     assert ran.stdout.strip() == "[]"
 
 
+def test_a_table_is_loaded_and_read_without_pandas(tmp_path: Path) -> None:
+    """Arrow imports pandas to convert a list, and for its expressions; that takes longer than to read a small table."""
+    table = storage_lib.open_catalog(tmp_path).create_table("shop.orders", {"id": "BIGINT"}, primary_key=["id"])
+    table.append([{"id": 1}])
+    program = (
+        "import sys, storage_lib; catalog = storage_lib.open_catalog(sys.argv[1]); "
+        "print(catalog.load_table('shop.orders').to_arrow().num_rows, 'pandas' in sys.modules)"
+    )
+
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    ran = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)
+
+    assert ran.stdout.split() == ["1", "False"]
+
+
 def test_a_file_name_means_one_file() -> None:
     counts = Counter(path.name for path in MODULES if path.name != "__init__.py")
     assert [name for name, count in counts.items() if count > 1] == []

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 _SLICE_ROWS_MAX = 65_536
 _SLICE_BYTES_MAX = 32 << 20
-_OPERATIONS = pa.array(["c", "u", "d", "r"])
-_OPERATION_OF_KIND = pa.array([b"c", b"d", b"u", b"d"])
+_OPERATIONS = ("c", "u", "d", "r")
+_OPERATION_OF_KIND = (b"c", b"d", b"u", b"d")
 _KIND_OF_OPERATION = np.array([RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE, RowKind.INSERT], np.int8)
 _UPDATE, _DELETE = 1, 2
 
@@ -99,7 +99,7 @@ def enveloped(
             is_pair[:-1] &= pc.equal(keys[:-1], keys[1:]).to_numpy(zero_copy_only=False)
     is_retract = (codes == RowKind.UPDATE_BEFORE) | (codes == RowKind.DELETE)
     before, after = _or_nothing(spelled, is_retract, nothing), _or_nothing(spelled, ~is_retract, nothing)
-    operations = _OPERATION_OF_KIND.take(pa.array(codes))
+    operations = pa.array(_OPERATION_OF_KIND).take(pa.array(codes))
     if not is_pair.any():
         return Envelopes(before=before, after=after, operations=operations, is_record=None)
     next_rows = spelled.take(pa.array(np.minimum(np.arange(1, len(codes) + 1), len(codes) - 1)))
@@ -121,7 +121,7 @@ def opened(
     columns: Callable[[Sides], list[pa.Array]],
 ) -> DecodedChanges:
     """Decode records (``before`` and ``after`` are structs) to changes. Raises ``ValueError`` for an invalid one."""
-    codes = pc.index_in(operations, _OPERATIONS).to_numpy(zero_copy_only=False)
+    codes = pc.index_in(operations, pa.array(_OPERATIONS)).to_numpy(zero_copy_only=False)
     if np.isnan(codes.astype(np.float64)).any():
         message = "unknown op; expected c, u, d or r"
         raise ValueError(message)

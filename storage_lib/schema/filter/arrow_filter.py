@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import acero
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.filter.predicate import Predicate, Stats
@@ -83,6 +82,8 @@ def _evaluated(expression: pc.Expression, rows: pa.Table, count: int) -> pa.Chun
     if not rows.num_columns:
         # A condition without columns still has a value for each row.
         rows = pa.table({_RESULT: pa.nulls(count)})
+    from pyarrow import acero
+
     plan = acero.Declaration.from_sequence(
         [
             acero.Declaration("table_source", acero.TableSourceNodeOptions(rows)),

@@ -10,6 +10,7 @@ are opaque here, so variants are never compared: equal values may have different
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -25,7 +26,6 @@ _SHREDDED = "typed_value"
 _VERSION = 1
 _VERSION_MASK = 0x0F
 _EMPTY = b""
-_FIRST_BYTES = pa.array([bytes([byte]) for byte in range(256) if byte & _VERSION_MASK == _VERSION], pa.binary())
 
 VARIANT_ARROW: Final = pa.struct(
     [
@@ -108,11 +108,17 @@ def _part(array: pa.StructArray, name: str) -> pa.Array:
     return part if part.type == pa.binary() else part.cast(pa.binary())
 
 
+@cache
+def _first_bytes() -> pa.Array:
+    # Not a constant: Arrow imports pandas to convert a list, which takes longer than to read a small table.
+    return pa.array([bytes([byte]) for byte in range(256) if byte & _VERSION_MASK == _VERSION], pa.binary())
+
+
 def _check_encoding(parts: Sequence[pa.Array], nulls: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
     """Check the version in the first byte of the metadata: other engines refuse a whole file with another one."""
     value, metadata = parts
     first = pc.binary_slice(metadata, 0, 1)
-    is_right = pc.and_(pc.is_in(first, value_set=_FIRST_BYTES), pc.greater(pc.binary_length(value), 0))
+    is_right = pc.and_(pc.is_in(first, value_set=_first_bytes()), pc.greater(pc.binary_length(value), 0))
     wrong = ~pc.fill_null(is_right, fill_value=False).to_numpy(zero_copy_only=False) & ~nulls
     if wrong.any():
         row = int(np.argmax(wrong))

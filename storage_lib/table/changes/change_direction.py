@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from storage_lib.schema.types.row_kind import RowKind
 
-_RETRACTS = pa.array([RowKind.UPDATE_BEFORE.symbol, RowKind.DELETE.symbol])
+_RETRACTS = (RowKind.UPDATE_BEFORE.symbol, RowKind.DELETE.symbol)
 
 
 def of_one_direction(batch: pa.RecordBatch, row_kind_column: str, *, retracts: bool) -> pa.RecordBatch:
     """Return the retractions (``-U``, ``-D``), or all other rows, in their order."""
-    is_retract = pc.is_in(batch.column(row_kind_column), value_set=_RETRACTS)
+    is_retract = pc.is_in(batch.column(row_kind_column), value_set=pa.array(_RETRACTS))
     return batch.filter(is_retract if retracts else pc.invert(is_retract))
