@@ -4,7 +4,8 @@
 
 *files*: number of files of ``storage_lib`` with a function that is called. *changes*: number of calls into another file
 than the call before. Neither depends on the machine; the table is small and in memory, with a key, a log and
-pre-images. ``--sql`` adds an INSERT by Spark SQL, as seen from the driver.
+pre-images. "load, to_arrow" opens the catalog of a directory first. ``--sql`` adds an INSERT and a SELECT by Spark SQL,
+as seen from the driver.
 """
 
 from __future__ import annotations
@@ -86,8 +87,20 @@ def of_the_table() -> dict[str, FilesEntered]:
     return paths
 
 
+def of_a_load() -> dict[str, FilesEntered]:
+    """Measure the second time that a catalog is opened and one of its tables loaded and read."""
+    with tempfile.TemporaryDirectory() as warehouse:
+        table = open_catalog(warehouse).create_table(
+            "shop.orders", rows(0).schema, primary_key=["dt", "id"], partition_by=["dt"]
+        )
+        for price in range(2):
+            table.append(rows(price))
+            path = path_of(lambda: open_catalog(warehouse).load_table("shop.orders").to_arrow())
+    return {"load, to_arrow": path}
+
+
 def of_sql() -> dict[str, FilesEntered]:
-    """Measure the second INSERT by Spark SQL."""
+    """Measure the second INSERT by Spark SQL, and a SELECT that merges rows."""
     from storage_lib import spark, sql  # noqa: PLC0415  Spark is started only if it is asked for
 
     with (
@@ -97,15 +110,19 @@ def of_sql() -> dict[str, FilesEntered]:
     ):
         session.execute("CREATE TABLE shop.orders (id BIGINT, price BIGINT, PRIMARY KEY (id) NOT ENFORCED)")
         session.execute("INSERT INTO shop.orders VALUES (1, 10)")
-        return {"SQL INSERT": path_of(partial(session.execute, "INSERT INTO shop.orders VALUES (2, 20)"))}
+        insert = path_of(partial(session.execute, "INSERT INTO shop.orders VALUES (2, 20)"))
+        query = "SELECT price, count(*) FROM shop.orders WHERE id > 0 GROUP BY price"
+        for _ in range(2):
+            select = path_of(lambda: session.execute(query).to_arrow())
+        return {"SQL INSERT": insert, "SQL SELECT": select}
 
 
 def main() -> None:
     """Print one JSON record per operation."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sql", action="store_true", help="also an INSERT; starts Spark")
+    parser.add_argument("--sql", action="store_true", help="also an INSERT and a SELECT; starts Spark")
     arguments = parser.parse_args()
-    paths = of_the_table() | (of_sql() if arguments.sql else {})
+    paths = of_the_table() | of_a_load() | (of_sql() if arguments.sql else {})
     for operation, path in paths.items():
         print(json.dumps({"operation": operation, "files": path.files, "changes": path.changes}))
 
