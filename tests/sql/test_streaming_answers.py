@@ -357,7 +357,7 @@ def test_explain_shows_the_plan_of_a_stream(streamed: Streamed, mode: str) -> No
 def test_an_explicit_none_is_refused_where_it_would_be_wrong(streamed: Streamed) -> None:
     streamed.sink(f"id BIGINT, n INT, {BY_ID}")
 
-    with pytest.raises(InvalidInputError, match=r"is read with scan.normalize=none. Leave that out"):
+    with pytest.raises(InvalidInputError, match=r"which scan.normalize=none leaves out. Remove that option"):
         streamed.insert("SELECT id, n FROM src WHERE n > 1", "/*+ OPTIONS('scan.normalize' = 'none') */")
 
 

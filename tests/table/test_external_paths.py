@@ -273,7 +273,7 @@ def test_a_branch_does_not_say_where_data_goes(catalog: MemoryCatalog) -> None:
     table.append(rows("+I a 1 1"))
     table.branches.create("dev")
 
-    with pytest.raises(InvalidInputError, match="the table's to say"):
+    with pytest.raises(InvalidInputError, match="all branches of a table share its data directories"):
         altered(table.branches.open("dev"), (PATHS_OPTION, "file:/elsewhere"), (STRATEGY_OPTION, "round-robin"))
 
 

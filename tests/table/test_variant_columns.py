@@ -187,16 +187,16 @@ def test_a_variant_column_is_added_renamed_and_dropped() -> None:
             {"primary_key": ["id"], "options": {"merge-engine": "aggregation", "fields.v.aggregate-function": "max"}},
             "function max is for numbers, texts, dates and times, but column 'v' is VARIANT",
         ),
-        ({"primary_key": ["id"], "options": {"log.system": "kafka"}}, "'v' is a VARIANT, .*Declare log.system=none"),
-        ({"primary_key": ["id"], "options": {"file.format": "orc"}}, "declare file.format=parquet, not orc"),
+        ({"primary_key": ["id"], "options": {"log.system": "kafka"}}, "'v' is a VARIANT, .*Set log.system=none"),
+        ({"primary_key": ["id"], "options": {"file.format": "orc"}}, "file.format=orc cannot store; set file.format=parquet"),
         (
             {"primary_key": ["id"], "options": {"file.format.per.level": "0:avro"}},
-            "declare file.format=parquet, not avro",
+            "file.format=avro cannot store; set file.format=parquet",
         ),
         ({}, r"no equality, so equal rows could not be counted. Declare primary_key=\[...\], or write-mode"),
         (
             {"primary_key": ["id"], "options": {"variant.inferShreddingSchema": "true"}},
-            "option variant.inferShreddingSchema=true makes other engines cut.*leave it out",
+            "option variant.inferShreddingSchema=true makes other engines shred.*remove the option",
         ),
     ],
 )
@@ -212,7 +212,7 @@ def test_create_refuses_a_variant_where_it_would_be_compared_or_not_stored(given
 
 def test_a_change_of_the_schema_is_held_to_the_same() -> None:
     table = make_table()
-    with pytest.raises(InvalidInputError, match=r"declare file\.format=parquet, not orc"):
+    with pytest.raises(InvalidInputError, match=r"set file\.format=parquet"):
         table.alter(SetOption("file.format", "orc"))
     with pytest.raises(InvalidInputError, match="'v' is VARIANT, of which STRING does not hold every value"):
         table.alter(AlterType("v", "STRING"))

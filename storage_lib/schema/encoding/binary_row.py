@@ -140,7 +140,7 @@ def _content(value: object, root: TypeRoot) -> bytes:
         return value.encode()
     if root not in _TEXT and isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
-    message = f"a {type(value).__name__} is something else"
+    message = f"expected {'text' if root in _TEXT else 'bytes'}, not a {type(value).__name__}"
     raise TypeError(message)
 
 
@@ -150,7 +150,7 @@ def _fixed_value(value: object, root: TypeRoot) -> object:
     if root is TypeRoot.TIME and isinstance(value, time):
         return ((value.hour * 60 + value.minute) * 60 + value.second) * 1000 + value.microsecond // 1000
     if isinstance(value, bool) is not (root is TypeRoot.BOOLEAN) or isinstance(value, date | time):
-        message = f"a {type(value).__name__} is something else"
+        message = f"a value of type {type(value).__name__} cannot be stored as {root.value}"
         raise TypeError(message)
     return value
 

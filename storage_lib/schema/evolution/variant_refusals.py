@@ -24,19 +24,19 @@ def refuse_variants(table: str, schema: TableSchema, before: TableSchema | None)
     formats = {options.file_format, *(options.file_format_per_level or {}).values()}
     others = sorted(str(each) for each in formats if str(each) != _PARQUET)
     if others:
-        message = f"{column} only Parquet files hold; declare file.format={_PARQUET}, not {others[0]}"
+        message = f"{column} file.format={others[0]} cannot store; set file.format={_PARQUET}"
         raise InvalidInputError(message)
     if options.effective_log_system is not LogSystem.NONE:
         message = (
-            f"{column} a log can't carry: as JSON a decimal, a date or a moment in it would come back as something "
-            f"else. Declare log.system={LogSystem.NONE}, and its streams follow the snapshots; or keep the JSON itself "
-            "in a STRING"
+            f"{column} the log cannot store: its records are JSON, from which decimals, dates and timestamps inside a "
+            f"VARIANT could not be restored. Set log.system={LogSystem.NONE}, so that streams read the snapshots, or "
+            "store the JSON text in a STRING column"
         )
         raise InvalidInputError(message)
     if schema.counts_values:
         message = (
             f"{column} has no equality, so equal rows could not be counted. Declare primary_key=[...], or "
-            "write-mode=append-only; or keep the JSON itself in a STRING"
+            "write-mode=append-only, or store the JSON text in a STRING column"
         )
         raise InvalidInputError(message)
     had = {} if before is None else before.options
@@ -44,7 +44,7 @@ def refuse_variants(table: str, schema: TableSchema, before: TableSchema | None)
         value = schema.options.get(key, "false")
         if value.strip().lower() != "false" and value != had.get(key):
             message = (
-                f"table {table}: option {key}={value} makes other engines cut the variants of column {name!r} into "
-                "columns of their own, which this library does not put together; leave it out"
+                f"table {table}: option {key}={value} makes other engines shred the VARIANT column {name!r}, which "
+                "this library cannot read; remove the option"
             )
             raise InvalidInputError(message)

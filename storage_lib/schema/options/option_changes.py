@@ -55,7 +55,10 @@ def changed_options(options: Mapping[str, str], key: str, value: str | None) -> 
     is_changeable = name.startswith(_READERS_PREFIX) or field_option(name)[1] == DEFAULT_VALUE
     refuse_secret(name, value or "", "option")
     if name == ROOT_PATH_OPTION:
-        message = f"option {key} is said of a table, by its name; set {PATHS_OPTION} and {STRATEGY_OPTION} instead"
+        message = (
+            f"option {key} can only be set on a table, because it is converted to a directory with the table's name; "
+            f"set {PATHS_OPTION} and {STRATEGY_OPTION} instead"
+        )
         raise InvalidInputError(message)
     if value is not None and name not in options:
         refuse_unknown_options((key,))

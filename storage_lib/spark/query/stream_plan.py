@@ -237,8 +237,8 @@ def _normalized(facts: QueryFacts, sink: SinkTable, need: _Need) -> StreamPlan:
     for each in wanting:
         if each.normalize == NONE:
             message = (
-                f"table {sink.name}: {reason}; so the changes of {each.name} need the rows before them, and it is read "
-                f"with scan.normalize=none. Leave that out, or read it with scan.normalize={_complete(each)}"
+                f"table {sink.name}: {reason}; so the changes of {each.name} need their pre-images, which "
+                f"scan.normalize=none leaves out. Remove that option, or set scan.normalize={_complete(each)}"
             )
             raise InvalidInputError(message)
     if not wanting:

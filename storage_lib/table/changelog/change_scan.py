@@ -141,16 +141,16 @@ class ChangeScan:
         rewritten = [each.id for each in snapshots if REWROTE in each.properties]
         if rewritten:
             message = (
-                f"table {self._table} was rewritten in snapshot {rewritten[-1]}, into other buckets or with a key, so "
-                f"changes from before to after it are not known; ask for those since snapshot {rewritten[-1]}"
+                f"table {self._table}: changes across snapshot {rewritten[-1]} cannot be read, because it rewrote the "
+                f"table with other buckets or a new primary key; read the changes since snapshot {rewritten[-1]}"
             )
             raise InvalidInputError(message)
         for each in snapshots[-1:]:
             made_under = self._file_store.version(each.schema_id)
             if not has_same_rows(made_under, self._schema):
                 message = (
-                    f"table {self._table}: the changes up to snapshot {each.id} were made before the table got its "
-                    "primary key, and is not known any more; ask for those since"
+                    f"table {self._table}: the changes up to snapshot {each.id} cannot be read, because they precede "
+                    "the rewrite that added the primary key; read the changes since that rewrite"
                 )
                 raise InvalidInputError(message)
 

@@ -151,7 +151,10 @@ class ChangelogState:
     def _refuse_another(self, onto: StateVersion | None) -> Callable[[Snapshot | None], None]:
         def guard(latest: Snapshot | None) -> None:
             if (None if latest is None else latest.id) != (None if onto is None else onto.snapshot.id):
-                message = f"{self._name}: somebody else has gone on from the same version; theirs is as good"
+                message = (
+                    f"{self._name}: another process committed a new version based on the same one, so this version "
+                    "was discarded; read the newest version and continue from it"
+                )
                 raise CommitConflictError(message)
 
         return guard

@@ -165,9 +165,9 @@ class SnapshotPublisher:
                     raise LeaseLostError(message) from error
                 if write_context.is_difference and self._adds_up and snapshot.commit_kind is CommitKind.OVERWRITE:
                     message = (
-                        f"table {self._table}: snapshot {snapshot_id} replaced rows after snapshot "
-                        f"{write_context.base_snapshot_id}, the base of this commit's difference, so rows would be "
-                        "taken away twice. Nothing became visible; run it again"
+                        f"table {self._table}: snapshot {snapshot_id} replaced rows that this commit removes as well: "
+                        f"its difference was computed from snapshot {write_context.base_snapshot_id}, and would now "
+                        "remove them twice. Nothing was committed; run it again"
                     )
                     raise CommitConflictError(message)
                 between = SnapshotLogProperties.of_snapshot(snapshot)

@@ -124,16 +124,16 @@ class TableCommit:
             raise
         return write_context
 
-    def _refuse_changes_between(self, made_of: int, base: int) -> None:
-        for each in range(made_of + 1, base + 1):
+    def _refuse_changes_between(self, computed_from: int, base: int) -> None:
+        for each in range(computed_from + 1, base + 1):
             try:
                 kind = self._file_store.snapshots.load(each).commit_kind
             except SnapshotExpiredError:
                 kind = CommitKind.APPEND
             if kind in (CommitKind.APPEND, CommitKind.OVERWRITE):
                 message = (
-                    f"table {self._table}: snapshot {each} changed rows after snapshot {made_of}, which these changes "
-                    "were made of; make them again of the newest snapshot"
+                    f"table {self._table}: snapshot {each} changed rows after snapshot {computed_from}, from which the "
+                    "rows of this commit were computed; compute them from the newest snapshot and commit again"
                 )
                 raise CommitConflictError(message)
 

@@ -70,7 +70,7 @@ class TableAlter:
         """Return the current version; ``NotFoundError`` if the table was dropped."""
         newest = self._in_force()
         if newest is None:
-            message = f"table {self._table} is gone"
+            message = f"table {self._table} no longer exists; it was dropped, or renamed, after it was loaded"
             raise NotFoundError(message)
         return newest
 
@@ -90,7 +90,10 @@ class TableAlter:
 
     def _claim_directories(self, schema: TableSchema, altered: TableSchema) -> None:
         if self._is_branch:
-            message = f"option {PATHS_OPTION} is the table's to say, for all of its branches; alter the table"
+            message = (
+                f"table {self._table}: option {PATHS_OPTION} cannot be set on a branch, because all branches of a "
+                "table share its data directories; set it on the table"
+            )
             raise InvalidInputError(message)
         known = declared_directories(schema.options)
         claims = ExternalClaims(self._environment.stores, self._location)
@@ -100,7 +103,8 @@ class TableAlter:
     def _altered(self, schema: TableSchema, changes: Sequence[SchemaChange], *, claims: bool) -> TableSchema:
         if begins_layout(schema) and self.newest().id != schema.id:
             message = (
-                f"table {self._table} is being rewritten just now, under schema {schema.id}; alter it when that is done"
+                f"table {self._table} cannot be altered while it is being rewritten under schema {schema.id}; alter it "
+                "when the rewrite has ended"
             )
             raise CommitConflictError(message)
         altered = alter_schema(schema, changes, time_millis=self._environment.clock.now_millis())

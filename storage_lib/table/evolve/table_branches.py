@@ -75,7 +75,7 @@ class TableBranches(Generic[TableT]):
         self._file_store.branches.check_exists(name)
         schema = schema_in_force(self._environment.file_io, TablePaths(self._paths.root, name))
         if schema is None:
-            message = f"branch {name!r} of table {self._table} was deleted just now"
+            message = f"branch {name!r} of table {self._table} was deleted by another process"
             raise NotFoundError(message)
         return self._open_branch(name, schema)
 
@@ -265,8 +265,9 @@ class TableBranches(Generic[TableT]):
             schema_id = schema.id
             if not own.append(schema) and own.load(schema_id) != schema:
                 message = (
-                    f"table {self._table} and branch {name!r} were altered apart: schema {schema_id} is another one in "
-                    "each. Make a new branch and write to it again"
+                    f"branch {name!r} cannot be published: table {self._table} and the branch were both altered since "
+                    f"the branch was created, so schema {schema_id} differs between them. Create a new branch and "
+                    "repeat its writes there"
                 )
                 raise InvalidInputError(message)
         return (own.latest_id() or 0) > self._schema_id

@@ -173,7 +173,7 @@ def test_changes_without_their_kind_are_refused() -> None:
 def test_an_explicit_none_that_would_be_wrong_is_refused(node: Node) -> None:
     none = replace(SOURCE, normalize="none")
 
-    with pytest.raises(InvalidInputError, match=r"read with scan.normalize=none. Leave that out, or .*lookup"):
+    with pytest.raises(InvalidInputError, match=r"scan.normalize=none leaves out. Remove that option, or .*lookup"):
         planned(_over(none, node))
 
 

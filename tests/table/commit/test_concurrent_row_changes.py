@@ -56,7 +56,7 @@ def test_a_change_of_an_older_snapshot_is_refused_and_leaves_nothing(kind: str) 
     table.append(one(3))
     before = table.to_arrow()
 
-    with pytest.raises(CommitConflictError, match=f"after snapshot {read}, which these changes were made of"):
+    with pytest.raises(CommitConflictError, match=f"after snapshot {read}, from which the rows of this"):
         table.append(one(1), based_on=read)
 
     assert table.to_arrow() == before
@@ -70,7 +70,7 @@ def test_a_change_of_a_snapshot_before_an_overwrite_is_refused(kind: str) -> Non
     read = newest(table)
     table.overwrite(one(7), partition={})
 
-    with pytest.raises(CommitConflictError, match=f"after snapshot {read}, which these changes were made of"):
+    with pytest.raises(CommitConflictError, match=f"after snapshot {read}, from which the rows of this"):
         table.append(one(1), based_on=read)
 
     assert table.to_arrow().column("n").to_pylist() == [7]

@@ -205,7 +205,7 @@ def test_a_rollback_and_changes_across_a_rewriting_are_refused_with_the_way_roun
 
     with pytest.raises(InvalidInputError, match="the rows of VERSION AS OF 2"):
         rewritten.rollback_to(snapshot_id=2)
-    with pytest.raises(InvalidInputError, match="ask for those since snapshot 6"):
+    with pytest.raises(InvalidInputError, match="read the changes since snapshot 6"):
         rewritten.changes(start_snapshot_id=2)
     assert len(rewritten.to_arrow(snapshot_id=2)) == 2
     assert {row["id"] for row in rewritten.inspect.system_table("audit_log").to_pylist()} == {1, 3}
