@@ -12,10 +12,13 @@ WORKERS ?= $(shell [ "$$(awk '/MemTotal/ {print int($$2 / 1048576)}' /proc/memin
 UNIT_TESTS := tests/schema tests/format tests/file_store tests/log_store/codec tests/log_store/memory tests/progress tests/sql tests/mutants \
 	tests/test_changelog.py tests/test_facade.py tests/test_folders.py tests/test_public_names.py tests/test_error_tree.py \
 	tests/test_generated_pages.py
+# Of the folders of the core, those that take little time; `make core ARGS=tests/table` runs others.
+CORE_TESTS := tests/schema tests/format tests/io tests/file_store tests/log_store tests/table/read tests/table/write \
+	tests/catalog/warehouse tests/test_life_of_a_row.py
 FAST_ARGS := $(if $(FAST),-m "not integration")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo down test deep mutants unit check lint docs format bench soak drill lock clean
+.PHONY: help setup servers demo down test deep mutants core lowest unit check lint docs format bench soak drill lock clean
 
 help: ## List these targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -42,6 +45,14 @@ deep: setup ## Run all tests, also those that `make test` leaves out because oth
 
 mutants: setup ## Plant 40 faults in a copy of the code, one by one, and show which test finds each; ONLY=lease for some
 	$(VENV)/bin/python -m tests.mutants $(if $(ONLY),--only $(ONLY)) $(ARGS)
+
+core: ## Install only the core, without extras, and run what belongs to it
+	@$(PYTHON) docker/local/stack_setup.py core
+	.local/core/bin/python -m pytest -q -n 2 --dist loadscope -m "not integration" $(or $(ARGS),$(CORE_TESTS))
+
+lowest: ## Install the lowest versions that pyproject.toml admits, and run the tests that start no other process
+	@$(PYTHON) docker/local/stack_setup.py lowest
+	.local/lowest/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(or $(ARGS),-m "not integration")
 
 unit: setup ## Run the tests that are pure computation or use local files only, in under a minute
 	$(VENV)/bin/python -m pytest -q -n 2 --dist loadscope -m "not integration and not airflow" $(UNIT_TESTS) $(ARGS)

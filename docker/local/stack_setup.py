@@ -8,6 +8,11 @@ and, on request, MkDocs for the documentation site: `make docs`
 
     .local/docs     its locked environment
 
+environments that show what `pyproject.toml` says of dependencies: `make core` and `make lowest`
+
+    .local/core     the project without extras, and what runs its tests
+    .local/lowest   the project with all extras, in the lowest versions that it admits
+
 and servers for tests of stores: `make servers`
 
     .local/s3       an S3 server, versitygw, built by Go
@@ -60,11 +65,13 @@ S3, HDFS, PAIMON_CORE, REGISTRY = LOCAL / "s3", LOCAL / "hdfs", LOCAL / "paimon_
 FLINK_1_20, FLINK_2_0 = LOCAL / "flink_1_20", LOCAL / "flink_2_0"
 SPARK_KAFKA, SPARK_S3 = LOCAL / "spark_kafka", LOCAL / "spark_s3"
 DOCS = LOCAL / "docs"
+CORE, LOWEST = LOCAL / "core", LOCAL / "lowest"
 LOCK, PAIMON_LOCK = CHECKOUT / "requirements.lock", CHECKOUT / "requirements-paimon.lock"
 DOCS_LOCK = CHECKOUT / "requirements-docs.lock"
 HERE = Path(__file__).resolve().parent
 UV = "uv==0.13.8"
 FORMER_NAME = "dynamic-tables"  # environments from before version 0.2 have the project under this name
+RUNS_TESTS = ("hypothesis", "pytest", "pytest-timeout", "pytest-xdist")
 S3_SERVER = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"  # Go verifies all checksums
 OLDEST, NEWEST = (3, 11), (3, 13)
 
@@ -87,7 +94,7 @@ class SetupError(RuntimeError):
 
 
 def main(arguments: list[str]) -> None:
-    """Set up missing parts; ``servers`` and ``docs`` add theirs, ``lock`` rewrites the locks. Silent if complete."""
+    """Set up missing parts; ``servers`` and others add theirs, ``lock`` rewrites the locks. Silent if complete."""
     use_a_fitting_python()
     try:
         java = find_java()
@@ -98,6 +105,10 @@ def main(arguments: list[str]) -> None:
             set_up(java)
             if arguments[:1] == ["docs"]:
                 make(DOCS, "MkDocs, for the documentation site", fingerprint(DOCS_LOCK), install_docs)
+            if arguments[:1] == ["core"]:
+                make(CORE, "the project without extras", project_fingerprint(), install_core)
+            if arguments[:1] == ["lowest"]:
+                make(LOWEST, "the project with the lowest versions (2 GB)", project_fingerprint(), install_lowest)
             if arguments[:1] == ["servers"]:
                 set_up_servers(java)
     except (SetupError, JavaMissingError) as error:
@@ -189,7 +200,7 @@ def was_made_here(stamp: str) -> bool:
 
 def is_usable(place: Path) -> bool:
     """Return whether an environment still has its interpreter, which a system upgrade may have removed."""
-    return place not in {VENV, PAIMON, DOCS} or (place / "bin" / "python").exists()
+    return place not in {VENV, PAIMON, DOCS, CORE, LOWEST} or (place / "bin" / "python").exists()
 
 
 def install_locked(environment: Path, lock: Path) -> None:
@@ -215,6 +226,23 @@ def install_project() -> None:
     run(uv, "pip", "uninstall", "--quiet", "--python", python, FORMER_NAME)
     editable = ("--no-deps", "--no-build-isolation", "--editable", CHECKOUT)
     run(uv, "pip", "install", "--quiet", "--python", python, *editable)
+
+
+def install_core() -> None:
+    """Install the project without extras, in the locked versions, and what runs its tests."""
+    install_anew(CORE, "--constraint", LOCK, "--editable", CHECKOUT, *RUNS_TESTS)
+
+
+def install_lowest() -> None:
+    """Install the project with all extras, each in the lowest version that pyproject.toml admits."""
+    install_anew(LOWEST, "--resolution", "lowest-direct", "--editable", f"{CHECKOUT}[dev]")
+
+
+def install_anew(environment: Path, *what: object) -> None:
+    """Create an environment and install into it what is not locked."""
+    uv = find_uv()
+    run(uv, "venv", "--quiet", "--clear", "--python", sys.executable, environment)
+    run(uv, "pip", "install", "--quiet", "--python", environment / "bin" / "python", *what)
 
 
 def archive_spark() -> None:

@@ -14,6 +14,7 @@ from storage_lib.io.environment import Environment, new_uuid, system_environment
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.local.local_file_io import LocalFileIO
 from storage_lib.io.local.memory_file_io import MemoryFileIO
+from tests.support.extras import needed
 
 SHARED = (
     "warehouse",
@@ -59,6 +60,7 @@ def catalog_home(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> C
         return CatalogHome(name=name, warehouse=warehouse, files=MemoryFileIO())
     unique = f"t{new_uuid().replace('-', '')[:12]}"
     if name == "sqlite":
+        needed("sqlalchemy")
         return CatalogHome(
             name=name,
             warehouse=warehouse,

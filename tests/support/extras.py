@@ -29,6 +29,7 @@ EXTRAS = {
     "psutil": "bench",
     "py4j": "spark",
     "pymetastore": "hive",
+    "pypaimon_rust": "dev",
     "pyspark": "spark",
     "rich": "cli",
     "sqlalchemy": "sql-catalog",

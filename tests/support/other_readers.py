@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pytest
 
+from tests.support.extras import needed
 from tests.support.line_servant import LineServant
 
 PYPAIMON = Path(__file__).parents[2] / ".local" / "paimon" / "bin" / "python"
@@ -41,6 +42,7 @@ def append_with_rust(warehouse: Warehouse, identifier: str, rows: pa.Table) -> N
 
 def rust_table(warehouse: Warehouse, identifier: str) -> Any:
     """Load a table through pypaimon-rust."""
+    needed("pypaimon_rust")
     from pypaimon_rust.datafusion import PaimonCatalog
 
     options = {"warehouse": str(warehouse)} if isinstance(warehouse, Path) else dict(warehouse)

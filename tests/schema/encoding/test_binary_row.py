@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from storage_lib.errors import CorruptFileError, InvalidInputError
 from storage_lib.schema.encoding.binary_row import EMPTY_ROW, decode_bound, decode_row, encode_row, encode_rows
 from storage_lib.schema.types.data_types import DataType, parse_data_type
+from tests.support.extras import needed
 from tests.support.golden_rows import (
     GOLDEN_ROWS,
     SIXTY_FIELDS,
@@ -144,6 +145,7 @@ def test_nanoseconds_are_kept_from_columns_and_rounded_outwards_in_bounds() -> N
 
 
 def test_nanoseconds_are_kept_from_single_values_that_have_them() -> None:
+    needed("pandas")  # Arrow's single values of nanoseconds are pandas'
     nano = parse_data_type("TIMESTAMP(9)")
     column = pa.array([1_715_648_523_456_789_123, -1], pa.timestamp("ns"))
     rows = encode_rows([column], [nano]).to_pylist()

@@ -15,6 +15,7 @@ from storage_lib import (
     NotFoundError,
     SnapshotExpiredError,
 )
+from storage_lib.schema.filter.column_reference import col
 from tests.support.every_file import data_files, needed_by_snapshots
 from tests.support.fake_environment import STARTED_MILLIS, FakeClock, fake_environment
 from tests.support.orders_table import orders, reopened, rows
@@ -57,7 +58,7 @@ def test_a_time_is_also_a_datetime_or_iso_text(lived: DynamicTable) -> None:
 
     assert at(lived, timestamp=second) == {"a 1 2"}
     assert at(lived, timestamp=second.isoformat()) == {"a 1 2"}
-    assert lived.count(timestamp=second, filter="price = 2") == 1
+    assert lived.count(timestamp=second, filter=col("price") == 2) == 1
     assert lived.lookup([{"dt": "a", "id": 1}], timestamp=second)["price"].to_pylist() == [2]
     changed = lived.changes(start_timestamp=second - timedelta(seconds=1), end_timestamp=second.isoformat())
     assert changed.read_all().num_rows == 0
