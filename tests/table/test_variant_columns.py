@@ -188,7 +188,10 @@ def test_a_variant_column_is_added_renamed_and_dropped() -> None:
             "function max is for numbers, texts, dates and times, but column 'v' is VARIANT",
         ),
         ({"primary_key": ["id"], "options": {"log.system": "kafka"}}, "'v' is a VARIANT, .*Set log.system=none"),
-        ({"primary_key": ["id"], "options": {"file.format": "orc"}}, "file.format=orc cannot store; set file.format=parquet"),
+        (
+            {"primary_key": ["id"], "options": {"file.format": "orc"}},
+            "file.format=orc cannot store; set file.format=parquet",
+        ),
         (
             {"primary_key": ["id"], "options": {"file.format.per.level": "0:avro"}},
             "file.format=avro cannot store; set file.format=parquet",
