@@ -31,15 +31,15 @@ def open_catalog(warehouse: str | os.PathLike[str], options: Mapping[str, str] |
     name of a catalog from a package. Other ``options`` are defaults for new tables and settings of the connection; see
     ``Catalog``. Raises ``InvalidInputError`` for an unknown catalog, or if its client is not installed.
     """
-    said = str(canonical_options(options).get(METASTORE, Metastore.FILESYSTEM)).strip().lower()
-    chosen = METASTORE_ALIASES.get(said, said)
+    kind = str(canonical_options(options).get(METASTORE, Metastore.FILESYSTEM)).strip().lower()
+    chosen = METASTORE_ALIASES.get(kind, kind)
     try:
         return _maker(str(chosen))(os.fspath(warehouse), options or {})
     except ImportError as error:
         extra = next((extra for each, extra in _EXTRAS.items() if each == chosen), None)
         if extra is None:
             raise
-        message = f"metastore={said} needs a client that is not installed: {install_command(extra)} ({error})"
+        message = f"metastore={kind} needs a client that is not installed: {install_command(extra)} ({error})"
         raise InvalidInputError(message) from error
 
 

@@ -47,5 +47,5 @@ class Committable:
     @property
     def newest_watermark(self) -> int | None:
         """The newest watermark of the committable and its messages; None if none has one."""
-        told = (self.watermark, *(message.watermark for message in self.messages))
-        return max((each for each in told if each is not None), default=None)
+        watermarks = (self.watermark, *(message.watermark for message in self.messages))
+        return max((each for each in watermarks if each is not None), default=None)

@@ -96,27 +96,27 @@ class FileStoreExpire:
         while (earliest_id := self._snapshots.earliest_id()) is not None:
             latest_id = self._snapshots.latest_id() or earliest_id
             try:
-                first_kept = self._first_kept(
+                first_retained = self._first_retained(
                     range(earliest_id, latest_id + 1), retain_min, retain_max or latest_id, older_than_millis
                 )
                 if keep_from is not None:
-                    first_kept = min(first_kept, max(keep_from, earliest_id))
+                    first_retained = min(first_retained, max(keep_from, earliest_id))
                 if snapshot_count_max is not None:
-                    first_kept = min(first_kept, earliest_id + snapshot_count_max)
-                return self._expire_up_to(first_kept, latest_id)
+                    first_retained = min(first_retained, earliest_id + snapshot_count_max)
+                return self._expire_up_to(first_retained, latest_id)
             except (NotFoundError, SnapshotExpiredError):
                 # A concurrent expiry has removed more: start over with the remaining snapshots.
                 if self._snapshots.earliest_id() == earliest_id:
                     raise
         return ExpireResult()
 
-    def _expire_up_to(self, first_kept: int, latest_id: int) -> ExpireResult:
-        result = self._expire_below(first_kept)
+    def _expire_up_to(self, first_retained: int, latest_id: int) -> ExpireResult:
+        result = self._expire_below(first_retained)
         if self._changelog_retention is not None:
             self._expire_changelogs(latest_id, self._changelog_retention)
         return result
 
-    def _first_kept(self, ids: range, retain_min: int, retain_max: int, older_than_millis: int | None) -> int:
+    def _first_retained(self, ids: range, retain_min: int, retain_max: int, older_than_millis: int | None) -> int:
         newest = ids[-1]
         stop = max(ids[0], min(newest + 1 - retain_min, *self._next_of_consumers(), newest))
         first = max(ids[0], newest + 1 - max(retain_min, retain_max))
@@ -126,28 +126,29 @@ class FileStoreExpire:
             first += 1
         return min(first, stop)
 
-    def _expire_below(self, first_kept: int) -> ExpireResult:
+    def _expire_below(self, first_retained: int) -> ExpireResult:
         if self._changelog_retention is not None:
             # Before the snapshots count as expired: a reader that misses a snapshot looks for its changelog.
-            for snapshot in self._snapshots.load_all(range(self._snapshots.earliest_id() or first_kept, first_kept)):
+            earliest = self._snapshots.earliest_id() or first_retained
+            for snapshot in self._snapshots.load_all(range(earliest, first_retained)):
                 self._changelogs.keep(snapshot)
-        expired_ids = self._snapshots.expire_below(first_kept)
+        expired_ids = self._snapshots.expire_below(first_retained)
         try:
-            return self._cleaned_up(expired_ids, first_kept)
+            return self._cleaned_up(expired_ids, first_retained)
         except BaseException as error:
             # These snapshots count as expired; the next run deletes their remaining files.
             note_outcome(error, committed=True)
             raise
 
-    def _cleaned_up(self, expired_ids: Sequence[int], first_kept: int) -> ExpireResult:
+    def _cleaned_up(self, expired_ids: Sequence[int], first_retained: int) -> ExpireResult:
         loaded = [self._snapshots.load_expired(snapshot_id) for snapshot_id in expired_ids]
         expired = [snapshot for snapshot in loaded if snapshot is not None]
         if not expired:
-            return ExpireResult(earliest_id=first_kept)
+            return ExpireResult(earliest_id=first_retained)
         # Read the needs of other branches before those of this one: see ``references``.
         needed = self._references.of_others()
-        needed |= self._references.of_own(self._snapshots, first_kept)
-        unneeded = self._taken_out(expired, self._snapshots.load(first_kept)) - needed
+        needed |= self._references.of_own(self._snapshots, first_retained)
+        unneeded = self._taken_out(expired, self._snapshots.load(first_retained)) - needed
         self._deletion.delete_all(unneeded.in_order())
         for snapshot in expired:
             self._snapshots.delete_expired(snapshot.id)
@@ -155,10 +156,10 @@ class FileStoreExpire:
             snapshot_count=len(expired),
             data_file_count=len(unneeded.data),
             manifest_count=len(unneeded.manifests) + len(unneeded.lists),
-            earliest_id=first_kept,
+            earliest_id=first_retained,
         )
 
-    def _taken_out(self, expired: Sequence[Snapshot], first_kept: Snapshot) -> Files:
+    def _taken_out(self, expired: Sequence[Snapshot], first_retained: Snapshot) -> Files:
         """Return the files removed up to the first kept snapshot by expired deltas, and the expired metadata.
 
         A move to another level removes and adds the same file, so kept files are identified by path, not by identity.
@@ -172,7 +173,7 @@ class FileStoreExpire:
             ):
                 if name is not None:
                     files.data.update(self._references.paths_in(name, kind, strict=False))
-        files.data.update(self._references.paths_in(first_kept.delta_manifest_list, FileKind.DELETE, strict=True))
+        files.data.update(self._references.paths_in(first_retained.delta_manifest_list, FileKind.DELETE, strict=True))
         return files
 
     def _expire_changelogs(self, latest_id: int, retention: ChangelogRetention) -> None:
@@ -180,22 +181,22 @@ class FileStoreExpire:
         ids = self._changelogs.ids()
         if not ids:
             return
-        first_kept = self._first_changelog_kept(ids, latest_id, retention)
-        expired_ids = [each for each in ids if each < first_kept]
+        first_retained = self._first_changelog_retained(ids, latest_id, retention)
+        expired_ids = [each for each in ids if each < first_retained]
         if not expired_ids:
             return
         loaded = {each: self._changelogs.load(each) for each in ids}
         expired = [changelog for each in expired_ids if (changelog := loaded[each]) is not None]
-        kept = [changelog for each, changelog in loaded.items() if each >= first_kept and changelog is not None]
+        retained = [changelog for each, changelog in loaded.items() if each >= first_retained and changelog is not None]
         files = self._references.of_changelogs(expired)
         needed = self._references.of_others(but_changelogs=True)
-        needed |= self._references.of_changelogs(kept)
+        needed |= self._references.of_changelogs(retained)
         needed |= self._references.of_own_whole(self._snapshots)
-        self._changelogs.give_up_below(first_kept)
+        self._changelogs.give_up_below(first_retained)
         self._deletion.delete_all((files - needed).in_order())
         self._changelogs.delete(expired_ids)
 
-    def _first_changelog_kept(self, ids: Sequence[int], latest_id: int, retention: ChangelogRetention) -> int:
+    def _first_changelog_retained(self, ids: Sequence[int], latest_id: int, retention: ChangelogRetention) -> int:
         stop = min(latest_id - retention.count_min + 1, *self._next_of_consumers(), ids[-1] + 1)
         first = max(latest_id - retention.count_max + 1, ids[0])
         young = self._now_millis() - retention.time_ms

@@ -78,7 +78,7 @@ class FileStoreScan:
         if snapshot is None:
             return Plan(snapshot=None, entries=(), grouping=self.grouping)
         live = self._live_of(snapshot, lambda: pruning)
-        entries = (entry for _, kept in self._pruned(live, pruning, _level_min(only_compacted)) for entry in kept)
+        entries = (entry for _, found in self._pruned(live, pruning, _level_min(only_compacted)) for entry in found)
         return Plan(snapshot=snapshot, entries=tuple(entries), grouping=self.grouping)
 
     def plan_divided(
@@ -94,9 +94,9 @@ class FileStoreScan:
         unmerged: list[ManifestEntry] = []
         merged: list[ManifestEntry] = []
         live = LiveFiles.empty() if snapshot is None else self._live_of(snapshot, lambda: pruning)
-        for entries, kept in self._pruned(live, pruning, _level_min(only_compacted)):
+        for entries, found in self._pruned(live, pruning, _level_min(only_compacted)):
             alone = {file.identity for file in self.grouping.unmerged([entry.file for entry in entries])}
-            for entry in kept:
+            for entry in found:
                 (unmerged if entry.file.identity in alone else merged).append(entry)
         return DividedPlan(
             unmerged=Plan(snapshot=snapshot, entries=tuple(unmerged), grouping=self.grouping),
@@ -235,22 +235,22 @@ class FileStoreScan:
         try:
             deletion_files = self._manifests.read_index(snapshot.index_manifest).deletion_files()
         except NotFoundError as error:
-            raise self._gone(snapshot, error) from error
+            raise self._missing_metadata(snapshot, error) from error
         return live.marked(deletion_files) if deletion_files else live
 
     def _list(self, snapshot: Snapshot, name: str) -> tuple[ManifestFileMeta, ...]:
         try:
             return self._manifests.read_list(name)
         except NotFoundError as error:
-            raise self._gone(snapshot, error) from error
+            raise self._missing_metadata(snapshot, error) from error
 
     def _read(self, snapshot: Snapshot, manifests: Sequence[ManifestFileMeta]) -> list[tuple[ManifestEntry, ...]]:
         try:
             return self._manifests.read_manifests(manifests)
         except NotFoundError as error:
-            raise self._gone(snapshot, error) from error
+            raise self._missing_metadata(snapshot, error) from error
 
-    def _gone(self, snapshot: Snapshot, error: NotFoundError) -> SnapshotExpiredError | CorruptFileError:
+    def _missing_metadata(self, snapshot: Snapshot, error: NotFoundError) -> SnapshotExpiredError | CorruptFileError:
         """Return the error for missing metadata: damage for the newest snapshot, which never expires; else expiry."""
         if snapshot.id == self._snapshots.latest_id():
             message = (

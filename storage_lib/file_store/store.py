@@ -367,7 +367,7 @@ class FileStore:
         """Whether the table's snapshots record their changes in changelog files."""
         return bool(self._schema.primary_keys) and self._options.changelog_producer is not ChangelogProducer.NONE
 
-    def told(self, files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
+    def published(self, files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
         """Return the files whose rows have already been published in the changelog."""
         return published_files(files, self._options)
 
@@ -396,15 +396,15 @@ class FileStore:
         """
         partitions = {message.partition for message in messages}
         live = self.scan.live_files(self.snapshots.latest(), partitions=partitions)
-        kept = {
+        live_names = {
             entry.file.file_name
             for partition in partitions
             for bucket in live.buckets_of(partition)
             for entry in live.of(partition, bucket)
         }
         if committed is not None:
-            kept |= {entry.file.file_name for entry in self.scan.delta(committed)}
-            kept |= {entry.file.file_name for entry in self.scan.changelog(committed)}
+            live_names |= {entry.file.file_name for entry in self.scan.delta(committed)}
+            live_names |= {entry.file.file_name for entry in self.scan.changelog(committed)}
         named = self._index_files_of(self.snapshots.latest()) | self._index_files_of(committed)
         for message in messages:
             increment = message.increment
@@ -418,7 +418,7 @@ class FileStore:
             moved = {file.file_name for file in increment.compact_before}
             changelog = (*increment.new_changelog, *increment.compact_changelog)
             for file in (*increment.new_files, *increment.compact_after, *changelog):
-                if file.file_name not in kept and file.file_name not in moved:
+                if file.file_name not in live_names and file.file_name not in moved:
                     self.deletion.delete_all(self._data_files.of_file(message.partition, message.bucket, file))
 
     def _index_files_of(self, snapshot: Snapshot | None) -> set[str]:

@@ -102,9 +102,9 @@ class FileStoreWrite:
     def _note_event_time(self, rows: pa.RecordBatch, rows_selected: Indices | None) -> None:
         if self._event_time is None:
             return
-        told = self._event_time.watermark_of(rows if rows_selected is None else rows.take(pa.array(rows_selected)))
-        if told is not None:
-            self._watermark = told if self._watermark is None else max(self._watermark, told)
+        newest = self._event_time.watermark_of(rows if rows_selected is None else rows.take(pa.array(rows_selected)))
+        if newest is not None:
+            self._watermark = newest if self._watermark is None else max(self._watermark, newest)
 
     def _flush_largest(self) -> None:
         """Flush the largest memtables until half of the memory is free, which makes few, large files."""

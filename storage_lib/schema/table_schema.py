@@ -232,8 +232,8 @@ def new_table_schema(
     typed = typed_columns(columns)
     _check_names([name for name, _ in typed], primary_keys, partition_keys, options)
     fields, highest_field_id = _fields_with_ids(typed, primary_keys)
-    said = column_comments or {}
-    fields = tuple(replace(each, description=said[each.name]) if each.name in said else each for each in fields)
+    comments = column_comments or {}
+    fields = tuple(replace(each, description=comments[each.name]) if each.name in comments else each for each in fields)
     schema = TableSchema(
         id=0,
         fields=fields,

@@ -49,12 +49,12 @@ def refuse_client_without_servers(name: str, options: TableOptions) -> None:
     """
     if options.log_kafka_bootstrap_servers is not None or options.log_system is LogSystem.NONE:
         return
-    said = sorted(options.log_kafka_client)
-    if said:
-        near = nearest(_SERVERS, said)
+    given = sorted(options.log_kafka_client)
+    if given:
+        near = nearest(_SERVERS, given)
         misspelt = f" (is log.kafka.{near} a misspelling of it?)" if near else ""
         message = (
-            f"table {name}: option log.kafka.{near or said[0]} configures a log in Kafka, but log.kafka.{_SERVERS} "
+            f"table {name}: option log.kafka.{near or given[0]} configures a log in Kafka, but log.kafka.{_SERVERS} "
             f"is not set{misspelt}. Set it, or log.system=none"
         )
         raise InvalidInputError(message)

@@ -155,8 +155,8 @@ class HiveEntries:
             found = self._metastore.ask("look up a database", lambda client: client.get_database(database))
         except NoSuchObjectException:
             return None
-        said = {_COMMENT: found.description, _LOCATION: found.locationUri}
-        return {**(found.parameters or {}), **{key: value for key, value in said.items() if value}}
+        attributes = {_COMMENT: found.description, _LOCATION: found.locationUri}
+        return {**(found.parameters or {}), **{key: value for key, value in attributes.items() if value}}
 
     def drop_database(self, database: str) -> None:
         """Drop the metastore's database."""

@@ -98,5 +98,5 @@ def _place(uri: str) -> tuple[str, int]:
 
 
 def _first_line(error: Exception) -> str:
-    said = str(getattr(error, "message", None) or error).strip()
-    return said.splitlines()[0] if said else type(error).__name__
+    text = str(getattr(error, "message", None) or error).strip()
+    return text.splitlines()[0] if text else type(error).__name__

@@ -73,8 +73,8 @@ def described_by(table: Any, schema: TableSchema) -> Any:
     storage.inputFormat, storage.outputFormat = _INPUT, _OUTPUT
     storage.serdeInfo = SerDeInfo(serializationLib=_SERDE, parameters={})
     table.sd = storage
-    kept = {key: value for key, value in (table.parameters or {}).items() if key == _LOCATION}
-    table.parameters = {**kept, **_properties(schema)}
+    place = {key: value for key, value in (table.parameters or {}).items() if key == _LOCATION}
+    table.parameters = {**place, **_properties(schema)}
     return table
 
 
@@ -88,8 +88,8 @@ def set_location(table: Any, location: str, *, in_properties: bool) -> None:
 
 def is_ours(table: Any) -> bool:
     """Whether a metastore's table is in Paimon's format."""
-    told = str((table.parameters or {}).get(_TABLE_TYPE, "")).upper()
-    return told == _PAIMON or (table.sd is not None and table.sd.inputFormat == _INPUT)
+    table_type = str((table.parameters or {}).get(_TABLE_TYPE, "")).upper()
+    return table_type == _PAIMON or (table.sd is not None and table.sd.inputFormat == _INPUT)
 
 
 def location_of(table: Any) -> str:
@@ -99,8 +99,8 @@ def location_of(table: Any) -> str:
 
 def schema_id_of(table: Any) -> int:
     """Return the id of the schema that last described the table; -1 if unknown."""
-    told = str((table.parameters or {}).get(SCHEMA_ID, ""))
-    return int(told) if told.isdecimal() else -1
+    schema_id = str((table.parameters or {}).get(SCHEMA_ID, ""))
+    return int(schema_id) if schema_id.isdecimal() else -1
 
 
 def hive_type(of: DataType) -> str:
@@ -126,8 +126,8 @@ def _scalar(of: DataType) -> str:
 
 
 def _column(name: str, of: DataType, comment: str | None) -> Any:
-    said = None if comment is None else " ".join(comment.splitlines())[:_COMMENT_LENGTH_MAX]
-    return FieldSchema(name=name, type=hive_type(of), comment=said)
+    shown_comment = None if comment is None else " ".join(comment.splitlines())[:_COMMENT_LENGTH_MAX]
+    return FieldSchema(name=name, type=hive_type(of), comment=shown_comment)
 
 
 def _properties(schema: TableSchema) -> dict[str, str]:
@@ -136,7 +136,7 @@ def _properties(schema: TableSchema) -> dict[str, str]:
         for key, value in schema.options.items()
         if not is_secret_option(key, value) and len(value) <= _VALUE_LENGTH_MAX
     }
-    said = {
+    own = {
         "EXTERNAL": "TRUE",
         _TABLE_TYPE: _PAIMON,
         "storage_handler": _STORAGE_HANDLER,
@@ -144,4 +144,4 @@ def _properties(schema: TableSchema) -> dict[str, str]:
         **({"comment": schema.comment[:_VALUE_LENGTH_MAX]} if schema.comment else {}),
         **({"primary-key": ",".join(schema.primary_keys)} if schema.primary_keys else {}),
     }
-    return {**options, **said}
+    return {**options, **own}

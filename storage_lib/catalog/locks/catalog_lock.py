@@ -124,7 +124,7 @@ class CatalogLock(ABC):
         while True:
             ticket = self.ask(database, table)
             now = self._clock.monotonic()
-            if ticket is None and now >= watch.next_look:
+            if ticket is None and now >= watch.next_check:
                 watch.see(self.sign_of_life(database, table), now)
                 if watch.is_over:
                     ticket = self.take_over(database, table, watch.sign)
@@ -151,7 +151,7 @@ class _Watch:
 
     def __init__(self, now: float) -> None:
         self.sign = "nobody"
-        self.next_look = now
+        self.next_check = now
         self.is_over = False
         self._since = now
 
@@ -161,7 +161,7 @@ class _Watch:
         if sign != self.sign:
             self.sign, self._since = sign, now
         self.is_over = life is not None and now - self._since >= timeout
-        self.next_look = now + timeout / _BEATS_PER_TIMEOUT
+        self.next_check = now + timeout / _BEATS_PER_TIMEOUT
 
 
 class _Held:
@@ -198,7 +198,7 @@ class _Held:
     def _beat_on(self) -> None:
         while not self._ended.wait(self._beats_every):
             # If the store does not answer, the next renewal or check retries.
-            with _nothing_said():
+            with _ignoring_outages():
                 self._beat()
 
     def _beat(self) -> None:
@@ -210,7 +210,7 @@ class _Held:
 
 
 @contextmanager
-def _nothing_said() -> Iterator[None]:
+def _ignoring_outages() -> Iterator[None]:
     try:
         yield
     except StorageError:

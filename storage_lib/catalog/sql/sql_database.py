@@ -167,5 +167,5 @@ def _engine(url: URL) -> Engine:
 
 
 def _first_line(error: Exception) -> str:
-    said = str(getattr(error, "orig", None) or error).strip()
-    return without_password(said.splitlines()[0] if said else type(error).__name__)
+    description = str(getattr(error, "orig", None) or error).strip()
+    return without_password(description.splitlines()[0] if description else type(error).__name__)

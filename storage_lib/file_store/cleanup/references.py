@@ -173,8 +173,8 @@ class FileReferences:
         """Return the live data files of a snapshot, and those of its changelog."""
         lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
         entries = [entry for name in lists for entry in self.entries(name, strict=True)]
-        gone = {entry.identity for entry in entries if entry.kind is FileKind.DELETE}
-        live = {path for entry in entries if entry.identity not in gone for path in self._data_files.of(entry)}
+        deleted = {entry.identity for entry in entries if entry.kind is FileKind.DELETE}
+        live = {path for entry in entries if entry.identity not in deleted for path in self._data_files.of(entry)}
         return live | self._changelog_paths(snapshot)
 
     def entries(self, list_name: str, *, strict: bool) -> Iterator[ManifestEntry]:

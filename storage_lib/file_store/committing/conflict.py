@@ -85,11 +85,11 @@ def check_looked_up_are_live(live: LiveFiles, looked_up: Sequence[ManifestEntry]
 
 def _check_deleted_are_live(live: LiveFiles, changes: Iterable[ManifestEntry], subject: str) -> None:
     deleted = [entry for entry in changes if entry.kind is FileKind.DELETE]
-    gone = live.missing(deleted)
-    if gone:
-        first = gone[0]
+    not_live = live.missing(deleted)
+    if not_live:
+        first = not_live[0]
         message = (
-            f"{subject}: {len(gone)} file(s) that this commit replaces are no longer live, first "
+            f"{subject}: {len(not_live)} file(s) that this commit replaces are no longer live, first "
             f"{first.file.file_name} at level {first.file.level} of bucket {first.bucket}: another commit compacted or "
             "overwrote them. Nothing of this commit is left; read the newest snapshot and run it again"
         )

@@ -84,10 +84,10 @@ class FileCopies:
 
     def discard(self, *, but: Sequence[ManifestEntry] = (), indexes: IndexManifest = NO_INDEXES) -> None:
         """Delete all copies, partial ones included, except the files of the entries ``but`` and of ``indexes``."""
-        kept = {path for entry in but for path in self.data_files.of(entry)}
-        kept |= {self.paths.index_path(name) for name in indexes.file_names}
+        retained = {path for entry in but for path in self.data_files.of(entry)}
+        retained |= {self.paths.index_path(name) for name in indexes.file_names}
         for path in self._written:
-            if path not in kept:
+            if path not in retained:
                 self.delete(path)
 
     def _index_path(self, path: IndexPath) -> str:

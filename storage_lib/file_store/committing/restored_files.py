@@ -63,8 +63,8 @@ class RestoredFiles:
 
         Raises as ``FileCopies.of``.
         """
-        gone, come = self._wanted.missing(live), live.missing(self._wanted)
-        originals = come if self.others_expire else those_to_copy(come, gone)
+        removed, added = self._wanted.missing(live), live.missing(self._wanted)
+        originals = added if self.others_expire else those_to_copy(added, removed)
         copies = dict(zip((each.identity for each in originals), self._copies.of(originals), strict=True))
         names: dict[Bucket, dict[str, str]] = {}
         for each in originals:
@@ -76,7 +76,10 @@ class RestoredFiles:
             there = self._indexes_of(latest).file_names
             indexes = self._copies.of_indexes(indexes, but=there)
         self._indexes_now = indexes
-        self._changes = (*(deleted(entry) for entry in gone), *(copies.get(each.identity, each) for each in come))
+        self._changes = (
+            *(deleted(entry) for entry in removed),
+            *(copies.get(each.identity, each) for each in added),
+        )
         return self._changes
 
     def tidy(self, *, is_committed: bool) -> None:
@@ -87,14 +90,14 @@ class RestoredFiles:
             self._copies.discard()
 
 
-def those_to_copy(come: Sequence[ManifestEntry], gone: Sequence[ManifestEntry]) -> list[ManifestEntry]:
-    """Return the entries to add that another engine may later give an identity that ``gone`` deletes.
+def those_to_copy(added: Sequence[ManifestEntry], removed: Sequence[ManifestEntry]) -> list[ManifestEntry]:
+    """Return the entries to add that another engine may later give an identity that ``removed`` deletes.
 
     Engines move files up and replace their indexes, without a new name. A file that the restore only moves up never
     returns to its former identity.
     """
-    deletions = {(entry.partition, entry.bucket, entry.file.file_name): entry.file for entry in gone}
-    pairs = ((entry, deletions.get((entry.partition, entry.bucket, entry.file.file_name))) for entry in come)
+    deletions = {(entry.partition, entry.bucket, entry.file.file_name): entry.file for entry in removed}
+    pairs = ((entry, deletions.get((entry.partition, entry.bucket, entry.file.file_name))) for entry in added)
     return [entry for entry, other in pairs if other is not None and not _only_moves_up(other, entry.file)]
 
 

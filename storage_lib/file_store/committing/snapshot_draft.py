@@ -139,8 +139,8 @@ class SnapshotDraft:
 
     def _have_left_before(self, base: Sequence[ManifestFileMeta], changes: Sequence[ManifestEntry]) -> bool:
         """Return whether ``base`` has a DELETE of a moved file at the level that ``changes`` move it to."""
-        gone = {entry.file.file_name for entry in changes if entry.kind is FileKind.DELETE}
-        moved = [entry for entry in changes if entry.kind is FileKind.ADD and entry.file.file_name in gone]
+        deleted = {entry.file.file_name for entry in changes if entry.kind is FileKind.DELETE}
+        moved = [entry for entry in changes if entry.kind is FileKind.ADD and entry.file.file_name in deleted]
         if not moved:
             return False
         identities = {entry.identity for entry in moved}
@@ -275,14 +275,14 @@ def lists_of(snapshot: Snapshot) -> tuple[str, ...]:
 
 def _removed_by(changes: Sequence[ManifestEntry]) -> dict[Bucket, set[str]]:
     """Return the names of the deleted files by bucket, without files that only change their level."""
-    gone: dict[Bucket, set[str]] = {}
+    deleted: dict[Bucket, set[str]] = {}
     for entry in changes:
         if entry.kind is FileKind.DELETE:
-            gone.setdefault((entry.partition, entry.bucket), set()).add(entry.file.file_name)
+            deleted.setdefault((entry.partition, entry.bucket), set()).add(entry.file.file_name)
     for entry in changes:
         if entry.kind is FileKind.ADD:
-            gone.get((entry.partition, entry.bucket), set()).discard(entry.file.file_name)
-    return gone
+            deleted.get((entry.partition, entry.bucket), set()).discard(entry.file.file_name)
+    return deleted
 
 
 def _signed_rows(entry: ManifestEntry) -> int:

@@ -95,7 +95,7 @@ class IndexManifest:
             {partition for (partition, _), each in changes.items() if each.replaces_partition}
         )
         files = {bucket: each.file for bucket, each in changes.items() if each.file is not None}
-        kept = (
+        retained = (
             record
             for record in changed.records
             if record["_INDEX_TYPE"] != HASH or (record["_PARTITION"], record["_BUCKET"]) not in files
@@ -114,19 +114,19 @@ class IndexManifest:
             }
             for (partition, bucket), file in files.items()
         )
-        return replace(self, records=(*kept, *added))
+        return replace(self, records=(*retained, *added))
 
-    def without(self, gone: Mapping[Bucket, Collection[str]]) -> IndexManifest:
+    def without(self, deleted: Mapping[Bucket, Collection[str]]) -> IndexManifest:
         """Return the manifest without the vectors of these data files; itself if it has none of them."""
         records: list[Record] = []
         for record in self.records:
-            names = gone.get((record.get("_PARTITION", b""), record.get("_BUCKET", 0)), ())
+            names = deleted.get((record.get("_PARTITION", b""), record.get("_BUCKET", 0)), ())
             ranges = _ranges(record)
-            kept = [each for each in ranges if each["f0"] not in names]
-            if len(kept) == len(ranges):
+            retained = [each for each in ranges if each["f0"] not in names]
+            if len(retained) == len(ranges):
                 records.append(record)
-            elif kept:
-                records.append({**record, _RANGES: kept})
+            elif retained:
+                records.append({**record, _RANGES: retained})
         return (
             self
             if records == list(self.records)

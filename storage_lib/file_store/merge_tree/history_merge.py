@@ -123,14 +123,14 @@ class HistoryMerge:
         if self.skips_equal:
             both = np.flatnonzero(has_before & has_after & changed)
             changed[both] = ~self._are_equal(versions.rows, before[both], merged.standing, merged.result[both])
-        gone = np.flatnonzero(changed & has_before)
-        come = np.flatnonzero(changed & has_after)
-        old = versions.rows.take(pa.array(before[gone]))
-        new = merged.standing.take(pa.array(merged.result[come]))
-        old_kinds = np.where(has_after[gone], np.int8(RowKind.UPDATE_BEFORE), np.int8(RowKind.DELETE))
-        new_kinds = np.where(has_before[come], np.int8(RowKind.UPDATE_AFTER), np.int8(RowKind.INSERT))
+        retracted = np.flatnonzero(changed & has_before)
+        added = np.flatnonzero(changed & has_after)
+        old = versions.rows.take(pa.array(before[retracted]))
+        new = merged.standing.take(pa.array(merged.result[added]))
+        old_kinds = np.where(has_after[retracted], np.int8(RowKind.UPDATE_BEFORE), np.int8(RowKind.DELETE))
+        new_kinds = np.where(has_before[added], np.int8(RowKind.UPDATE_AFTER), np.int8(RowKind.INSERT))
         both_rows = pa.concat_batches([_of_kinds(old, old_kinds), _of_kinds(new, new_kinds)])
-        return both_rows.take(pa.array(np.argsort(np.concatenate([gone * 2, come * 2 + 1]), kind="stable")))
+        return both_rows.take(pa.array(np.argsort(np.concatenate([retracted * 2, added * 2 + 1]), kind="stable")))
 
     def _are_equal(self, rows: pa.RecordBatch, before: Indices, results: pa.RecordBatch, after: Indices) -> Flags:
         names = self.key_value.value_names
@@ -155,8 +155,8 @@ class _MergedKeys:
     def written(self, stays: Flags, *, drops_deletes: bool) -> pa.RecordBatch:
         """Return the rows for the output level, without keys whose row stays below it."""
         if self.vanished is None or drops_deletes:
-            kept = self.result[(self.result != _NONE) & ~stays]
-            return self.standing if len(kept) == self.standing.num_rows else self.standing.take(pa.array(kept))
+            found = self.result[(self.result != _NONE) & ~stays]
+            return self.standing if len(found) == self.standing.num_rows else self.standing.take(pa.array(found))
         groups = np.arange(len(self.result))
         place = np.where(self.result == _NONE, groups + self.standing.num_rows, self.result)[~stays]
         return pa.concat_batches([self.standing, self.vanished]).take(pa.array(place))

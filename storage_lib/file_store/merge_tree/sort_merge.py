@@ -170,21 +170,21 @@ def _merge(cuts: Sequence[KeyedBatch], *, ordered: bool, by_sequence: bool) -> I
     other_keys = others[0].keys.concat([cut.keys for cut in others[1:]])
     other_rows = pa.concat_batches([cut.rows for cut in others])
     ages = _Ages(base, others, other_rows) if by_sequence or base is not cuts[0] else None
-    kept = _newest(other_keys, ages.of_others if ages and by_sequence else None, ordered=ordered or by_sequence)
-    base_hits, kept_hits = base.keys.matches(other_keys.take(kept))
+    remaining = _newest(other_keys, ages.of_others if ages and by_sequence else None, ordered=ordered or by_sequence)
+    base_hits, remaining_hits = base.keys.matches(other_keys.take(remaining))
     if ages is not None:
-        is_newer = ages.others_are_newer(base_hits, kept[kept_hits])
-        kept = np.delete(kept, kept_hits[~is_newer])
+        is_newer = ages.others_are_newer(base_hits, remaining[remaining_hits])
+        remaining = np.delete(remaining, remaining_hits[~is_newer])
         base_hits = base_hits[is_newer]
     stands = np.ones(base.rows.num_rows, dtype=np.bool_)
     stands[base_hits] = False
     if not ordered:
         yield base.rows.filter(pa.array(stands)) if len(base_hits) else base.rows
-        yield other_rows.take(pa.array(kept))
+        yield other_rows.take(pa.array(remaining))
         return
     stayed = np.flatnonzero(stands)
-    order = base.keys.take(stayed).interleave(other_keys.take(kept))
-    rows = np.concatenate([stayed, kept + base.rows.num_rows])[order]
+    order = base.keys.take(stayed).interleave(other_keys.take(remaining))
+    rows = np.concatenate([stayed, remaining + base.rows.num_rows])[order]
     yield pa.concat_batches([base.rows, other_rows]).take(pa.array(rows))
 
 

@@ -104,12 +104,14 @@ class FilePruning:
         """
         if self._on_values is None:
             return entries
-        kept = [entry for entry in entries if self._keys_may_match(entry.file)]
+        found = [entry for entry in entries if self._keys_may_match(entry.file)]
         not_values = frozenset(field.name for field in (*self._schema.key_fields, *self._schema.partition_fields))
         if self._on_values.columns <= not_values:
-            return kept  # the predicate uses no value columns
+            return found  # the predicate uses no value columns
         independent = {file.identity for file in self._grouping.independent([entry.file for entry in entries])}
-        return [entry for entry in kept if entry.file.identity not in independent or self._values_may_match(entry.file)]
+        return [
+            entry for entry in found if entry.file.identity not in independent or self._values_may_match(entry.file)
+        ]
 
     def _buckets_of_keys(self, total_buckets: int) -> frozenset[int] | None:
         """Return the buckets of the keys that the predicate names one by one; None if it does not name them."""

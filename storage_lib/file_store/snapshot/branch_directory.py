@@ -94,7 +94,7 @@ class BranchDirectory:
         snapshot: Snapshot | None,
         tag: Tag | None = None,
         retained_until_ms: int | None = None,
-        is_kept_by_tag: bool = False,
+        is_protected_by_tag: bool = False,
     ) -> None:
         """Create a branch that starts with ``snapshot`` (None: empty); ``schemas`` are all up to its newest, ascending.
 
@@ -114,7 +114,7 @@ class BranchDirectory:
         origin = {"snapshot": 0 if snapshot is None else snapshot.id}
         if retained_until_ms is not None:
             origin[_RETAINED_UNTIL] = retained_until_ms
-        if is_kept_by_tag:
+        if is_protected_by_tag:
             origin[_KEPT_BY_TAG] = 1
         self._file_io.write_bytes(paths.branch_origin_path, json.dumps(origin).encode())
         if snapshot is not None:
@@ -128,7 +128,7 @@ class BranchDirectory:
         snapshot_id: int | None = self._origin(name).get("snapshot")
         return snapshot_id
 
-    def is_kept_by_tag(self, name: str) -> bool:
+    def is_protected_by_tag(self, name: str) -> bool:
         """Return whether a tag of the table was created with the branch, to protect its first snapshot."""
         return bool(self._origin(name).get(_KEPT_BY_TAG))
 

@@ -34,12 +34,12 @@ class CommitSearch:
             self._low, self._high = latest_id + 1, latest_id
         bottom = self._earliest_id() or 1
         if latest_id > self._high:
-            self._look_at(list(range(latest_id, max(self._high + 1, bottom) - 1, -1)))
+            self._index(list(range(latest_id, max(self._high + 1, bottom) - 1, -1)))
             self._high = latest_id
         identity = (commit_user, commit_identifier)
         while self._low > bottom and not self._is_settled(identity, ascending=ascending):
             stop = max(bottom, self._low - _BATCH)
-            self._look_at(list(range(self._low - 1, stop - 1, -1)))
+            self._index(list(range(self._low - 1, stop - 1, -1)))
             self._low = stop
         return self._ids.get(identity)
 
@@ -50,7 +50,7 @@ class CommitSearch:
         user, identifier = identity
         return ascending and self._smallest.get(user, identifier) < identifier
 
-    def _look_at(self, snapshot_ids: list[int]) -> None:
+    def _index(self, snapshot_ids: list[int]) -> None:
         for snapshot in self._load(snapshot_ids):
             user, identifier = snapshot.commit_user, snapshot.commit_identifier
             self._smallest[user] = min(identifier, self._smallest.get(user, identifier))
@@ -65,10 +65,10 @@ class CommitSearch:
             return self._load_all(snapshot_ids)
         except (SnapshotExpiredError, NotFoundError):
             # The oldest ones expired meanwhile: use those that still exist.
-            kept = []
+            loaded = []
             for snapshot_id in snapshot_ids:
                 try:
-                    kept += self._load_all([snapshot_id])
+                    loaded += self._load_all([snapshot_id])
                 except (SnapshotExpiredError, NotFoundError):
                     break
-            return kept
+            return loaded

@@ -39,14 +39,14 @@ class ValueCount:
         """Add the counts. If ``final``, negative sums are dropped like zero."""
         rows = versions.rows
         counts = np.add.reduceat(rows.column(VALUE_COUNT).to_numpy(), versions.starts)
-        kept = np.flatnonzero(counts > 0 if final else counts != 0)
-        counts = counts[kept]
-        merged = rows.take(pa.array(versions.starts[kept])) if len(kept) < rows.num_rows else rows
+        standing = np.flatnonzero(counts > 0 if final else counts != 0)
+        counts = counts[standing]
+        merged = rows.take(pa.array(versions.starts[standing])) if len(standing) < rows.num_rows else rows
         replaced = {VALUE_COUNT: pa.array(counts), VALUE_KIND: _kinds_of(counts)}
         if SEQUENCE_NUMBER in rows.schema.names:
             # One number for all rows: it only shows the age of the file, and compresses well.
             newest = pc.max(rows.column(SEQUENCE_NUMBER)).as_py()
-            replaced[SEQUENCE_NUMBER] = pa.array(np.full(len(kept), newest, dtype=np.int64))
+            replaced[SEQUENCE_NUMBER] = pa.array(np.full(len(standing), newest, dtype=np.int64))
         columns = [replaced.get(name, merged.column(place)) for place, name in enumerate(rows.schema.names)]
         return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 

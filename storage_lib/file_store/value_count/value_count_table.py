@@ -100,8 +100,8 @@ class ValueCountTable:
     def compaction_units(self, files: Sequence[DataFileMeta], *, full: bool) -> list[CompactionUnit]:
         """Return units as with a key, except that no negative count is dropped: its row may come later."""
         low, high = everything()
-        kept = (KeyInterval(low=low, high=high),)
-        return [replace(unit, older_keys=kept) for unit in self.counts.compaction_units(files, full=full)]
+        all_keys = (KeyInterval(low=low, high=high),)
+        return [replace(unit, older_keys=all_keys) for unit in self.counts.compaction_units(files, full=full)]
 
     def compactor(self, data_files: DataFileWriter, reader: DataFileReader) -> Compactor | MarkingCompactor:
         """Return a compactor that adds counts."""

@@ -247,11 +247,11 @@ def _errors_of(act: str, path: str) -> Iterator[None]:
 def _translated(act: str, path: str, error: Exception) -> Exception:
     if _is_missing(error):
         return NotFoundError(f"can't {act} {path}: there is no such file")
-    said = str(error).partition("\\n")[0].partition("\n")[0]  # without the server's stack
+    reason = str(error).partition("\\n")[0].partition("\n")[0]  # without the server's stack
     if isinstance(error, FileExistsError):
         return AlreadyExistsError(
             f"can't {act} {path}: the name is taken; files are never changed in place, use a new name"
         )
     if isinstance(error, (PermissionError, IsADirectoryError, ValueError)):
-        return InvalidInputError(f"can't {act} {path}: {said}. Check the path and who may write there")
-    return UnavailableError(f"can't {act} {path}: {said}. Try again when HDFS answers")
+        return InvalidInputError(f"can't {act} {path}: {reason}. Check the path and who may write there")
+    return UnavailableError(f"can't {act} {path}: {reason}. Try again when HDFS answers")

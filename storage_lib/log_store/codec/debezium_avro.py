@@ -149,7 +149,7 @@ class DebeziumAvro:
         keys = self._keys(rows, columns)
         plain = encoded_records(list(columns.values()), self._row)
         some = pc.binary_join_element_wise(_VALUE, plain, b"")
-        told = enveloped(
+        envelopes = enveloped(
             some,
             codes,
             keys if self.schema.primary_keys else None,
@@ -157,10 +157,10 @@ class DebeziumAvro:
             nothing=_NULL,
         )
         values = pc.binary_join_element_wise(
-            self._head("value"), told.before, told.after, _OPERATION_LENGTH, told.operations, b""
+            self._head("value"), envelopes.before, envelopes.after, _OPERATION_LENGTH, envelopes.operations, b""
         )
-        if told.is_record is not None:
-            keys, values = keys.filter(told.is_record), values.filter(told.is_record)
+        if envelopes.is_record is not None:
+            keys, values = keys.filter(envelopes.is_record), values.filter(envelopes.is_record)
         return EncodedChanges(keys=keys, values=values)
 
     def _keys(self, rows: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.Array:

@@ -64,8 +64,8 @@ def logged_slices(
     is_before = codes == RowKind.UPDATE_BEFORE
     if not with_update_before and is_before.any():
         is_alone = is_before & _is_last_of_key(keys_of(rows))
-        kept = ~is_before | is_alone
-        rows, codes = rows.filter(pa.array(kept)), np.where(is_alone, np.int8(RowKind.DELETE), codes)[kept]
+        is_logged = ~is_before | is_alone
+        rows, codes = rows.filter(pa.array(is_logged)), np.where(is_alone, np.int8(RowKind.DELETE), codes)[is_logged]
     for start, stop in _slices(rows, codes):
         yield rows.slice(start, stop - start), codes[start:stop]
 

@@ -114,7 +114,7 @@ class DebeziumJson:
 
     def _encode_slice(self, rows: pa.RecordBatch, codes: np.ndarray) -> EncodedChanges:
         keys = self.keys(rows)
-        told = enveloped(
+        envelopes = enveloped(
             self._json_text(rows, self._scalar_fields, self._nested_fields),
             codes,
             keys if self.schema.primary_keys else None,
@@ -122,10 +122,10 @@ class DebeziumJson:
             nothing=_NULL_ROW,
         )
         values = pc.binary_join_element_wise(
-            b'{"before":', told.before, b',"after":', told.after, b',"op":"', told.operations, b'"}', b""
+            b'{"before":', envelopes.before, b',"after":', envelopes.after, b',"op":"', envelopes.operations, b'"}', b""
         )
-        if told.is_record is not None:
-            keys, values = keys.filter(told.is_record), values.filter(told.is_record)
+        if envelopes.is_record is not None:
+            keys, values = keys.filter(envelopes.is_record), values.filter(envelopes.is_record)
         return EncodedChanges(keys=keys, values=values)
 
     def keys(self, rows: pa.RecordBatch) -> pa.Array:

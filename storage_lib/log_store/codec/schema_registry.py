@@ -145,7 +145,7 @@ class SchemaRegistry:
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Send a request and return the answer as JSON; None for status 404."""
-        said = "no answer"
+        failure = "no answer"
         for _ in range(_ATTEMPTS):
             for root in self.url.split(","):
                 try:
@@ -153,13 +153,13 @@ class SchemaRegistry:
                         method, root.strip().rstrip("/") + path, json=body, headers={"Content-Type": _MEDIA_TYPE}
                     )
                 except httpx.HTTPError as error:
-                    said = f"{type(error).__name__}: {error}"
+                    failure = f"{type(error).__name__}: {error}"
                     continue
                 if answer.status_code < _PASSING:
                     return self._answered(answer, method, path)
-                said = f"status {answer.status_code}: {answer.text[:200]}"
+                failure = f"status {answer.status_code}: {answer.text[:200]}"
         message = (
-            f"the schema registry at {self.url} can't be reached to {method} {path} ({said}); nothing was written. "
+            f"the schema registry at {self.url} can't be reached to {method} {path} ({failure}); nothing was written. "
             f"Check {REGISTRY_PREFIX}url and that it runs, then run this again"
         )
         raise UnavailableError(message)

@@ -204,8 +204,8 @@ class KafkaLogStore:
         """See ``LogStore.offsets_at``."""
         found = self._reader.offsets(self._every_bucket(max(0, timestamp_millis)))
         latest = self.latest_offsets()
-        told = {bucket: latest.of(bucket) if at < 0 else at for bucket, at in found.items()}
-        return LogOffsets(told, latest.log_id)
+        starts = {bucket: latest.of(bucket) if at < 0 else at for bucket, at in found.items()}
+        return LogOffsets(starts, latest.log_id)
 
     def read(
         self, start: LogOffsets, end: LogOffsets | None = None, *, buckets: tuple[int, ...] | None = None

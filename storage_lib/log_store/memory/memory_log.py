@@ -81,8 +81,8 @@ class MemoryBucket:
     def expire(self, before_offset: int) -> None:
         """Delete the records below an offset."""
         self.start_offset = min(max(self.start_offset, before_offset), self.end_offset)
-        kept = [replace(s, columns=s.columns.between(self.start_offset, self.end_offset)) for s in self.stretches]
-        self.stretches = [s for s in kept if len(s.columns)]
+        retained = [replace(s, columns=s.columns.between(self.start_offset, self.end_offset)) for s in self.stretches]
+        self.stretches = [s for s in retained if len(s.columns)]
 
 
 class MemoryLog:

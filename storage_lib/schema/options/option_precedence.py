@@ -21,8 +21,8 @@ def merged_options(
     Options of data directories belong together: a level that sets one of them replaces all those of lower levels.
     """
     merged: dict[str, str] = {}
-    for said in (connection, session, table, hint):
-        given = canonical_options(said)
+    for layer in (connection, session, table, hint):
+        given = canonical_options(layer)
         if any(map(is_of_directories, given)):
             merged = {key: value for key, value in merged.items() if not is_of_directories(key)}
         merged |= given

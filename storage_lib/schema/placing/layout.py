@@ -91,8 +91,8 @@ def topics_of(schemas: Sequence[TableSchema]) -> tuple[str, ...]:
 
 def earlier_topics(schema: TableSchema) -> tuple[str, ...]:
     """Return the topics of earlier logs and of layouts that never took effect."""
-    said = schema.options.get(_EARLIER_TOPICS, "")
-    return tuple(said.split(",")) if said else ()
+    topics = schema.options.get(_EARLIER_TOPICS, "")
+    return tuple(topics.split(",")) if topics else ()
 
 
 def with_layout(
@@ -147,5 +147,9 @@ def _options_with_key(schema: TableSchema, options: dict[str, str]) -> dict[str,
             "so it can't have another; CREATE TABLE another one, and INSERT the rows of this one into it"
         )
         raise InvalidInputError(message)
-    said = {(MERGE_ENGINE_OPTION, VALUE_COUNT), (WRITE_MODE_OPTION, APPEND_ONLY), ("bucket", str(BUCKET_UNAWARE))}
-    return {"bucket": "1", **{key: value for key, value in options.items() if (key, value) not in said}}
+    without_key = {
+        (MERGE_ENGINE_OPTION, VALUE_COUNT),
+        (WRITE_MODE_OPTION, APPEND_ONLY),
+        ("bucket", str(BUCKET_UNAWARE)),
+    }
+    return {"bucket": "1", **{key: value for key, value in options.items() if (key, value) not in without_key}}

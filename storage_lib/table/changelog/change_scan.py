@@ -270,5 +270,5 @@ class ChangeScan:
         """Return the last change of every key, in the given order."""
         keys = self._schema.primary_keys
         frame = comparable_frame(changes.select(keys))
-        kept = frame.with_row_index("index").unique(subset=frame.columns, keep="last", maintain_order=True)["index"]
-        return changes.take(kept.to_arrow()).combine_chunks()
+        last = frame.with_row_index("index").unique(subset=frame.columns, keep="last", maintain_order=True)["index"]
+        return changes.take(last.to_arrow()).combine_chunks()

@@ -134,8 +134,8 @@ class ChangelogNormalizer:
         table = pa.Table.from_batches([rows])
         frame = comparable_frame(table.select(self._primary_keys)).with_row_index("index")
         frame = frame.join(wanted, on=wanted.columns, how="semi")
-        kept = frame.unique(subset=wanted.columns, keep="last", maintain_order=True)["index"].to_arrow()
-        return one_batch(table.take(kept)), kinds.take(kept)
+        last_rows = frame.unique(subset=wanted.columns, keep="last", maintain_order=True)["index"].to_arrow()
+        return one_batch(table.take(last_rows)), kinds.take(last_rows)
 
     def snapshot_at(self, bucket: int, offset: int, *, began: int, log_id: str | None) -> tuple[Snapshot | None, int]:
         """Return the first snapshot with the last offset up to ``offset``, and that offset; None: the empty table.

@@ -25,7 +25,7 @@ class OverwriteChangelog:
         messages: list[CommitMessage] = []
         try:
             for place in sorted({*old, *new}):
-                before, after = (self._file_store.told(files.get(place, ())) for files in (old, new))
+                before, after = (self._file_store.published(files.get(place, ())) for files in (old, new))
                 changes = list(self._difference.between({place: before}, {place: after}, snapshot_id=snapshot_id))
                 if any(rows.num_rows for rows, _ in changes):
                     messages.append(self._file_store.changelog_message(*place, bucket_count_of(place), changes))

@@ -98,7 +98,7 @@ class StatefulNormalizer:
             self._begin(state, log, bucket, start, began_with=began_with)
         elif newest.offset < start:
             # A reader reached this position, and crashed before it stored the state.
-            state.advance(newest, _told(log, bucket, newest.offset, start, began_with), offset=start)
+            state.advance(newest, _records(log, bucket, newest.offset, start, began_with), offset=start)
 
     def _begin(self, state: ChangelogState, log: LogStore, bucket: int, start: int, *, began_with: int) -> None:
         snapshot, offset = self._without_state.snapshot_at(bucket, start, began=began_with, log_id=log.log_id())
@@ -109,7 +109,7 @@ class StatefulNormalizer:
                 for split in self._file_store.scan.plan(snapshot, buckets={bucket}).splits():
                     for rows in self._file_store.read.read(split, names):
                         yield rows, pa.repeat(pa.scalar(RowKind.INSERT, pa.int8()), rows.num_rows)
-            yield from _told(log, bucket, offset, start, began_with)
+            yield from _records(log, bucket, offset, start, began_with)
 
         base = 0 if snapshot is None else snapshot.id
         state.advance(None, everything(), offset=start, base_snapshot_id=base, base_offset=offset)
@@ -127,7 +127,7 @@ def _read(log: LogStore, bucket: int, start: int, end: int) -> Iterator[Stretch]
         yield from stretches(log.read(LogOffsets({bucket: start}), LogOffsets({bucket: end}), buckets=(bucket,)))
 
 
-def _told(
+def _records(
     log: LogStore, bucket: int, start: int, end: int, began_with: int
 ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
     new = (each for each in _read(log, bucket, start, end) if each.repairs is None or each.repairs > began_with)

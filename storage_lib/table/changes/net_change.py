@@ -23,10 +23,10 @@ def net_change(
     key = [column_name(old.schema.get_field_index(name)) for name in key]
     names = [column_name(position) for position in range(old.num_columns)]
     different = after.join(before, on=names, how="anti", nulls_equal=True)
-    gone = before.join(after, on=key, how="anti")
+    deleted = before.join(after, on=key, how="anti")
     added = different.join(before, on=key, how="anti")
     changed = different.join(before.select([*key, pl.col(_INDEX).alias(_OLD_INDEX)]), on=key, how="inner").sort(_INDEX)
-    yield from _changes(old, gone[_INDEX], RowKind.DELETE)
+    yield from _changes(old, deleted[_INDEX], RowKind.DELETE)
     if with_update_before:
         yield from _pairs(old, new, changed)
     else:

@@ -75,11 +75,11 @@ def complete_changes(
         ],
         axis=1,
     )
-    told = candidates >= 0
+    is_used = candidates >= 0
     return CompleteChanges(
-        rows=one_batch(every.take(pa.array(candidates[told]))),
-        kinds=pa.array(kinds_of[told], pa.int8()),
-        came_from=np.repeat(changes - old.num_rows, told.sum(axis=1)),
+        rows=one_batch(every.take(pa.array(candidates[is_used]))),
+        kinds=pa.array(kinds_of[is_used], pa.int8()),
+        came_from=np.repeat(changes - old.num_rows, is_used.sum(axis=1)),
     )
 
 

@@ -172,8 +172,8 @@ class LogRepair:
 
     def _newest_of_ours(self, newest: int | None) -> list[int]:
         """Return the id of the newest snapshot by this library, which records the log's offsets; at most one id."""
-        told = (each.id for each in self._newest_first(newest) if SnapshotLogProperties.of_snapshot(each) is not None)
-        return list(islice(told, 1))
+        ours = (each.id for each in self._newest_first(newest) if SnapshotLogProperties.of_snapshot(each) is not None)
+        return list(islice(ours, 1))
 
     def _newest_first(self, newest: int | None) -> Iterator[Snapshot]:
         """Yield the snapshots from ``newest`` down to the earliest kept; none if ``newest`` itself was expired.

@@ -131,8 +131,8 @@ class SnapshotPublisher:
 
     def source_offsets(self, snapshot: Snapshot | None, history: SnapshotHistory | None = None) -> SourceOffsets:
         """Return the offsets of external sources in a snapshot, of the table or of the branch with this ``history``."""
-        told = _newest_of_ours(history or self._file_store.snapshots, snapshot)
-        return SourceOffsets() if told is None else SourceOffsets.of_snapshot(told)
+        newest = _newest_of_ours(history or self._file_store.snapshots, snapshot)
+        return SourceOffsets() if newest is None else SourceOffsets.of_snapshot(newest)
 
     def newest_of_ours(self) -> Snapshot | None:
         """Return the newest snapshot that this library created."""

@@ -259,19 +259,19 @@ class TableCommit:
 
         Other writers do not copy the source offsets into their snapshots.
         """
-        told = self._publisher.newest_of_ours()
+        newest = self._publisher.newest_of_ours()
         needed = None if self._repair is None else self._repair.first_needed()
-        if told is None or not SourceOffsets.of_snapshot(told).positions:
+        if newest is None or not SourceOffsets.of_snapshot(newest).positions:
             return needed
-        return told.id if needed is None else min(needed, told.id)
+        return newest.id if needed is None else min(needed, newest.id)
 
     def lease_held(self, lease: Lease | None) -> AbstractContextManager[None]:
         """Renew a lease while the body runs, and release it at the end."""
         return self._writer_leases.held(lease)
 
     def _refuse_shared_assigners(self, messages: Sequence[TableCommitMessage]) -> None:
-        told = [each for message in messages for each in message.assigners]
-        if len(told) > len(set(told)):
+        assigners = [each for message in messages for each in message.assigners]
+        if len(assigners) > len(set(assigners)):
             message = (
                 f"table {self._table} has dynamic buckets, and {len([each for each in messages if each.assigners])} "
                 "tasks brought rows of the same assigner to them, so that a new key could get into two buckets. "

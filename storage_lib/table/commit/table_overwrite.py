@@ -83,7 +83,8 @@ class TableOverwrite:
                 snapshot = self._commit_difference(write_context, scope, files, commit_identifier)
             else:
                 replaced = self._replaced(write_context, scope, files)
-                old = TableCommitMessage(files=(*deletions_of(replaced), *self._told(write_context, replaced, files)))
+                changelog = self._changelog(write_context, replaced, files)
+                old = TableCommitMessage(files=(*deletions_of(replaced), *changelog))
         except BaseException:
             with suppress(StorageError):
                 self._commit.abort(write_context, messages)
@@ -117,7 +118,7 @@ class TableOverwrite:
             )
             raise CommitConflictError(message) from error
 
-    def _told(
+    def _changelog(
         self, write_context: WriteContext, replaced: Sequence[ManifestEntry], files: tuple[CommitMessage, ...]
     ) -> tuple[CommitMessage, ...]:
         """Return the changelog of a tracked overwrite that replaces files, for streams that read changelog files."""

@@ -113,8 +113,8 @@ class TableRestore:
         self._refuse_another_layout(target)
         own = {key: value for key, value in target.properties.items() if not key.startswith(OWN_PREFIX)}
         offsets = self._commit.source_offsets(target, history)
-        tells = tracked and self._refuse_tracked is not None and self._changelog_source is not None
-        if tracked and not tells:
+        writes_changelog = tracked and self._refuse_tracked is not None and self._changelog_source is not None
+        if tracked and not writes_changelog:
             return self._append_difference(
                 target, commit_user, commit_identifier, {**own, **properties}, guard, offsets
             )
@@ -129,7 +129,7 @@ class TableRestore:
         def properties_of(previous: Snapshot | None) -> Mapping[str, str]:
             return self._commit.carried_forward(previous, sources)
 
-        if tells:
+        if writes_changelog:
             restored = self._restore_reporting(committable, target, guard=guard, properties_of=properties_of)
         else:
             restored = self._file_store.commit.restore(committable, target, guard=guard, properties_of=properties_of)

@@ -59,8 +59,8 @@ class TableAlter:
         self._give_up_rewriting()
         try:
             changes = [each for change in changes for each in self._spelled_out(change)]
-            is_said = any(_sets_directories(change) for change in changes)
-            return self._history.alter(lambda schema: self._altered(schema, changes, claims=is_said))
+            sets_directories = any(_sets_directories(change) for change in changes)
+            return self._history.alter(lambda schema: self._altered(schema, changes, claims=sets_directories))
         except InvalidInputError as error:
             name = f"table {self._table}: "
             message = str(error) if str(error).startswith(name) else f"{name}{error}"
@@ -81,8 +81,8 @@ class TableAlter:
     def _spelled_out(self, change: SchemaChange) -> tuple[SchemaChange, ...]:
         """Replace a change of ``file.root-path`` by changes of the options that the schema stores for it."""
         if isinstance(change, SetOption) and canonical_key(change.key) == ROOT_PATH_OPTION:
-            said = with_root_path({ROOT_PATH_OPTION: change.value}, self._table.partition("$")[0])
-            return tuple(SetOption(key, value) for key, value in said.items())
+            declared = with_root_path({ROOT_PATH_OPTION: change.value}, self._table.partition("$")[0])
+            return tuple(SetOption(key, value) for key, value in declared.items())
         if isinstance(change, RemoveOption) and canonical_key(change.key) == ROOT_PATH_OPTION:
             # The directory stays declared, because it contains files.
             return (SetOption(STRATEGY_OPTION, ExternalPathStrategy.NONE.value),)

@@ -102,9 +102,9 @@ class TableBranches(Generic[TableT]):
             raise InvalidInputError(message)
         retained_ms = retained_millis(self._table, time_retained)
         store = self._file_store
-        kept = None if tag is None else store.tags.load(tag)
-        if kept is not None:
-            start: Snapshot | None = kept.snapshot
+        start_tag = None if tag is None else store.tags.load(tag)
+        if start_tag is not None:
+            start: Snapshot | None = start_tag.snapshot
         else:
             start = store.snapshots.latest() if snapshot_id is None else store.snapshots.load(snapshot_id)
         is_newest = tag is None and snapshot_id is None
@@ -115,13 +115,13 @@ class TableBranches(Generic[TableT]):
             name,
             schemas=self._schemas(None if start is None or is_newest else start.schema_id),
             snapshot=start,
-            tag=kept,
+            tag=start_tag,
             retained_until_ms=None if retained_ms is None else self._environment.clock.now_millis() + retained_ms,
-            is_kept_by_tag=is_tagged,
+            is_protected_by_tag=is_tagged,
         )
         with outcome(committed=None):
-            is_kept = start is None or self._is_kept(start, tag)
-        if start is not None and not is_kept:
+            is_retained = start is None or self._is_retained(start, tag)
+        if start is not None and not is_retained:
             store.branches.delete(name)
             if is_tagged:
                 store.tags.delete(tag_of_branch(name))
@@ -149,7 +149,7 @@ class TableBranches(Generic[TableT]):
         deletion = self._file_store.deletion
         branches.check_exists(name)
         files = references.of_branch(name)
-        is_tagged = branches.is_kept_by_tag(name) and self._file_store.tags.exists(tag_of_branch(name))
+        is_tagged = branches.is_protected_by_tag(name) and self._file_store.tags.exists(tag_of_branch(name))
         deletion.learn()
         with outcome(committed=None):
             branches.delete(name)
@@ -276,7 +276,7 @@ class TableBranches(Generic[TableT]):
         history = SchemaHistory(self._environment.file_io, self._paths)
         return [history.load(each) for each in history.ids() if up_to is None or each <= up_to]
 
-    def _is_kept(self, start: Snapshot, tag: str | None) -> bool:
+    def _is_retained(self, start: Snapshot, tag: str | None) -> bool:
         """Return whether the snapshot's files were still protected when the branch became visible."""
         earliest_id = self._file_store.snapshots.earliest_id()
         if earliest_id is not None and start.id >= earliest_id:

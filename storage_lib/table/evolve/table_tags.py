@@ -104,8 +104,8 @@ class TableTags:
         # Expiry moves EARLIEST before it reads the tags: if EARLIEST has not passed this snapshot, expiry will see the
         # tag.
         with outcome(committed=None):
-            is_kept = not is_checked or self._is_in_history(snapshot) or self._is_tagged(snapshot, name)
-        if not is_kept:
+            is_retained = not is_checked or self._is_in_history(snapshot) or self._is_tagged(snapshot, name)
+        if not is_retained:
             self._file_store.tags.delete(name)
             message = (
                 f"table {self._table}: snapshot {snapshot.id} was expired before tag {name!r} could keep it; "

@@ -89,8 +89,8 @@ class InputRows:
         given = self._accepted(batch.schema)
         kinds = self._kinds(batch)
         if self._ignore_delete:
-            kept = pc.equal(pc.bit_wise_and(kinds, pa.scalar(RETRACT_BIT, kinds.type)), 0)
-            batch, kinds = batch.filter(kept), kinds.filter(kept)
+            is_addition = pc.equal(pc.bit_wise_and(kinds, pa.scalar(RETRACT_BIT, kinds.type)), 0)
+            batch, kinds = batch.filter(is_addition), kinds.filter(is_addition)
         columns = [self._column(batch, given, field, fill=fill) for field in self._schema.fields]
         rows = pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow_schema)
         self._refuse_long_partitions(rows)

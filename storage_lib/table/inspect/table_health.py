@@ -10,7 +10,7 @@ from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.store import FileStore
 
-_SNAPSHOTS_LOOKED_THROUGH = 200
+_SNAPSHOTS_SEARCHED = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class TableHealthCheck:
         self._file_store = file_store
         self._last = TableHealth()
 
-    def look(self) -> TableHealth:
+    def check(self) -> TableHealth:
         """Return the current figures."""
         history = self._file_store.snapshots
         newest_id = history.latest_id()
@@ -76,7 +76,7 @@ class TableHealthCheck:
     def _last_times(self, newest: Snapshot, earliest_id: int) -> tuple[int | None, int | None]:
         """Return the times of the last commit that changed rows and of the last compaction since the previous check."""
         changed, compacted = None, None
-        first = max(earliest_id, (self._last.snapshot_id or 0) + 1, newest.id - _SNAPSHOTS_LOOKED_THROUGH)
+        first = max(earliest_id, (self._last.snapshot_id or 0) + 1, newest.id - _SNAPSHOTS_SEARCHED)
         for snapshot_id in range(newest.id, first - 1, -1):
             try:
                 snapshot = newest if snapshot_id == newest.id else self._file_store.snapshots.load(snapshot_id)

@@ -88,7 +88,7 @@ class TableInspection:
 
     def health(self) -> TableHealth:
         """Report the state of the files, cheaply enough to poll. ``describe`` also covers the log."""
-        return self._health_check.look()
+        return self._health_check.check()
 
     def latest_snapshot(self) -> Snapshot | None:
         """Return the newest snapshot; None for a table without a commit."""

@@ -21,7 +21,7 @@ def reports_outcome(verb: Callable[_Parameters, _Answer]) -> Callable[_Parameter
     """
 
     @functools.wraps(verb)
-    def telling(*arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Answer:
+    def reporting(*arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Answer:
         try:
             return verb(*arguments, **named)
         except CommitOutcomeUnknownError as error:
@@ -34,7 +34,7 @@ def reports_outcome(verb: Callable[_Parameters, _Answer]) -> Callable[_Parameter
             note_outcome(interrupt, committed=None)
             raise
 
-    return telling
+    return reporting
 
 
 @contextmanager

@@ -92,9 +92,9 @@ class SourceOffsets:
         """Return the snapshot properties; none without a source."""
         if not self.positions:
             return {}
-        told = sorted(self.positions.items())
-        ids = {source: offsets.log_id for source, offsets in told if offsets.log_id is not None}
-        properties = {SOURCES: json.dumps({source: json.loads(offsets.to_json()) for source, offsets in told})}
+        ordered = sorted(self.positions.items())
+        ids = {source: offsets.log_id for source, offsets in ordered if offsets.log_id is not None}
+        properties = {SOURCES: json.dumps({source: json.loads(offsets.to_json()) for source, offsets in ordered})}
         return {**properties, IDS: json.dumps(ids)} if ids else properties
 
     @classmethod

@@ -78,12 +78,12 @@ def ingest(
     if rows_per_commit < 1:
         message = f"table {table.name}: rows_per_commit is {rows_per_commit}; give 1 or more"
         raise InvalidInputError(message)
-    said = {
+    arguments = {
         "log.format": format,
         "log.scan": startup,
         "log.scan.timestamp-millis": optional_millis(timestamp, "timestamp"),
     }
-    given = {**options, **{key: str(value) for key, value in said.items() if value is not None}}
+    given = {**options, **{key: str(value) for key, value in arguments.items() if value is not None}}
     foreign = ExternalTopic.parse({**given, "topic": topic}, table.arrow_schema)
     log = foreign.log(table.schema)
     reader = SourceReader(table, foreign, log, source or topic, rows_per_commit, skip_expired=skip_expired)

@@ -270,12 +270,12 @@ class HybridSource:
             self._followed_log.read(offsets, offsets, buckets=ahead)
         watched, has_warned = None, False
         if self._watch is not None:
-            outlook = self._watch.look(start, offsets, newest)
+            outlook = self._watch.check(start, offsets, newest)
             newest, watched, has_warned = outlook.end, outlook.watched_snapshot_id, outlook.has_warned
         behind = {bucket: end for bucket, end in newest.next_offsets.items() if end > offsets.of(bucket)}
         if not behind:
             # After a rewrite the old topic receives no records; without this check we would poll it forever.
-            self._rewritten.look()
+            self._rewritten.check()
             return replace(start, watched_snapshot_id=watched) if has_warned else start
         if self._whole_commits:
             if until is not None:

@@ -102,9 +102,9 @@ class LogOffsetResolver:
     def _offsets_reported_by(self, snapshot_id: int) -> LogOffsets:
         """Return the offsets of the snapshot, or of this library's newest one before it: other writers drop them."""
         history = self._file_store.snapshots
-        told = reported_offsets(history, history.load(snapshot_id))
-        if told is not None:
-            return told
+        reported = reported_offsets(history, history.load(snapshot_id))
+        if reported is not None:
+            return reported
         if (history.earliest_id() or 1) > 1:
             message = (
                 f"table {self._table}: no snapshot up to {snapshot_id} tells the log's offsets any more (other writers "
@@ -120,8 +120,8 @@ def tracked_snapshots(history: SnapshotHistory, after: int, last: int) -> Iterat
         snapshot = history.load(snapshot_id)
         part = SnapshotLogProperties.of_snapshot(snapshot)
         is_append = snapshot.commit_kind is CommitKind.APPEND and (part is None or part.tracked)
-        is_told = snapshot.commit_kind is CommitKind.OVERWRITE and part is not None and part.tracked
-        if is_append or is_told:
+        is_tracked_overwrite = snapshot.commit_kind is CommitKind.OVERWRITE and part is not None and part.tracked
+        if is_append or is_tracked_overwrite:
             yield snapshot
 
 

@@ -51,7 +51,7 @@ class RewriteWatch:
         if not has_same_rows(newer, self._schema):
             raise InvalidInputError(str(rewritten_since(self._table, self._schema, newer)))
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Raise ``InvalidInputError`` if the table has been rewritten; checks at most every ``_LOOK_SECONDS``."""
         now = self._clock.monotonic()
         if self._looked is not None and now - self._looked < _LOOK_SECONDS:

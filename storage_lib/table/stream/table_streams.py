@@ -132,11 +132,11 @@ class TableStreams:
             return None
         return UntrackedWatch(table=self._table, file_store=self._file_store, on_untracked=chosen)
 
-    def _chosen(self, choices: type[_Choice], said: str | None, default: _Choice) -> _Choice:
+    def _chosen(self, choices: type[_Choice], given: str | None, default: _Choice) -> _Choice:
         try:
-            return default if said is None else choices(said)
+            return default if given is None else choices(given)
         except ValueError as error:
-            message = f"table {self._table}: {_OPTIONS[choices]}={said} is none of {', '.join(choices)}"
+            message = f"table {self._table}: {_OPTIONS[choices]}={given} is none of {', '.join(choices)}"
             raise InvalidInputError(message) from error
 
 

@@ -56,7 +56,7 @@ class UntrackedWatch:
         self._file_store = file_store
         self._fails = on_untracked is UntrackedScan.FAIL
 
-    def look(self, start: StreamPosition, offsets: LogOffsets, end: LogOffsets) -> Outlook:
+    def check(self, start: StreamPosition, offsets: LogOffsets, end: LogOffsets) -> Outlook:
         """Return how far a stream at ``offsets`` may read a log that ends at ``end``, which the caller read earlier.
 
         Changes committed before an untracked commit may still be read. Raises ``UntrackedCommitError`` if only later
@@ -175,8 +175,8 @@ class UntrackedWatch:
 
     def _offsets_at(self, snapshot: Snapshot, log_id: str | None) -> LogOffsets | None:
         """Return the offsets of the log with this id at a snapshot; None if unknown."""
-        told = reported_offsets(self._file_store.snapshots, snapshot)
-        return None if told is None else told.in_log(log_id)
+        reported = reported_offsets(self._file_store.snapshots, snapshot)
+        return None if reported is None else reported.in_log(log_id)
 
     def _text(self, snapshot: Snapshot) -> str:
         partitions = sorted({entry.partition for entry in self._file_store.scan.delta(snapshot)})

@@ -107,9 +107,9 @@ class KeyBuckets:
             case MergeEngine.DEDUPLICATE:
                 routed = self._moved(chains, rows, kinds)
             case MergeEngine.FIRST_ROW:
-                routed = self._kept(chains, rows, kinds, only_there=True)
+                routed = self._routed_first(chains, rows, kinds, only_there=True)
             case _:
-                routed = self._kept(chains, rows, kinds, only_there=False)
+                routed = self._routed_first(chains, rows, kinds, only_there=False)
         codes, buckets, rows, kinds = routed
         self._remember(distinct.drop("key"), chains)
         yield from grouped(self._partitions, codes, buckets, rows, kinds)
@@ -144,7 +144,7 @@ class KeyBuckets:
             pa.array(new_kinds, pa.int8()),
         )
 
-    def _kept(
+    def _routed_first(
         self, chains: _Chains, rows: pa.RecordBatch, kinds: pa.Array, *, only_there: bool
     ) -> tuple[_Ints, _Ints, pa.RecordBatch, pa.Array]:
         """Route every row to where its key is; with ``only_there`` rows of another partition are left out."""

@@ -33,14 +33,14 @@ class PreImages:
         self._primary_keys = list(primary_keys)
         self._base = base
         self._flushed: dict[tuple[bytes, int], list[DataFileMeta]] = {}
-        self._kept: tuple[pl.DataFrame, pa.Table] | None = None
+        self._cached: tuple[pl.DataFrame, pa.Table] | None = None
 
     def advance(self, flushed: Sequence[CommitMessage]) -> None:
         """Include all files that the task has flushed so far; drops the rows that ``of`` kept."""
         self._flushed = {}
         for each in flushed:
             self._flushed.setdefault((each.partition, each.bucket), []).extend(each.increment.new_files)
-        self._kept = None
+        self._cached = None
 
     def of(self, keys: pa.Table, *, keep: bool = False) -> pa.Table:
         """Return whole rows of ``keys`` (primary key columns, repetitions allowed), in any order, at most one per key.
@@ -50,17 +50,17 @@ class PreImages:
         """
         keys = keys.select(self._primary_keys)
         asked = comparable_frame(keys)
-        if self._kept is None:
+        if self._cached is None:
             found = self._look_up(keys)
         else:
-            known, rows = self._kept
+            known, rows = self._cached
             names = known.columns
             is_asked = comparable_frame(rows.select(self._primary_keys)).with_row_index(_INDEX)
             is_new = asked.with_row_index(_INDEX).join(known, on=names, how="anti")[_INDEX]
             reused = rows.take(is_asked.join(asked, on=names, how="semi")[_INDEX].to_arrow())
             found = pa.concat_tables([reused, self._look_up(keys.take(is_new.to_arrow()))]) if len(is_new) else reused
         if keep:
-            self._kept = asked.unique(), found
+            self._cached = asked.unique(), found
         return found
 
     def _look_up(self, keys: pa.Table) -> pa.Table:

@@ -60,8 +60,8 @@ class MarkingCompactor:
         """Return the marked positions of each remaining file that has any."""
         moved = {file.file_name for file in increment.compact_after}
         rewritten = {file.file_name for file in increment.compact_before} - moved
-        kept = [file for file in unit.files if file.file_name not in rewritten]
-        deleted = {file.file_name: self.compactor.reader.deleted_rows(file) for file in (*kept, *others)}
+        unchanged = [file for file in unit.files if file.file_name not in rewritten]
+        deleted = {file.file_name: self.compactor.reader.deleted_rows(file) for file in (*unchanged, *others)}
         fresh = [file for file in unit.files if file.level == 0]
         covered = CoveredKeys(intervals_of(fresh), self.compactor.key_value.comparable_key)
         touched = [file for file, interval in zip(others, intervals_of(others), strict=True) if covered.touch(interval)]

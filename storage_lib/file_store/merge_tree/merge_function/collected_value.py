@@ -55,7 +55,7 @@ class Collect:
         if not self.distinct and present.retracts is None:
             return MergedField(state=entries.lists(np.ones(len(entries.taken), dtype=np.bool_), present))
         ids = entries.ids(pc.list_flatten(present.values))
-        stays, goes = ids.kept_by_last(first=True) if self.distinct else ids.kept_by_number()
+        stays, goes = ids.remaining_by_last(first=True) if self.distinct else ids.remaining_by_number()
         below = None if present.retracts is None else entries.lists(goes, present, taken=True)
         return MergedField(state=entries.lists(stays, present), below=below, neutral=[])
 
@@ -77,7 +77,7 @@ class MergeMap:
         if not len(present.starts):
             return MergedField(state=pa.nulls(versions.count, versions.values.type))
         entries = _Entries.of(present)
-        stays, goes = entries.ids(_map_keys(present.values)).kept_by_last(first=False)
+        stays, goes = entries.ids(_map_keys(present.values)).remaining_by_last(first=False)
         below = None if present.retracts is None else entries.lists(goes, present, taken=True)
         return MergedField(state=entries.lists(stays, present), below=below, neutral=[])
 
@@ -90,7 +90,7 @@ class _Ids:
     starts: npt.NDArray[np.int64]
     taken: Mask
 
-    def kept_by_last(self, *, first: bool) -> tuple[Mask, Mask]:
+    def remaining_by_last(self, *, first: bool) -> tuple[Mask, Mask]:
         """Return the entries that stay, first or last additions after retractions; and retractions for ``below``."""
         taken = self.taken[self.order]
         place = np.arange(len(taken))
@@ -103,7 +103,7 @@ class _Ids:
         is_there = (chosen >= 0) & (chosen < len(taken))
         return self._mask(chosen[is_there]), self._mask(last_taken[~is_there])
 
-    def kept_by_number(self) -> tuple[Mask, Mask]:
+    def remaining_by_number(self) -> tuple[Mask, Mask]:
         """Return the entries that stay, the oldest in excess of retractions; and retractions for ``below``."""
         taken = self.taken[self.order]
         takes = np.add.reduceat(taken.astype(np.int64), self.starts)
@@ -155,7 +155,7 @@ class _Entries:
 
         Null for a key without additions; with ``taken``, null for a key without chosen entries.
         """
-        kept = pa.array(np.flatnonzero(chosen))
+        remaining = pa.array(np.flatnonzero(chosen))
         counts = np.bincount(self.group[chosen], minlength=len(present.starts))
         offsets = pa.array(np.append(0, np.cumsum(counts)), pa.int32())
         if taken:
@@ -166,10 +166,10 @@ class _Entries:
             is_null = np.logical_and.reduceat(present.retracts, present.starts)
         values = present.values
         if pa.types.is_map(values.type):
-            keys, items = _map_keys(values).take(kept), _map_items(values).take(kept)
+            keys, items = _map_keys(values).take(remaining), _map_items(values).take(remaining)
             lists = pa.MapArray.from_arrays(offsets, keys, items, type=values.type, mask=pa.array(is_null))
         else:
-            elements = pc.list_flatten(values).take(kept)
+            elements = pc.list_flatten(values).take(remaining)
             lists = pa.ListArray.from_arrays(offsets, elements, type=values.type, mask=pa.array(is_null))
         return present.spread(lists)
 

@@ -44,18 +44,18 @@ class ColumnByColumn(ABC):
         merged = self._merged(versions, final=final)
         if final:
             return merged.standing()
-        return without_deleted_values(merged.merged(), self._kept) if self.removes_on_delete else merged.merged()
+        return without_deleted_values(merged.merged(), self._retained) if self.removes_on_delete else merged.merged()
 
     def below(self, versions: Versions) -> pa.RecordBatch | None:
         """Return deletions followed by new rows, or values that were retracted before they were added."""
         if versions.retracts is None:
             return None
         if self.removes_on_delete:
-            return deletions_below(versions, self._kept)
+            return deletions_below(versions, self._retained)
         return self._merged(versions, final=False).below()
 
     @property
-    def _kept(self) -> frozenset[str]:
+    def _retained(self) -> frozenset[str]:
         """Columns that a deletion needs."""
         return self.required.union(self.order.fields)
 

@@ -46,15 +46,15 @@ class FieldVersions:
         """Return the versions without the other rows."""
         if bool(rows.all()):
             return self
-        kept = np.flatnonzero(rows)
-        group = np.repeat(np.arange(len(self.starts)), self.lasts - self.starts + 1)[kept]
-        starts = np.flatnonzero(np.append(True, group[1:] != group[:-1])) if len(kept) else np.empty(0, np.int64)
+        selected = np.flatnonzero(rows)
+        group = np.repeat(np.arange(len(self.starts)), self.lasts - self.starts + 1)[selected]
+        starts = np.flatnonzero(np.append(True, group[1:] != group[:-1])) if len(selected) else np.empty(0, np.int64)
         return FieldVersions(
-            values=self.values.take(pa.array(kept)),
+            values=self.values.take(pa.array(selected)),
             starts=starts,
             numbers=self.numbers[group[starts]],
             count=self.count,
-            retracts=None if self.retracts is None else self.retracts[kept],
+            retracts=None if self.retracts is None else self.retracts[selected],
         )
 
     def without_retracts(self) -> FieldVersions:

@@ -46,7 +46,7 @@ class _Engine:
         for column, key in self.fields.keys_by_column.items():
             self._column(key, column)
         order = self._order()
-        self._check_kept_deletes()
+        self._check_retained_deletes()
         match self.options.merge_engine:
             case MergeEngine.DEDUPLICATE:
                 return Deduplicate(order=order) if order.fields else DEDUPLICATE
@@ -72,7 +72,7 @@ class _Engine:
             descending=self.options.sequence_field_sort_order is SortOrder.DESCENDING,
         )
 
-    def _check_kept_deletes(self) -> None:
+    def _check_retained_deletes(self) -> None:
         option = "compaction.keep-deletes"
         if not self.options.compaction_keep_deletes:
             return

@@ -58,5 +58,5 @@ def retracts(kinds: pa.Int8Array) -> npt.NDArray[np.bool_]:
 
 def without_retracts(rows: pa.RecordBatch, kinds: pa.Int8Array) -> pa.RecordBatch:
     """Return the rows that do not retract."""
-    gone = retracts(kinds)
-    return rows.filter(pa.array(~gone)) if gone.any() else rows
+    retracted = retracts(kinds)
+    return rows.filter(pa.array(~retracted)) if retracted.any() else rows

@@ -71,22 +71,22 @@ class MergedRows:
         names = self.newest - self.required
         if retracts is None or not names or not self.counts_retracts:
             return rows
-        gone = retracts[self.versions.ends - 1] & (self.versions.ends - self.versions.starts > 1)
-        if not gone.any():
+        retracted = retracts[self.versions.ends - 1] & (self.versions.ends - self.versions.starts > 1)
+        if not retracted.any():
             return rows
         columns = [
-            _chosen(~gone, column, pa.nulls(len(column), column.type)) if name in names else column
+            _chosen(~retracted, column, pa.nulls(len(column), column.type)) if name in names else column
             for name, column in zip(rows.schema.names, rows.columns, strict=True)
         ]
         return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
     def below(self) -> pa.RecordBatch | None:
         """Return the rows to store below the merged ones, as old as each key's oldest version; None without any."""
-        told = [field.below for field in self.fields.values() if field.below is not None]
-        if not told:
+        columns_below = [field.below for field in self.fields.values() if field.below is not None]
+        if not columns_below:
             return None
         needed = np.zeros(len(self.versions.starts), dtype=np.bool_)
-        for column in told:
+        for column in columns_below:
             needed |= column.is_valid().to_numpy(zero_copy_only=False)
         needed &= self.adds
         if not needed.any():

@@ -64,8 +64,8 @@ class PartialUpdate(ColumnByColumn):
         if taken.any():
             if self.removes_on_delete:
                 # The pre-image of an update removes nothing: the update itself overwrites it.
-                kept = pa.array(kinds.to_numpy() != RowKind.UPDATE_BEFORE)
-                rows, kinds = rows.filter(kept), kinds.filter(kept)
+                is_merged = pa.array(kinds.to_numpy() != RowKind.UPDATE_BEFORE)
+                rows, kinds = rows.filter(is_merged), kinds.filter(is_merged)
             elif self.groups:
                 refuse_what_cannot_be_taken_back(self.table, self.aggregators, rows.filter(pa.array(taken)))
             else:
@@ -129,16 +129,18 @@ class PartialUpdate(ColumnByColumn):
             )
 
         merged = {name: self.aggregators.get(name, _GROUPED).merge(of(name), final=final) for name in sorted(members)}
-        told = [each.below for each in merged.values() if each.below is not None]
+        columns_below = [each.below for each in merged.values() if each.below is not None]
         for name in group.fields:
             sequence = of(name)
             newest = sequence.picked(sequence.lasts)
             below = None
-            if told:
+            if columns_below:
                 # A row below changes the group, so it needs a sequence: the oldest one.
-                speaks = np.logical_or.reduce([each.is_valid().to_numpy(zero_copy_only=False) for each in told])
+                has_row_below = np.logical_or.reduce(
+                    [each.is_valid().to_numpy(zero_copy_only=False) for each in columns_below]
+                )
                 oldest = sequence.picked(sequence.starts)
-                below = pc.if_else(pa.array(speaks), oldest, pa.scalar(None, oldest.type))
+                below = pc.if_else(pa.array(has_row_below), oldest, pa.scalar(None, oldest.type))
             merged[name] = MergedField(state=newest, below=below, alone=newest)
         return merged
 

@@ -40,25 +40,25 @@ def after_removal(versions: Versions) -> AfterRemoval:
     return AfterRemoval(versions=only_rows(versions, stays), removed=removed)
 
 
-def deletions_below(versions: Versions, kept: frozenset[str]) -> pa.RecordBatch | None:
-    """Return the deletions followed by new rows, with nulls in all columns except the ``kept`` ones.
+def deletions_below(versions: Versions, retained: frozenset[str]) -> pa.RecordBatch | None:
+    """Return the deletions followed by new rows, with nulls in all columns except the ``retained`` ones.
 
     The column values of a deletion are no longer needed, and readers that merge further versions would take them for
     part of the new row.
     """
     removed = after_removal(versions).removed
-    return None if removed is None else without_deleted_values(removed, kept)
+    return None if removed is None else without_deleted_values(removed, retained)
 
 
-def without_deleted_values(rows: pa.RecordBatch, kept: frozenset[str]) -> pa.RecordBatch:
-    """Set all columns of deletions to null except the ``kept`` ones: see ``deletions_below``."""
+def without_deleted_values(rows: pa.RecordBatch, retained: frozenset[str]) -> pa.RecordBatch:
+    """Set all columns of deletions to null except the ``retained`` ones: see ``deletions_below``."""
     deleted = rows.column(VALUE_KIND).to_numpy() == RowKind.DELETE
     if not deleted.any():
         return rows
-    kept |= {SEQUENCE_NUMBER, VALUE_KIND}
+    retained |= {SEQUENCE_NUMBER, VALUE_KIND}
     place = pa.array(np.arange(len(deleted)), mask=deleted)
     columns = [
-        column if field.name in kept else column.take(place)
+        column if field.name in retained else column.take(place)
         for field, column in zip(rows.schema, rows.columns, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
@@ -68,7 +68,7 @@ def only_rows(versions: Versions, rows: npt.NDArray[np.bool_]) -> Versions:
     """Select rows, at least one of each key."""
     if rows.all():
         return versions
-    kept = np.flatnonzero(rows)
-    group = versions.group_of_row[kept]
+    selected = np.flatnonzero(rows)
+    group = versions.group_of_row[selected]
     starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
-    return Versions(rows=versions.rows.take(pa.array(kept)), starts=starts)
+    return Versions(rows=versions.rows.take(pa.array(selected)), starts=starts)
