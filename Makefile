@@ -37,8 +37,9 @@ down: ## Stop the processes of the demo
 		{ [ -x $(VENV)/bin/python ] || $(MAKE) --no-print-directory setup; } && $(VENV)/bin/python docker/local/demo.py down; \
 	fi
 
-test: setup ## Run the tests; FAST=1 leaves out those that start other processes
-	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(FAST_ARGS) $(ARGS)
+test: setup ## Run the tests; FAST=1 leaves out those that start other processes; CHANGED=main runs those that a change since this revision can affect
+	@set -e; $(if $(CHANGED),chosen="$$($(VENV)/bin/python -m tests.support.affected_tests "$(CHANGED)")"; [ -n "$$chosen" ] || exit 0;) \
+	set -x; $(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(FAST_ARGS) $(ARGS) $(if $(CHANGED),$$chosen)
 
 deep: setup ## Run all tests, also those that `make test` leaves out because others prove the same with fewer values; SLICE=3 runs one of eight parts of what is left out
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(if $(SLICE),--slice $(SLICE),--deep) $(ARGS)

@@ -29,6 +29,17 @@ def test_tests_that_share_a_server_are_one_scope_and_others_are_one_by_file() ->
     assert scope_of("tests/table/changelog/test_change_scan.py::test_a") == "tests/table/changelog/test_change_scan.py"
 
 
+def test_spark_has_four_sessions() -> None:
+    files = [
+        "sql/test_insert_streams.py",
+        "sql/test_session.py",
+        "spark/materialized/test_refresh.py",
+        "spark/batch/test_batch_reader.py",
+    ]
+
+    assert len({scope_of(f"tests/{file}::test_a") for file in files}) == len(files)
+
+
 def test_the_longest_start_first_then_what_starts_processes_then_the_rest() -> None:
     def rank(path: str, *, starts_processes: bool) -> int:
         return rank_of(f"{path}::test_a", starts_processes=starts_processes)

@@ -28,22 +28,27 @@ OWN_DRIVERS = (
     "tests/spark/runtime/test_scratch_directory.py",
     "tests/sql/test_tour.py",
 )
-# A server that takes long to start, and the folders and files whose tests share it. Two Spark sessions in two processes
-# cost a dozen seconds more than one, and halve the longest scope.
+# A server that takes long to start, and the folders and files whose tests share it; the first name fits. Spark's tests
+# have four sessions of about equal length: each costs a dozen seconds, and no process is left alone with the longest.
 SESSIONS = {
-    "SQL on Spark": ("tests/sql/",),
-    "Spark": (
-        "tests/spark/",
-        "tests/differential/test_streaming_sql_on_spark.py",
-        "tests/differential/test_sql_verbs.py",
+    "streams of SQL on Spark": (
+        "tests/sql/test_insert_streams.py",
+        "tests/sql/test_sql_cases_over_kafka.py",
+        "tests/sql/test_streaming_answers.py",
+        "tests/sql/test_waiting_for_streams.py",
     ),
+    "SQL on Spark": ("tests/sql/", "tests/differential/test_sql_verbs.py"),
+    "materialized tables on Spark": ("tests/spark/materialized/",),
+    "Spark": ("tests/spark/", "tests/differential/test_streaming_sql_on_spark.py"),
     "Airflow": ("tests/dags/",),
     "Flink": ("tests/interop/",),
 }
 # By duration, the longest first.
 FIRST = (
-    "SQL on Spark",
+    "streams of SQL on Spark",
+    "materialized tables on Spark",
     "Spark",
+    "SQL on Spark",
     "Airflow",
     "tests/soak/test_short_soak.py",
     "Flink",
