@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from storage_lib.built_once import built_once
 from storage_lib.catalog.added_log import open_added_log
 from storage_lib.catalog.declaration.connection_options import refuse_unknown_of_connection
 from storage_lib.catalog.declaration.frozen_options import frozen_options, state_options
@@ -67,9 +68,12 @@ class Catalog:
         # Excludes the secrets of other servers: a file IO may be sent to a task.
         stores = {key: text for key, text in self.options.items() if key.startswith(STORE_OPTION_PREFIXES)}
         self._stores = StoresFileIO(environment.file_io, self.warehouse, stores)
-        self._life = TableLife(self._with_stores(environment), entries, self._table)
         TableOptions.parse(self.options)
         refuse_unknown_of_connection(self.options)
+
+    @built_once
+    def _life(self) -> TableLife:
+        return TableLife(self._with_stores(self._environment), self._entries, self._table)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {without_password(self.warehouse)}>"

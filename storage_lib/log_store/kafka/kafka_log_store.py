@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from storage_lib.built_once import built_once
 from storage_lib.errors import StorageError, UnavailableError
 from storage_lib.log_store.codec.log_codec import TopicSchemas
 from storage_lib.log_store.codec.log_columns import LogColumns, end_of_bucket, read_columns
@@ -50,9 +51,6 @@ class KafkaLogStore:
         self._foreign = decoder
         self._decoder: ChangeDecoder = decoder or self._codec
         self._cluster = KafkaCluster.shared(settings.client_config, settings.limit_ms)
-        self._topic = KafkaTopic(self._cluster, settings.topic, mark_of(settings.table_uuid), clock)
-        self._transactions = KafkaTransactions(self._cluster, settings.topic, clock)
-        self._reader = KafkaBucketReader(self._cluster, settings.topic, clock)
         self._idle_producers: list[tuple[int, IdempotentProducer]] = []
         """Producers with the id of their process: a forked child would repeat its parent's sequence numbers."""
 
@@ -61,6 +59,18 @@ class KafkaLogStore:
     ) -> tuple[type[KafkaLogStore], tuple[TableSchema, KafkaLogSettings, Clock, ChangeDecoder | None]]:
         """Pickle the arguments only; the unpickled store opens its own connections."""
         return KafkaLogStore, (self._schema, self.settings, self._clock, self._foreign)
+
+    @built_once
+    def _topic(self) -> KafkaTopic:
+        return KafkaTopic(self._cluster, self.settings.topic, mark_of(self.settings.table_uuid), self._clock)
+
+    @built_once
+    def _transactions(self) -> KafkaTransactions:
+        return KafkaTransactions(self._cluster, self.settings.topic, self._clock)
+
+    @built_once
+    def _reader(self) -> KafkaBucketReader:
+        return KafkaBucketReader(self._cluster, self.settings.topic, self._clock)
 
     def create(self) -> None:
         """See ``LogStore.create``."""
