@@ -13,6 +13,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from storage_lib.distribution import import_failure
+
 if TYPE_CHECKING:
     from storage_lib.catalog.catalog import Catalog
     from storage_lib.catalog.open_catalog import load_table_at, open_catalog
@@ -160,7 +162,10 @@ def __getattr__(name: str) -> object:
     if home is None:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
-    found = getattr(import_module(f"{__name__}.{home}"), name)
+    try:
+        found = getattr(import_module(f"{__name__}.{home}"), name)
+    except (ImportError, AttributeError) as error:
+        raise import_failure(f"{__name__}.{name}", error) from error
     globals()[name] = found
     return found
 

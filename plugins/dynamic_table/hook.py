@@ -173,8 +173,12 @@ class DynamicTableHook(BaseHook):
             return False, str(refused)
 
     def _count_brokers(self) -> int:
+        from storage_lib.distribution import importing_for
+        from storage_lib.errors import InvalidInputError
         from storage_lib.io.environment import SystemClock
-        from storage_lib.log_store.kafka.kafka_check import count_brokers
+
+        with importing_for("the check of Kafka", InvalidInputError):
+            from storage_lib.log_store.kafka.kafka_check import count_brokers
 
         return count_brokers(self.options, SystemClock())
 

@@ -12,15 +12,13 @@ from collections.abc import Callable, Mapping
 from storage_lib.catalog.catalog import Catalog
 from storage_lib.catalog.warehouse.memory_catalog import MemoryCatalog
 from storage_lib.catalog.warehouse.warehouse_catalog import WarehouseCatalog
-from storage_lib.distribution import install_command
+from storage_lib.distribution import import_problem
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.options.catalog_options import METASTORE, METASTORE_ALIASES, Metastore
 from storage_lib.schema.options.extensions import Extension, added, added_names
 from storage_lib.schema.options.table_options import canonical_options
 from storage_lib.table.dynamic_table import DynamicTable
 from storage_lib.table.protocol.table_address import TableAddress
-
-_EXTRAS = {Metastore.SQL: "sql-catalog", Metastore.HIVE: "hive"}
 
 
 def open_catalog(warehouse: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Catalog:
@@ -29,18 +27,14 @@ def open_catalog(warehouse: str | os.PathLike[str], options: Mapping[str, str] |
     The option ``metastore`` chooses where the names of tables are stored: ``filesystem`` (default: in the warehouse's
     directories), ``sql`` (or ``jdbc``; a database at ``uri``), ``hive`` (a metastore at ``uri``), ``memory``, or the
     name of a catalog from a package. Other ``options`` are defaults for new tables and settings of the connection; see
-    ``Catalog``. Raises ``InvalidInputError`` for an unknown catalog, or if its client is not installed.
+    ``Catalog``. Raises ``InvalidInputError`` for an unknown catalog, or if its client is not installed or does not fit.
     """
     kind = str(canonical_options(options).get(METASTORE, Metastore.FILESYSTEM)).strip().lower()
     chosen = METASTORE_ALIASES.get(kind, kind)
     try:
         return _maker(str(chosen))(os.fspath(warehouse), options or {})
     except ImportError as error:
-        extra = next((extra for each, extra in _EXTRAS.items() if each == chosen), None)
-        if extra is None:
-            raise
-        message = f"metastore={kind} needs a client that is not installed: {install_command(extra)} ({error})"
-        raise InvalidInputError(message) from error
+        raise InvalidInputError(import_problem(f"metastore={kind}", error)) from error
 
 
 def load_table_at(address: TableAddress) -> DynamicTable:

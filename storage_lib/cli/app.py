@@ -11,14 +11,14 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-from storage_lib.distribution import VERSION, install_command
+from storage_lib.distribution import VERSION, import_problem
 
 try:
+    import rich  # noqa: F401
     import typer
-except ModuleNotFoundError as error:
+except ImportError as error:
     # The script, which imports this module, is installed even without the extra that its commands need.
-    message = f"dynamic-table needs {error.name}: {install_command('cli')}"
-    raise SystemExit(message) from error
+    raise SystemExit(import_problem("dynamic-table", error)) from error
 
 from storage_lib.cli import (
     airflow_commands,

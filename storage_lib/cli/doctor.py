@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from storage_lib.errors import StorageError
+from storage_lib.distribution import importing_for
+from storage_lib.errors import InvalidInputError, StorageError
 from storage_lib.io.environment import SystemClock
 from storage_lib.spark.runtime.spark_java import REMEDY, java_problem, java_version
 
@@ -55,11 +56,12 @@ def _kafka(settings: Settings) -> Iterator[Finding]:
     if "log.kafka.bootstrap.servers" not in settings.options:
         return
     try:
-        from storage_lib.log_store.kafka.kafka_check import count_brokers
+        with importing_for("the check of Kafka", InvalidInputError):
+            from storage_lib.log_store.kafka.kafka_check import count_brokers
 
         count = count_brokers(settings.options, SystemClock())
         yield Finding(what="kafka", is_well=True, text=f"{count} broker(s) answer")
-    except (StorageError, ImportError) as error:
+    except StorageError as error:
         yield Finding(what="kafka", is_well=False, text=str(error))
 
 

@@ -16,7 +16,7 @@ from storage_lib.cli.output import note, waiting
 from storage_lib.cli.spark_log import children_log_to
 from storage_lib.cli.sql_output import ResultPrinter
 from storage_lib.cli.statement_file import statements_in
-from storage_lib.distribution import install_command
+from storage_lib.distribution import importing_for, install_command
 from storage_lib.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -65,7 +65,8 @@ def sql(
     conf = {**_QUIET, **parsed_options(spark or (), "--spark")}
     script = _script([*(statements or ()), *(execute or ())], file)
     if script is None:
-        from storage_lib.cli.sql_shell import run_shell
+        with importing_for("the shell of SQL statements", InvalidInputError):
+            from storage_lib.cli.sql_shell import run_shell
 
         with _session(settings, database, master, conf, spark_log) as session:
             run_shell(
@@ -83,7 +84,7 @@ def sql(
 
 def _require_spark() -> None:
     """Raise ``InvalidInputError`` if Spark or the SQL parser is not installed."""
-    missing = [name for name in ("pyspark", "lark", "sqlglot") if find_spec(name) is None]
+    missing = [name for name in ("pyspark", "pandas", "lark", "sqlglot") if find_spec(name) is None]
     if missing:
         message = f"SQL needs {', '.join(missing)}: {install_command('spark', 'sql')}"
         raise InvalidInputError(message)

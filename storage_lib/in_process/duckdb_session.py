@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from storage_lib.distribution import import_problem
 from storage_lib.in_process.not_in_process import NotInProcessError
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def _opened() -> duckdb.DuckDBPyConnection:
             try:
                 import duckdb  # noqa: PLC0415  an extra
             except ImportError as error:
-                raise NotInProcessError("DuckDB is not installed") from error
+                raise NotInProcessError(import_problem("a refresh without Spark", error)) from error
             with _refusals():
                 opened = duckdb.connect(":memory:", config=dict(_SETTINGS))
                 opened.execute("SET GLOBAL TimeZone = 'UTC'")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import unquote
 
-from storage_lib.distribution import install_command
+from storage_lib.distribution import import_problem
 from storage_lib.errors import InvalidInputError
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.local.local_file_io import LocalFileIO
@@ -83,9 +83,7 @@ def file_io_of(warehouse: str, options: Mapping[str, str]) -> FileIO:
         if scheme in _HDFS:
             return _hdfs(settings)
     except ImportError as error:
-        extra = "hdfs" if scheme in _HDFS else "s3"
-        message = f"{warehouse} needs a client that is not installed: {install_command(extra)} ({error})"
-        raise InvalidInputError(message) from error
+        raise InvalidInputError(import_problem(f"warehouse {warehouse}", error)) from error
     known = ", ".join(f"{each}://" for each in (*_OBJECT_STORES, *_HDFS))
     message = f"warehouse {warehouse}: no storage answers to {scheme}://; use a path of this machine or one of {known}"
     raise InvalidInputError(message)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from storage_lib.distribution import missing_module
+from storage_lib.distribution import import_failure
 
 if TYPE_CHECKING:
     from storage_lib.spark.maintenance.distributed_compaction import compact
@@ -57,7 +57,6 @@ _HOMES = {
     "write": "verbs.dataframe_verbs",
     "write_stream": "verbs.stream_verbs",
 }
-_OF_EXTRAS = ("pandas", "pyspark")
 
 __all__ = [
     "RefreshResult",
@@ -93,7 +92,5 @@ def __getattr__(name: str) -> object:
         raise AttributeError(message)
     try:
         return getattr(import_module(f"{__name__}.{home}"), name)
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in _OF_EXTRAS:
-            raise
-        raise missing_module(f"{__name__}.{name}", error, "spark") from None  # more helpful than the inner error
+    except (ImportError, AttributeError) as error:
+        raise import_failure(f"{__name__}.{name}", error, "spark") from error

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from storage_lib.distribution import missing_module
+from storage_lib.distribution import import_failure
 
 if TYPE_CHECKING:
     from storage_lib.sql.definition.table_declaration import declared_table
@@ -27,7 +27,6 @@ _HOMES = {
     "parse": "read.tree_reader",
     "statements_of": "text.script",
 }
-_OF_EXTRAS = ("lark", "pandas", "pyspark", "sqlglot")
 
 __all__ = ["Result", "Session", "Statement", "declared_table", "is_complete", "parse", "statements_of"]
 
@@ -40,7 +39,5 @@ def __getattr__(name: str) -> object:
         raise AttributeError(message)
     try:
         return getattr(import_module(f"{__name__}.{home}"), name)
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in _OF_EXTRAS:
-            raise
-        raise missing_module(f"{__name__}.{name}", error, "spark", "sql") from None  # more helpful than the inner error
+    except (ImportError, AttributeError) as error:
+        raise import_failure(f"{__name__}.{name}", error, "spark", "sql") from error

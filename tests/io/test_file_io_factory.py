@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import builtins
 import pickle
-from typing import Any
 
 import pytest
 
@@ -61,26 +59,6 @@ def test_a_scheme_that_nobody_answers_to_is_refused_with_those_that_are_known() 
         file_io_of("s3:///tables", {})
     with pytest.raises(InvalidInputError, match="names the machine 'other'"):
         warehouse_root("file://other/tables")
-
-
-@pytest.mark.parametrize(
-    ("warehouse", "module", "extra"), [("s3://lake", "obstore", "s3"), ("hdfs://n", "hdfs_native", "hdfs")]
-)
-def test_a_client_that_is_not_installed_is_named_with_its_extra(
-    warehouse: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real_import = builtins.__import__
-
-    def without(name: str, *arguments: Any, **more: Any) -> Any:
-        if name.startswith(("storage_lib.io.remote.object_store_file_io", "storage_lib.io.remote.hdfs_file_io")):
-            message = f"No module named {module!r}"
-            raise ImportError(message)
-        return real_import(name, *arguments, **more)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-
-    with pytest.raises(InvalidInputError, match=rf"pip install 'spark-dynamic-tables\[{extra}\]'"):
-        file_io_of(warehouse, {"s3.region": "not asked for before"} | {"hdfs.x": "y"})
 
 
 def test_catalogs_of_one_connection_share_their_storage() -> None:

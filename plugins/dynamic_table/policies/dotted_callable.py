@@ -27,13 +27,19 @@ def module_and_name(path: str) -> tuple[str, str]:
 
 def load_callable(path: str) -> Callable[..., Any]:
     """Import and return the callable; raises InvalidInputError for an unknown module or name."""
+    from storage_lib.distribution import import_problem
     from storage_lib.errors import InvalidInputError
 
     module_name, name = module_and_name(path)
     try:
         module = import_module(module_name)
     except ModuleNotFoundError as missing:
-        message = f"No module {missing.name!r} for the callable {path!r}: is it in the dags or plugins folder?"
+        is_its_own = f"{module_name}.".startswith(f"{missing.name}.")
+        message = (
+            f"No module {missing.name!r} for the callable {path!r}: is it in the dags or plugins folder?"
+            if is_its_own
+            else import_problem(f"the callable {path!r}", missing)
+        )
         raise InvalidInputError(message) from missing
     found = getattr(module, name, None)
     if not callable(found):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from storage_lib.catalog.logs.orphan_topics import OrphanTopics, TableTopics
 from storage_lib.catalog.table_name import TableName
-from storage_lib.distribution import install_command
+from storage_lib.distribution import importing_for
 from storage_lib.errors import InvalidInputError
 from storage_lib.io.environment import Clock
 from storage_lib.log_store.log_store import LogStore
@@ -23,14 +23,9 @@ def open_kafka_log(name: TableName, schema: TableSchema, options: TableOptions, 
             "options={'log.kafka.bootstrap.servers': 'host:port'}"
         )
         raise InvalidInputError(message)
-    try:
+    with importing_for(f"table {name}, whose log is in Kafka,", InvalidInputError):
         from storage_lib.log_store.kafka.kafka_log_settings import KafkaLogSettings
         from storage_lib.log_store.kafka.kafka_log_store import KafkaLogStore
-    except ImportError as error:
-        message = (
-            f"table {name} has its log in Kafka, whose client is not installed: {install_command('kafka')} ({error})"
-        )
-        raise InvalidInputError(message) from error
     client_options = {**options.log_kafka_client, "bootstrap.servers": options.log_kafka_bootstrap_servers}
     if options.log_kafka_replication_factor > 0:
         client_options["replication.factor"] = str(options.log_kafka_replication_factor)
@@ -53,12 +48,9 @@ def kafka_orphan_topics(
     options: Mapping[str, str], clock: Clock, schemas: Callable[[], Iterator[tuple[TableName, list[TableSchema]]]]
 ) -> OrphanTopics:
     """Return the topics that no schema uses. Raises ``InvalidInputError`` without servers or the client."""
-    try:
+    with importing_for("the search for unused topics in Kafka", InvalidInputError):
         from storage_lib.log_store.kafka.kafka_marked_topics import KafkaMarkedTopics
         from storage_lib.log_store.kafka.kafka_topic import mark_of
-    except ImportError as error:
-        message = f"Kafka's client is not installed: {install_command('kafka')} ({error})"
-        raise InvalidInputError(message) from error
 
     def tables() -> Iterator[TableTopics]:
         for name, in_use in schemas():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from storage_lib.distribution import importing_for
 from storage_lib.errors import InvalidInputError, LogOffsetsExpiredError, NotFoundError
 from storage_lib.io.environment import SystemClock
 from storage_lib.io.file_io_factory import STORE_OPTION_PREFIXES
@@ -167,11 +168,13 @@ class ExternalTopic:
 
         Its columns and types are those of ``table``, or the declared ones if ``table`` is None.
 
-        Raises ``NotFoundError`` if the topic does not exist; other programs have to create it.
+        Raises ``NotFoundError`` if the topic does not exist, since other programs have to create it, and
+        ``InvalidInputError`` without Kafka's client.
         """
-        from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster
-        from storage_lib.log_store.kafka.kafka_log_settings import KafkaLogSettings
-        from storage_lib.log_store.kafka.kafka_log_store import KafkaLogStore
+        with importing_for(f"topic {self.name!r} of Kafka", InvalidInputError):
+            from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster
+            from storage_lib.log_store.kafka.kafka_log_settings import KafkaLogSettings
+            from storage_lib.log_store.kafka.kafka_log_store import KafkaLogStore
 
         clock = SystemClock()
         settings = KafkaLogSettings(

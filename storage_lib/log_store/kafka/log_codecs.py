@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage_lib.distribution import install_command
+from storage_lib.distribution import importing_for
 from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.codec.debezium_json import DebeziumJson
 from storage_lib.schema.options.table_options import ChangelogMode, LogFormat, LogKeyFormat
@@ -66,12 +66,6 @@ def avro_upserts(schema: TableSchema, topic: str, registry_options: Mapping[str,
 
 
 def _registry(topic: str, options: Mapping[str, str]) -> SchemaRegistry:
-    try:
+    with importing_for(f"topic {topic!r}, whose records are in Avro,", InvalidInputError):
         from storage_lib.log_store.codec.schema_registry import SchemaRegistry
-    except ImportError as error:
-        message = (
-            f"topic {topic!r} is in Avro, and the client of a schema registry is not installed: "
-            f"{install_command('registry')} ({error})"
-        )
-        raise InvalidInputError(message) from error
     return SchemaRegistry.of(options)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 import pyarrow.compute as pc
 
-from storage_lib.distribution import install_command
+from storage_lib.distribution import importing_for
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.filter.arrow_filter import ArrowCondition
 from storage_lib.schema.filter.column_reference import col
@@ -79,14 +79,11 @@ def parse_filter(text: str) -> Predicate:
     Supports comparisons of a column with a literal, IN, BETWEEN, LIKE 'prefix%', IS [NOT] NULL, a boolean column, AND,
     OR, NOT and parentheses. Raises ``InvalidInputError`` for anything else, and if sqlglot is not installed.
     """
-    try:
+    with importing_for("a filter as text (unlike one made with col())", InvalidInputError):
         import sqlglot  # noqa: PLC0415  an extra
         from sqlglot.errors import SqlglotError  # noqa: PLC0415  an extra
 
         from storage_lib.schema.filter.spark_text import SparkText  # noqa: PLC0415  it imports sqlglot
-    except ImportError as error:
-        message = f"a filter as text needs sqlglot: {install_command('sql')}, or build the filter with col()"
-        raise InvalidInputError(message) from error
     try:
         tree: Any = sqlglot.parse_one(text, dialect=SparkText, into=sqlglot.exp.Condition)
     except SqlglotError as error:

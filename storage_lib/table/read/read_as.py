@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import pyarrow as pa
 
-from storage_lib.distribution import install_command
+from storage_lib.distribution import importing_for
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.encoding.moment import Moment
 from storage_lib.schema.filter.filter_text import Filter
@@ -35,11 +35,8 @@ def as_pandas(rows: pa.Table) -> pd.DataFrame:
     With NumPy's types a single null would turn a column of integers into floats. Raises ``InvalidInputError`` if pandas
     is not installed.
     """
-    try:
+    with importing_for("to_pandas()", InvalidInputError):
         import pandas as pd  # noqa: PLC0415  an extra
-    except ImportError as error:
-        message = f"to_pandas() needs pandas: {install_command('pandas')}"
-        raise InvalidInputError(message) from error
     nullable = {
         pa.int8(): pd.Int8Dtype(),
         pa.int16(): pd.Int16Dtype(),
@@ -55,9 +52,6 @@ def as_duckdb(rows: pa.Table, connection: duckdb.DuckDBPyConnection | None) -> d
 
     Raises ``InvalidInputError`` if DuckDB is not installed.
     """
-    try:
+    with importing_for("to_duckdb()", InvalidInputError):
         import duckdb  # noqa: PLC0415  an extra
-    except ImportError as error:
-        message = f"to_duckdb() needs DuckDB: {install_command('duckdb')}"
-        raise InvalidInputError(message) from error
     return duckdb.from_arrow(rows) if connection is None else connection.from_arrow(rows)

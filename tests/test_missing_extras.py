@@ -1,0 +1,110 @@
+"""What the errors say where a package of an extra is absent, or does not fit."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage_lib.distribution import EXTRAS_OF_MODULES, import_failure, import_problem
+from tests.support.absent_packages import BROKEN
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+# Nothing of these is imported by name: they are for the tests, or Airflow imports them.
+WITHOUT_MODULES = {"bench", "demo", "dev", "lineage"}
+MODULES_OF_PROJECTS = {"apache-airflow": "airflow", "kafka-python": "kafka"}
+
+
+@pytest.fixture(scope="module")
+def endings() -> list[dict[str, str]]:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.absent_packages"],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: list[dict[str, str]] = json.loads(done.stdout)
+    return found
+
+
+def test_an_error_names_the_extra_that_is_missing(endings: list[dict[str, str]]) -> None:
+    absent = [each for each in endings if each["state"] == "absent"]
+    offenders = {
+        (each["package"], each["what"]): each["error"]
+        for each in absent
+        if f"pip install 'spark-dynamic-tables[{each['extras']}]'" not in each["error"]
+    }
+
+    assert offenders == {}
+    assert {each["package"] for each in absent} == set(EXTRAS_OF_MODULES)
+
+
+def test_a_package_that_does_not_fit_shows_why(endings: list[dict[str, str]]) -> None:
+    broken = [each for each in endings if each["state"] == "broken"]
+    offenders = {
+        (each["package"], each["what"]): each["error"]
+        for each in broken
+        if BROKEN not in each["error"] or "pip install" in each["error"]
+    }
+
+    assert offenders == {}
+
+
+def test_an_old_package_is_named_with_the_version_that_is_needed(endings: list[dict[str, str]]) -> None:
+    old = [each for each in endings if each["state"] == "old"]
+    offenders = {
+        (each["package"], each["what"]): each["error"]
+        for each in old
+        if not re.search(r"\(\S+ \d[\w.]+ is installed, \S+[=>]=\d[\w.,<]+ is needed\)", each["error"])
+    }
+
+    assert old
+    assert offenders == {}
+
+
+def test_extras_are_known_by_their_modules() -> None:
+    extras: dict[str, list[str]] = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    listed: dict[str, set[str]] = {}
+    for extra in extras.keys() - WITHOUT_MODULES:
+        for line in extras[extra]:
+            project = re.match(r"[\w-]+", line)[0]  # type: ignore[index]
+            listed.setdefault(MODULES_OF_PROJECTS.get(project, project.replace("-", "_")), set()).add(extra)
+
+    assert {module: set(having) for module, having in EXTRAS_OF_MODULES.items()} == listed
+
+
+@pytest.mark.parametrize(
+    ("error", "wanted"),
+    [
+        (ModuleNotFoundError("No module named 'six'", name="six"), "ModuleNotFoundError: No module named 'six'"),
+        (AttributeError("module 'x' has no attribute 'y'"), "AttributeError: module 'x' has no attribute 'y'"),
+        (
+            ImportError("cannot import name 'y'", name="sqlglot.expressions"),
+            r"\(sqlglot [\d.]+ is installed, sqlglot>=.* is needed\): ImportError",
+        ),
+    ],
+)
+def test_other_causes_are_told_as_they_are(error: Any, wanted: str) -> None:
+    failure = import_failure("a session", error, "sql")
+
+    assert type(failure) is ImportError
+    assert re.search(wanted, str(failure))
+    assert str(failure).startswith("a session can't import what it needs")
+    assert "pip install" not in str(failure)
+
+
+def test_the_extras_of_the_caller_are_named_if_they_have_the_package() -> None:
+    missing = ModuleNotFoundError("No module named 'pandas'", name="pandas")
+
+    assert import_problem("a frame", missing).endswith("[pandas]'")
+    assert import_problem("a session", missing, "spark", "sql").endswith("[spark,sql]'")
+    assert import_problem("a log", missing, "kafka").endswith("[pandas]'")
