@@ -1,5 +1,9 @@
 # `make` alone lists the targets. Everything they create is below .local; `make clean` deletes it.
 
+# A test run and a demo start hundreds of Python processes. Where this is set, each compiles the project anew, and each of
+# pytest's processes all tests as well: 15 s of a core.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 VENV := .local/venv
 CODE := $(wildcard hatch_build.py storage_lib plugins dags docker/local benchmarks tests)

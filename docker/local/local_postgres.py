@@ -58,7 +58,7 @@ class LocalPostgres(LocalServer):
             raise LocalPostgresError(msg)
         return f"postgresql://{USER}@{LOOPBACK}:{self._port}/postgres"
 
-    def start(self, *, timeout: float = 60) -> Self:
+    def start(self, *, timeout: float = 120) -> Self:
         """Start the server, with its previous port and data if any, and return once it answers."""
         programs = self._programs or find_programs()
         if programs is None or not all((programs / name).exists() for name in NEEDED):

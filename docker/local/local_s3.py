@@ -66,7 +66,7 @@ class LocalS3(LocalServer):
             "s3.secret-key": self.secret_key,
         }
 
-    def start(self, *, timeout: float = 30) -> Self:
+    def start(self, *, timeout: float = 120) -> Self:
         """Start the server, on its previous port if it had one, and return once it answers."""
         if not self._program.exists():
             msg = f"There is no {self._program}. Run `make servers`."

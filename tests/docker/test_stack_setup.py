@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -137,15 +136,15 @@ def test_an_environment_that_has_lost_its_python_is_made_anew(place: Path, monke
 
 
 def test_a_second_setup_is_quick_and_silent() -> None:
-    if not (stack_setup.KAFKA / ".stamp").exists():
+    stamp = stack_setup.VENV / ".stamp"
+    # In a checkout that borrows another one's .local, the setup would delete that one's environment.
+    if not stamp.exists() or not stack_setup.was_made_here(stamp.read_text()):
         pytest.skip("nothing is set up here: run `make setup`")
     subprocess.run([sys.executable, str(SCRIPT)], check=True)
 
-    started = time.monotonic()
     said = subprocess.run([sys.executable, str(SCRIPT)], capture_output=True, text=True, check=True)
 
-    assert time.monotonic() - started < 30, "a part that is made again takes longer"
-    assert said.stdout == ""
+    assert said.stdout == "", "a part that is made again is named"
 
 
 def test_a_part_is_made_once(place: Path) -> None:

@@ -24,7 +24,7 @@ from tests.support.spark_topics import produce
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.spark]
 
 
 def test_a_sink_says_how_it_is_and_ends_cleanly_when_asked_to(

@@ -116,7 +116,7 @@ class Chromium:
         self._number += 1
         self._page.send(json.dumps({"id": self._number, "method": method, "params": parameters}))
         while True:
-            answer = json.loads(self._page.recv(timeout=60))
+            answer = json.loads(self._page.recv(timeout=300))
             if answer.get("id") == self._number:
                 assert "error" not in answer or method == "Runtime.evaluate", answer
                 result: dict[str, Any] = answer.get("result", {})

@@ -57,8 +57,8 @@ def committed_values(table: DynamicTable, *, timeout_seconds: float = 120) -> li
 def delete(bootstrap_servers: str, topic: str) -> None:
     """Delete the topic, and return once the broker no longer lists it."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-    admin.delete_topics([topic])[topic].result(20)
-    wait_until(lambda: topic not in admin.list_topics(timeout=20).topics)
+    admin.delete_topics([topic])[topic].result(120)
+    wait_until(lambda: topic not in admin.list_topics(timeout=120).topics)
 
 
 def produce(bootstrap_servers: str, topic: str, *changes: dict[str, object] | None) -> None:

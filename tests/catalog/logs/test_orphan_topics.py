@@ -31,7 +31,7 @@ def test_what_tables_left_behind_is_told_and_deleted_and_what_is_not_ours_stays(
     kept, gone = (catalog.create_table(f"left.{name}", "id BIGINT NOT NULL", primary_key=["id"]) for name in "ab")
     kept.rewrite(options={"bucket": "2"})
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    admin.create_topics([NewTopic("left.foreign", 1)])["left.foreign"].result(20)
+    admin.create_topics([NewTopic("left.foreign", 1)])["left.foreign"].result(120)
     other = open_catalog(tmp_path / "other", connection)
     other.create_table("left.c", "id BIGINT NOT NULL", primary_key=["id"])
     rmtree(gone.location)

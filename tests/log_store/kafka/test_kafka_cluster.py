@@ -16,7 +16,7 @@ from storage_lib.log_store.kafka.kafka_cluster import close_connections
 from tests.support.spark_topics import committed_changes
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.kafka, pytest.mark.integration]
 
 COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 SETTINGS = {
