@@ -23,6 +23,7 @@ from airflow_rest import AirflowError, AirflowRest
 from dynamic_table.sinks.sink_job import SinkJob, SinkState, newest_job
 from dynamic_table.table_pools import MAINTENANCE_POOL
 from local_airflow import LocalAirflow
+from tests.support.deep_tests import crossed, thinned
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -113,17 +114,28 @@ def test_partitions_are_dropped_only_when_somebody_approves(
     assert rest.result("drop_old_partitions", run, "drop_partitions")["partitions"] == [{"day": "a"}]
 
 
-def test_provisioning_makes_the_pools_that_compaction_and_reprocessing_use(rest: AirflowRest, catalog: Catalog) -> None:
+@pytest.mark.parametrize("whole", thinned([False, True]), ids=["reprocessing", "compaction, too"])
+def test_provisioning_makes_the_pools_that_compaction_and_reprocessing_use(
+    rest: AirflowRest, catalog: Catalog, *, whole: bool
+) -> None:
     ready(rest, "provision", "provision_tables", "reprocess", "maintain")
-    name, pool = "life.pooled", "dynamic_table.life.pooled"
+    name = "life.pooled_and_compacted" if whole else "life.pooled"
+    pool = f"dynamic_table.{name}"
     form: dict[str, Any] = {"table": name, "columns": {"day": "STRING", "id": "BIGINT"}, "primary_key": ["day", "id"]}
     form |= {"partition_by": ["day"], "options": None, "comment": None, "pool_slots": 2}
     source = {"table": name, "column": "day", "rows": "tests.support.day_rows:rows_of_day"}
 
-    # The second run finds both already up to date.
-    made = [rest.run("provision", conf=form) for _ in range(2)]
-    rest.run("provision_tables")
+    made = rest.run("provision", conf=form)
     reprocessed = rest.run("reprocess", conf=source)
+
+    assert rest.result("provision", made, "provision_table")["pool"] == pool
+    assert rest.get(f"/pools/{pool}")["slots"] == 2
+    assert pools_of(rest, "reprocess", reprocessed) == {"reprocess_partitions": pool}
+    if not whole:
+        return
+
+    again = rest.run("provision", conf=form)
+    rest.run("provision_tables")
     unpooled = catalog.create_table("life.unpooled", DAILY, primary_key=["day", "id"], partition_by=["day"])
     for one in (1, 2):
         for table in (catalog.load_table(name), unpooled):
@@ -133,9 +145,8 @@ def test_provisioning_makes_the_pools_that_compaction_and_reprocessing_use(rest:
     maintained = rest.run("maintain", conf=form_of_care)
     other = rest.run("reprocess", conf={**source, "table": "life.unpooled"})
 
-    assert [rest.result("provision", run, "provision_table")["pool"] for run in made] == [pool, pool]
+    assert rest.result("provision", again, "provision_table")["pool"] == pool
     assert (rest.get(f"/pools/{pool}")["slots"], rest.get(f"/pools/{MAINTENANCE_POOL}")["slots"]) == (2, 4)
-    assert pools_of(rest, "reprocess", reprocessed) == {"reprocess_partitions": pool}
     assert pools_of(rest, "reprocess", other) == {"reprocess_partitions": "default_pool"}
     assert pools_of(rest, "maintain", maintained) == {
         "list_tables": "default_pool",
@@ -156,16 +167,21 @@ def test_provisioning_makes_the_pools_that_compaction_and_reprocessing_use(rest:
     assert f"pool {pool} has 2 slots, 3 are declared" in rest.log("provision", changed, "provision_table")
 
 
-def test_the_compose_files_health_checks_say_that_this_airflow_is_well_and_who_is_gone(airflow: LocalAirflow) -> None:
+@pytest.mark.parametrize(
+    "components", thinned([("triggerer",), ("scheduler", "dag-processor", "api-server", "triggerer")]), ids=" ".join
+)
+def test_the_compose_files_health_checks_say_that_this_airflow_is_well_and_who_is_gone(
+    airflow: LocalAirflow, components: tuple[str, ...]
+) -> None:
     services = yaml.safe_load((HERE.parents[1] / "docker" / "compose.yaml").read_text())["services"]
     address = urlsplit(airflow.rest.base_url).netloc
     environment = airflow.settings() | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     checks = {
         name: [word.replace("127.0.0.1:8080", address) for word in service["healthcheck"]["test"][1:]]
         for name, service in services.items()
-        if name.startswith("airflow-") and "healthcheck" in service
+        if name.removeprefix("airflow-") in components and "healthcheck" in service
     }
-    assert len(checks) == 4
+    assert len(checks) == len(components)
     # Services of this kind do not run here.
     checks["nobody"] = [word.replace("TriggererJob", "NoSuchJob") for word in checks["airflow-triggerer"]]
 
@@ -250,8 +266,9 @@ def test_a_sink_survives_the_death_of_its_worker_and_is_found_again(
     assert rest.result("light_stream_on_worker", run, "stream_sink")["job"] == str(job.directory)
 
 
-@pytest.mark.parametrize("dag_id", ["light_stream_on_worker", "light_stream_deferred"])
-@pytest.mark.parametrize("verdict", ["success", "failed"])
+@pytest.mark.parametrize(
+    ("dag_id", "verdict"), crossed(["light_stream_on_worker", "light_stream_deferred"], ["success", "failed"])
+)
 def test_marking_the_task_stops_its_sink_cleanly(
     rest: AirflowRest, airflow: LocalAirflow, events: DynamicTable, dag_id: str, verdict: str
 ) -> None:

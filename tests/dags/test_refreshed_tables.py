@@ -73,6 +73,7 @@ def runs(rest: AirflowRest, table: str) -> list[dict[str, Any]]:
 
 def wait_for_table(rest: AirflowRest, name: str) -> None:
     rest.run(LIST)
+    rest.parse_again(LIST)
     rest.wait_until(lambda: f"refresh.{name}" in rest.dag_ids(), f"the DAG of {name}", timeout=240)
 
 
@@ -118,6 +119,7 @@ def test_a_chain_and_a_diamond_are_refreshed_in_order_after_a_commit_of_the_sour
     assert all(each["run_type"] == "asset_triggered" for each in runs(rest, "mt.shares"))
 
 
+@pytest.mark.deep  # tests/plugins runs the operators, and makes the DAGs of suspended tables
 def test_a_suspended_table_is_skipped_with_the_reason_and_refreshed_when_it_is_resumed(
     rest: AirflowRest, catalog: Catalog, orders: DynamicTable
 ) -> None:
@@ -145,6 +147,7 @@ def schedule(rest: AirflowRest, table: str) -> object:
     return rest.get(f"/dags/refresh.{table}/details")["timetable_summary"]
 
 
+@pytest.mark.deep  # tests/plugins runs the operator
 def test_a_refresh_that_violates_the_key_fails_once_keeps_the_rows_and_names_the_key(
     rest: AirflowRest, catalog: Catalog, orders: DynamicTable
 ) -> None:
@@ -215,6 +218,7 @@ def test_a_refresh_that_takes_longer_than_the_freshness_delays_the_next_one_and_
     assert {each["run_type"] for each in runs(rest, "mt.digits")} == {"scheduled"}
 
 
+@pytest.mark.deep  # tests/plugins checks that a DAG has one run at a time
 def test_a_run_by_hand_waits_for_the_run_that_is_refreshing(
     rest: AirflowRest, catalog: Catalog, orders: DynamicTable
 ) -> None:

@@ -24,6 +24,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from tests.support.deep_tests import thinned
 from tests.support.shared_server import unique_name
 from tests.support.spark_jars import SPARK_KAFKA
 from tests.support.spark_processes import clean_environment
@@ -41,7 +42,7 @@ pytestmark = [
 DRIVER = Path(__file__).parents[1] / "support" / "real_time_driver.py"
 SOURCE_PARTITIONS = 2
 SECONDS = 300
-KILLS = 3
+KILLS = (1, 3)
 COLUMNS = "id BIGINT, v STRING, n INT"
 
 
@@ -283,8 +284,11 @@ def test_a_stream_that_would_leave_partitions_unread_does_not_start(make_job: Ca
     assert "each partition of its source, 2, but the session has 1" in job.output()
 
 
-def test_kills_lose_nothing_and_the_files_hold_the_last_row_of_each_key(make_job: Callable[..., Job]) -> None:
-    survives_kills(make_job({"bucket": 4, "log__tier_interval": "1 s"}), kills=KILLS, seed=11)
+@pytest.mark.parametrize("kills", thinned(KILLS))
+def test_kills_lose_nothing_and_the_files_hold_the_last_row_of_each_key(
+    make_job: Callable[..., Job], kills: int
+) -> None:
+    survives_kills(make_job({"bucket": 4, "log__tier_interval": "1 s"}), kills=kills, seed=11)
 
 
 @pytest.mark.drill
