@@ -18,7 +18,7 @@ pytest.importorskip("pyspark")
 
 from tests.support.deep_tests import thinned
 from tests.support.spark_crash_points import CRASH_POINTS
-from tests.support.spark_processes import clean_environment
+from tests.support.spark_processes import warm_environment
 from tests.support.spark_topics import committed_changes
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def run_driver(
     }
     with subprocess.Popen(
         [sys.executable, str(SUPPORT / "spark_crashing_stream.py"), json.dumps(job)],
-        env=clean_environment(),
+        env=warm_environment(),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

@@ -13,7 +13,7 @@ import pytest
 from storage_lib import open_catalog
 from tests.support.deep_tests import thinned
 from tests.support.fenced_blocks import sections
-from tests.support.spark_processes import REPOSITORY, clean_environment
+from tests.support.spark_processes import REPOSITORY, warm_environment
 
 pytest.importorskip("grpc_status")
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
@@ -35,7 +35,7 @@ def run_pipeline(project: Path) -> None:
     ran = subprocess.run(
         [home / "bin" / "spark-pipelines", "run"],
         cwd=project,
-        env={**clean_environment(), "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"},
+        env={**warm_environment(), "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"},
         capture_output=True,
         text=True,
         check=False,

@@ -27,7 +27,7 @@ from confluent_kafka.cimpl import NewTopic
 from tests.support.deep_tests import thinned
 from tests.support.shared_server import unique_name
 from tests.support.spark_jars import SPARK_KAFKA
-from tests.support.spark_processes import clean_environment
+from tests.support.spark_processes import warm_environment
 
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
@@ -85,7 +85,7 @@ class Job:
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
-                env=clean_environment(),
+                env=warm_environment(),
                 text=True,
                 start_new_session=True,
             )

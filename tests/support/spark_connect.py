@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from local_process import LOOPBACK, free_port
-from tests.support.spark_processes import clean_environment
+from tests.support.spark_processes import warm_environment
 from tests.support.waiting import wait_until
 
 __all__ = ["connect_server"]
@@ -41,7 +40,7 @@ def connect_server(directory: Path) -> Iterator[str]:
         process = subprocess.Popen(
             [str(home / "bin" / "spark-submit"), "--class", _SERVER, "--master", "local[2]", *words, "spark-internal"],
             cwd=directory,
-            env={**clean_environment(), "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable},
+            env={**warm_environment(), "SPARK_HOME": str(home)},
             stdout=log,
             stderr=log,
         )

@@ -6,6 +6,8 @@ import os
 import sys
 from pathlib import Path
 
+from tests.support.warm_python import shared_warm_python
+
 REPOSITORY = Path(__file__).parents[2]
 QUICK = {name: os.environ[name] for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS") if name in os.environ}
 
@@ -16,3 +18,8 @@ def clean_environment() -> dict[str, str]:
         key: value for key, value in os.environ.items() if not key.startswith(("PYSPARK_", "SPARK_", "_PYSPARK"))
     }
     return {**inherited, **QUICK, "PYTHONPATH": str(REPOSITORY), "PYSPARK_PYTHON": sys.executable}
+
+
+def warm_environment() -> dict[str, str]:
+    """Return `clean_environment` with a Python that has imported before Spark starts it for streams and plans."""
+    return {**clean_environment(), "PYSPARK_PYTHON": str(shared_warm_python())}

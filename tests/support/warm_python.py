@@ -10,6 +10,7 @@ processor time on imports that are the same every time. Python's tasks themselve
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
@@ -20,15 +21,17 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-__all__ = ["warm_python"]
+__all__ = ["shared_warm_python", "warm_python"]
 
+STARTED = ("pyspark.daemon", "pyspark.sql.streaming.python_streaming_source_runner")
 IMPORTED = (
-    "pyspark.daemon",
-    "pyspark.sql.streaming.python_streaming_source_runner",
+    *STARTED,
     "pyspark.sql.worker.create_data_source",
     "pyspark.sql.worker.lookup_data_sources",
     "pyspark.sql.worker.plan_data_source_read",
@@ -38,7 +41,7 @@ IMPORTED = (
 # No site, no environment: it takes a hundredth of a second.
 LAUNCHER = """#!{python} -IS
 import sys
-if sys.argv[1:2] == ["-m"] and sys.argv[2].startswith("pyspark."):
+if sys.argv[1:2] == ["-m"] and sys.argv[2] in {started!r}:
     import os, json, socket
     with socket.socket(socket.AF_UNIX) as server:
         server.connect({address!r})
@@ -52,11 +55,20 @@ os.execv({python!r}, [{python!r}, *sys.argv[1:]])
 """
 
 
+@cache
+def shared_warm_python() -> Path:
+    """Return the launcher of the server that this process started first; both end with this process."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    # Not below pytest's folder: the address of a socket has at most 107 characters.
+    return stack.enter_context(warm_python(Path(stack.enter_context(TemporaryDirectory(prefix="warm-python-")))))
+
+
 @contextmanager
 def warm_python(directory: Path) -> Iterator[Path]:
     """Run the server, and yield the path of a launcher in ``directory`` that takes the place of ``python``."""
     address, launcher = directory / "warm", directory / "python"
-    launcher.write_text(LAUNCHER.format(python=sys.executable, address=str(address)))
+    launcher.write_text(LAUNCHER.format(python=sys.executable, address=str(address), started=STARTED))
     launcher.chmod(0o755)
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.support.warm_python", str(address)],
@@ -83,13 +95,12 @@ def serve(address: str) -> None:
         listening.bind(address)
         listening.listen(64)
         print("listening", flush=True)
-        while 0 not in (ready := select.select([0, listening], [], [])[0]):
-            if listening in ready:
-                launcher, _ = listening.accept()
-                if os.fork() == 0:
-                    listening.close()
-                    run_for(launcher)
-                launcher.close()
+        while 0 not in select.select([0, listening.fileno()], [], [])[0]:
+            launcher, _ = listening.accept()
+            if os.fork() == 0:
+                listening.close()
+                run_for(launcher)
+            launcher.close()
 
 
 def run_for(launcher: socket.socket) -> None:
@@ -112,7 +123,7 @@ def run_for(launcher: socket.socket) -> None:
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 1
     except BaseException:  # noqa: BLE001  as Python does at the end of a module
-        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]  # there is an exception
+        sys.excepthook(*sys.exc_info())
         status = 1
     sys.stdout.flush()
     sys.stderr.flush()

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from tests.support.spark_processes import clean_environment
+from tests.support.spark_processes import warm_environment
 from tests.support.spark_topics import committed_changes
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def test_rows_of_a_repeated_task_are_once_in_the_files_and_once_in_the_log(
 
     finished = subprocess.run(
         [sys.executable, str(DRIVER), logged.address.warehouse, options, *tables],
-        env=clean_environment(),
+        env=warm_environment(),
         capture_output=True,
         text=True,
         timeout=300,

@@ -20,7 +20,7 @@ from storage_lib.spark import create_materialized_table
 from storage_lib.spark.materialized.consistent_snapshots import lineage
 from storage_lib.spark.materialized.staleness import staleness
 from tests.support.materialized_answers import expected_bag, stored_bag
-from tests.support.spark_processes import clean_environment
+from tests.support.spark_processes import warm_environment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,7 +129,7 @@ def _refresher(catalog: Catalog, conf: dict[str, str], errors: Path) -> Iterator
                 *(sys.executable, "-m", "storage_lib.spark.refresher", "--warehouse", catalog.warehouse),
                 *("--poll-seconds", "0.1", *settings),
             ],
-            env=clean_environment(),
+            env=warm_environment(),
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,

@@ -17,7 +17,7 @@ pytest.importorskip("pyspark")
 from storage_lib.spark import create_materialized_table, refresh
 from tests.support.materialized_answers import expected_bag, stored_bag
 from tests.support.refreshing_process import KILL_POINTS
-from tests.support.spark_processes import clean_environment
+from tests.support.spark_processes import warm_environment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,7 +50,7 @@ def test_a_killed_refresh_leaves_nothing_or_everything(
         job = {"warehouse": catalog.warehouse, "table": counts.name, "conf": spark_conf, "point": point}
         with subprocess.Popen(
             [sys.executable, str(SCRIPT), json.dumps(job)],
-            env=clean_environment(),
+            env=warm_environment(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,

@@ -11,7 +11,7 @@ import pytest
 
 from quick_spark import quick_spark
 from tests.support.extras import needed
-from tests.support.warm_python import warm_python
+from tests.support.warm_python import shared_warm_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,17 +37,16 @@ def spark_conf(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def spark(spark_conf: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(spark_conf: dict[str, str]) -> Iterator[SparkSession]:
     """Spark session shared by all tests, since starting one takes ten seconds."""
     needed("pyspark")
     from storage_lib.spark import session
 
-    with warm_python(tmp_path_factory.mktemp("warm-python")) as python:
-        os.environ["PYSPARK_PYTHON"] = str(python)
-        spark = session("tests", master="local[2]", conf=spark_conf)
-        spark.sparkContext.setLogLevel("OFF")
-        yield spark
-        spark.stop()
+    os.environ["PYSPARK_PYTHON"] = str(shared_warm_python())
+    spark = session("tests", master="local[2]", conf=spark_conf)
+    spark.sparkContext.setLogLevel("OFF")
+    yield spark
+    spark.stop()
 
 
 @pytest.fixture(autouse=True)
