@@ -28,7 +28,7 @@ def define(
     catalog: Catalog, name: str, query: str, columns: dict[str, str], key: str, freshness: str | None = None
 ) -> DynamicTable:
     """Create a materialized table without Spark, which the tests' own process does not need otherwise."""
-    from storage_lib.incremental import tables_of
+    from storage_lib.materialized.algebra import tables_of
 
     definition = MaterializedTableDefinition(
         query=query, database="mt", sources=tables_of(query, database="mt"), freshness=parse_freshness(freshness)

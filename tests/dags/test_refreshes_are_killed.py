@@ -96,7 +96,7 @@ def test_a_chain_and_a_diamond_survive_kills_of_their_tasks(rest: AirflowRest, c
 
 def define(catalog: Catalog, name: str, query: str, columns: str) -> DynamicTable:
     """Create a materialized table without Spark, which this process does not need otherwise."""
-    from storage_lib.incremental import tables_of
+    from storage_lib.materialized.algebra import tables_of
 
     sources = tables_of(query, database=DATABASE)
     definition = MaterializedTableDefinition(query=query, database=DATABASE, sources=sources)

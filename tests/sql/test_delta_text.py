@@ -8,7 +8,7 @@ import duckdb
 import pytest
 import sqlglot
 
-from storage_lib.incremental import CompiledQuery, Moment, SourceTable, SqlDialect, compile_query
+from storage_lib.materialized.algebra import CompiledQuery, Moment, SourceTable, SqlDialect, compile_query
 from storage_lib.sql.definition.delta_text import delta_text
 
 SOURCES = [

@@ -78,7 +78,7 @@ def _sources_of(hook: DynamicTableHook, table: str) -> Sequence[str]:
 def _columns_of(hook: DynamicTableHook, table: str) -> dict[str, tuple[tuple[str, str], ...]]:
     """Return the sources' columns by column of a materialized table; empty if they are unknown."""
     from storage_lib.errors import StorageError
-    from storage_lib.incremental.column_lineage import column_lineage
+    from storage_lib.materialized.algebra.column_lineage import column_lineage
     from storage_lib.spark.materialized.source_tables import source_table
 
     if not _is_name(table):

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpiredError
-from storage_lib.incremental import Moment
 from storage_lib.io.environment import system_environment
+from storage_lib.materialized.algebra import Moment
 from storage_lib.spark.insert_stream.commit_source import Positions, TablePosition
 from storage_lib.spark.materialized.computed_once import computed_steps
 from storage_lib.spark.materialized.full_reasons import why_full

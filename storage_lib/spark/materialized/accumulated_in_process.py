@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from storage_lib.in_process.snapshot_rows import SnapshotRows
-from storage_lib.incremental import ROW_COUNT, ExactDuckDb, ValueType, read_type
-from storage_lib.incremental.in_duckdb.duckdb_text import identifier, literal
+from storage_lib.duckdb.snapshot_rows import SnapshotRows
+from storage_lib.materialized.algebra import ROW_COUNT, ExactDuckDb, ValueType, read_type
+from storage_lib.materialized.algebra.in_duckdb.duckdb_text import identifier, literal
 from storage_lib.schema.types.row_kind import RowKind
 from storage_lib.spark.materialized.accumulated_query import NULL_KEYS, default_of
 from storage_lib.spark.materialized.accumulated_state import NamedState, looked_up, readable_state
 from storage_lib.spark.materialized.weighted_rows import WEIGHT
 
 if TYPE_CHECKING:
-    from storage_lib.in_process.duckdb_session import DuckDbSession
+    from storage_lib.duckdb.duckdb_session import DuckDbSession
     from storage_lib.spark.materialized.accumulated_query import AccumulatedQuery
     from storage_lib.spark.materialized.in_process import InProcess
 

@@ -30,9 +30,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from storage_lib.in_process.not_in_process import NotInProcessError
-from storage_lib.incremental import Accumulators, ItemTypes, Moment, SourceTable
+from storage_lib.duckdb.not_in_process import NotInProcessError
 from storage_lib.io.environment import system_environment
+from storage_lib.materialized.algebra import Accumulators, ItemTypes, Moment, SourceTable
 from storage_lib.spark.materialized.source_views import source_views
 from storage_lib.spark.materialized.value_settings import unusual_setting
 from storage_lib.spark.tasks.active_session import active_session

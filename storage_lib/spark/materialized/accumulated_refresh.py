@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from storage_lib.file_store.snapshot.snapshot import Snapshot
-    from storage_lib.incremental import Views
+    from storage_lib.materialized.algebra import Views
     from storage_lib.spark.materialized.accumulated_plan import AccumulatedPlan
     from storage_lib.spark.materialized.accumulated_query import AccumulatedQuery
     from storage_lib.spark.materialized.in_process import InProcess

@@ -30,9 +30,9 @@ from storage_lib.errors import (
 )
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
 from storage_lib.file_store.snapshot.snapshot import CommitKind
-from storage_lib.incremental import ROW_COUNT
 from storage_lib.io.environment import system_environment
 from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.materialized.algebra import ROW_COUNT
 from storage_lib.schema.types.row_kind import RowKind
 from storage_lib.spark.materialized.source_positions import SourcePosition, position_of, recorded_position
 from storage_lib.spark.source.commit_rows import commit_collected, commit_rows

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from storage_lib.in_process.not_in_process import NotInProcessError
-from storage_lib.incremental import RESULT, Moment
+from storage_lib.duckdb.not_in_process import NotInProcessError
 from storage_lib.io.environment import system_environment
+from storage_lib.materialized.algebra import RESULT, Moment
 from storage_lib.spark.materialized.accumulated_refresh import Done, add_changes, add_changes_here
 from storage_lib.spark.materialized.answer_columns import answer_rows
 from storage_lib.spark.materialized.computed_once import computed_steps
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from storage_lib.file_store.snapshot.snapshot import Snapshot
-    from storage_lib.incremental import Steps
+    from storage_lib.materialized.algebra import Steps
     from storage_lib.spark.materialized.accumulated_plan import AccumulatedPlan
     from storage_lib.spark.materialized.source_delta import SourceDelta
     from storage_lib.spark.materialized.source_tables import BoundQuery

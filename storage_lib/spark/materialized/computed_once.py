@@ -21,7 +21,7 @@ from storage_lib.spark.batch.write_job import collected
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from storage_lib.incremental import Steps
+    from storage_lib.materialized.algebra import Steps
 
 ROWS_HERE_MAX = 20_000
 _LONG_ROWS_HERE_MAX = 4_000

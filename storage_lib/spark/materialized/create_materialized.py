@@ -11,8 +11,8 @@ from pyspark.sql import functions as sql
 
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError
-from storage_lib.incremental import Moment, tables_of
 from storage_lib.io.environment import system_environment
+from storage_lib.materialized.algebra import Moment, tables_of
 from storage_lib.schema.options.materialized_table import MaterializedTableDefinition, RefreshMode, parse_freshness
 from storage_lib.schema.options.materialized_table import parse_refresh_mode as parsed_mode
 from storage_lib.schema.options.option_precedence import effective_options

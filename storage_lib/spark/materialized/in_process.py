@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from storage_lib.in_process.duckdb_session import DuckDbSession, duckdb_session
-from storage_lib.in_process.not_in_process import NotInProcessError
-from storage_lib.in_process.snapshot_rows import SnapshotRows
-from storage_lib.incremental import RESULT, ExactDuckDb, Moment, NotExactError, ValueType, read_type
-from storage_lib.incremental.in_duckdb.duckdb_text import grouped, identifier
+from storage_lib.duckdb.duckdb_session import DuckDbSession, duckdb_session
+from storage_lib.duckdb.not_in_process import NotInProcessError
+from storage_lib.duckdb.snapshot_rows import SnapshotRows
+from storage_lib.materialized.algebra import RESULT, ExactDuckDb, Moment, NotExactError, ValueType, read_type
+from storage_lib.materialized.algebra.in_duckdb.duckdb_text import grouped, identifier
 from storage_lib.spark.materialized.refresh_plan import columns_of
 from storage_lib.spark.materialized.source_views import of_one_moment
 from storage_lib.spark.materialized.value_settings import unusual_setting
@@ -30,7 +30,7 @@ from storage_lib.spark.translation.spark_schema import struct_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from storage_lib.incremental import Steps, Views
+    from storage_lib.materialized.algebra import Steps, Views
     from storage_lib.spark.materialized.refresh_plan import RefreshPlan
     from storage_lib.spark.materialized.source_delta import SourceDelta
     from storage_lib.spark.materialized.source_tables import BoundQuery

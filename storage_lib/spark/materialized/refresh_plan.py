@@ -25,7 +25,7 @@ from storage_lib.spark.materialized.source_views import needed_columns
 from storage_lib.table.protocol.source_offsets import SourceOffsets, SourceRange
 
 if TYPE_CHECKING:
-    from storage_lib.incremental import CompiledQuery
+    from storage_lib.materialized.algebra import CompiledQuery
     from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
     from storage_lib.spark.materialized.source_tables import BoundQuery
     from storage_lib.table.dynamic_table import DynamicTable

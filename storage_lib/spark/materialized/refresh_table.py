@@ -15,6 +15,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from storage_lib.duckdb.not_in_process import NotInProcessError
 from storage_lib.errors import (
     CommitConflictError,
     CommitOutcomeUnknownError,
@@ -22,7 +23,6 @@ from storage_lib.errors import (
     LeaseLostError,
     SnapshotExpiredError,
 )
-from storage_lib.in_process.not_in_process import NotInProcessError
 from storage_lib.io.environment import system_environment
 from storage_lib.schema.options.materialized_table import RefreshStatus
 from storage_lib.spark.maintenance.distributed_compaction import compact_after_write

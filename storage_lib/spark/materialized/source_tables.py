@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError, NotFoundError
-from storage_lib.incremental import CompiledQuery, SourceTable, compile_query
+from storage_lib.materialized.algebra import CompiledQuery, SourceTable, compile_query
 from storage_lib.spark.materialized.weighted_rows import WEIGHT
 from storage_lib.spark.tasks.table_cache import table_at
 from storage_lib.spark.translation.spark_schema import struct_of

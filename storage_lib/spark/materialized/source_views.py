@@ -6,13 +6,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from storage_lib.incremental import Moment
 from storage_lib.io.environment import system_environment
+from storage_lib.materialized.algebra import Moment
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from storage_lib.incremental import Views
+    from storage_lib.materialized.algebra import Views
 
 FrameOf = Callable[[str, Moment], "DataFrame"]
 """Returns the rows of a source, by ``database.table``, at a moment."""

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from storage_lib.in_process.not_in_process import NotInProcessError
-from storage_lib.incremental import Moment
+from storage_lib.duckdb.not_in_process import NotInProcessError
 from storage_lib.io.environment import system_environment
+from storage_lib.materialized.algebra import Moment
 from storage_lib.spark.materialized.accumulated_refresh import build_state
 from storage_lib.spark.materialized.answer_columns import answer_rows
 from storage_lib.spark.materialized.in_process import in_process
@@ -28,7 +28,7 @@ from storage_lib.spark.materialized.weighted_rows import net_rows, weighted
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from storage_lib.incremental import Views
+    from storage_lib.materialized.algebra import Views
     from storage_lib.spark.materialized.accumulated_plan import AccumulatedPlan
     from storage_lib.spark.materialized.source_tables import BoundQuery
     from storage_lib.table.dynamic_table import DynamicTable

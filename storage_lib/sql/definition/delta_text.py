@@ -15,7 +15,7 @@ from sqlglot.optimizer.simplify import simplify
 from storage_lib.schema.filter.spark_text import SparkText
 
 if TYPE_CHECKING:
-    from storage_lib.incremental import CompiledQuery, Moment
+    from storage_lib.materialized.algebra import CompiledQuery, Moment
 
 _DIALECT = "spark"
 _ANY_TYPE = "string"

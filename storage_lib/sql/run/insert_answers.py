@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 
 from storage_lib.errors import InvalidInputError, NotFoundError
-from storage_lib.incremental import tables_of
+from storage_lib.materialized.algebra import tables_of
 from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
 from storage_lib.spark.insert_stream.insert_stream import refuse_query, refuse_table
 from storage_lib.spark.materialized.source_tables import BoundQuery, bound_query

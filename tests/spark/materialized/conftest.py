@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage_lib import open_catalog
-from storage_lib.in_process.not_in_process import NotInProcessError
+from storage_lib.duckdb.not_in_process import NotInProcessError
 from storage_lib.spark.materialized import apply_changes, whole_answer
 from storage_lib.spark.materialized.refresh_result import RefreshEngine
 

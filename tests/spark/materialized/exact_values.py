@@ -19,8 +19,8 @@ import duckdb
 import pyarrow as pa
 from pyspark.errors import PySparkException
 
-from storage_lib.incremental import ExactDuckDb, NotExactError, compile_query, read_type
-from tests.incremental.random_expressions import COLUMNS, TABLE, RandomExpressions, random_row
+from storage_lib.materialized.algebra import ExactDuckDb, NotExactError, compile_query, read_type
+from tests.materialized.algebra.random_expressions import COLUMNS, TABLE, RandomExpressions, random_row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

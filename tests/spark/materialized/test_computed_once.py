@@ -16,9 +16,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sql
 from sqlglot import parse_one
 
-from storage_lib.incremental import Moment, Steps
-from storage_lib.incremental.render.statement import Renderer
-from storage_lib.incremental.tree.relational_operators import Aggregate, Filter, Named, Scan, Union
+from storage_lib.materialized.algebra import Moment, Steps
+from storage_lib.materialized.algebra.render.statement import Renderer
+from storage_lib.materialized.algebra.tree.relational_operators import Aggregate, Filter, Named, Scan, Union
 from storage_lib.spark.materialized import computed_once as module
 from storage_lib.spark.materialized.computed_once import computed_once, computed_steps
 

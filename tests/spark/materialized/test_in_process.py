@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from storage_lib import AddColumn, RemoveOption, RenameColumn, SetOption
-from storage_lib.in_process import duckdb_session
+from storage_lib.duckdb import duckdb_session
 from storage_lib.spark import create_materialized_table, refresh
 from storage_lib.spark.materialized import apply_changes, in_process, source_delta
 from storage_lib.spark.materialized.refresh_result import RefreshEngine, RefreshWork

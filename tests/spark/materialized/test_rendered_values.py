@@ -15,8 +15,8 @@ import pytest
 pytest.importorskip("pyspark")
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.incremental import compile_query
-from tests.incremental.random_expressions import TABLE
+from storage_lib.materialized.algebra import compile_query
+from tests.materialized.algebra.random_expressions import TABLE
 from tests.spark.materialized.exact_values import outcome, random_rows
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Materialized tables: what is independent of the engine that computes their answers."""
