@@ -262,6 +262,35 @@ def test_rows_of_a_newer_schema_keep_their_columns_whoever_tiers_them() -> None:
     assert sorted((row["id"], row["note"]) for row in notes) == [(1, None), (2, "new"), (3, None)]
 
 
+def test_rows_of_a_schema_that_appears_while_the_log_is_tiered_keep_their_columns() -> None:
+    catalog = MemoryCatalog(environment=fake_environment())
+    old = orders(catalog, **EVENTUAL)
+    written(old, "+I a 1 10")
+    assert old.log is not None
+
+    class Altered(type(old.log)):  # type: ignore[misc]
+        """Lets another process add a column and write under it before the end of the log is read."""
+
+        altered = False
+
+        def latest_offsets(self) -> LogOffsets:
+            if not self.altered:
+                self.altered = True
+                newer = catalog.load_table(NAME).alter(AddColumn("note", "STRING"))
+                write_context = newer.new_write().begin(commit_user="stream")
+                with newer.new_write().open_task(write_context) as write:
+                    write.write(rows("+I a 2 20").append_column("note", pa.array(["new"])))
+                    message = write.prepare_commit()
+                newer.new_write().commit(write_context, [message], 1, defers_tiering=True)
+            return super().latest_offsets()
+
+    old.log.__class__ = Altered
+    old.maintenance.tier_log()
+
+    notes = catalog.load_table(NAME).to_arrow().to_pylist()
+    assert sorted((row["id"], row["note"]) for row in notes) == [(1, None), (2, "new")]
+
+
 def test_records_that_retention_took_before_they_were_tiered_are_told_of_and_skipped_on_demand() -> None:
     table = eventual()
     table.append(rows("+I a 1 10"))

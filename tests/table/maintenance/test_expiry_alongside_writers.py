@@ -51,9 +51,10 @@ def test_a_snapshot_whose_changes_every_repair_has_lost_does_not_expire() -> Non
     table = orders()
     assert table.log is not None
     log = BreakingLog(table.log)
-    log.loses_next_commits = 10
+    log.loses_next_commits = 100  # more than the attempts to repair it
     reopened(table, log).append(rows("+I a 1 10"))
-    assert log.loses_next_commits < 9
+    assert table.inspect.snapshots().num_rows > 2
+    assert streamed(table) == []
     table.overwrite(rows("+I b 1 1"), change_tracking=False)
 
     table.maintenance.expire_snapshots(retain_last=1)

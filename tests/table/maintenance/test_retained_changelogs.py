@@ -68,3 +68,15 @@ def test_a_changelog_that_a_consumer_has_yet_to_read_is_kept() -> None:
     table.maintenance.expire_snapshots(retain_last=1)
 
     assert kept_changelogs(table) == [3, 4, 5, 6]
+
+
+def test_rows_that_the_table_still_has_do_not_expire_with_the_changelog_that_added_them() -> None:
+    clock = FakeClock()
+    table = lived({"changelog-producer": "none", "changelog.time-retained": "8 h"}, clock=clock)
+    assert kept_changelogs(table) == [1, 2, 3, 4, 5, 6]
+
+    clock.pass_time(10 * HOUR)
+    table.maintenance.expire_snapshots(retain_last=1)
+
+    assert kept_changelogs(table) == []
+    assert sorted(table.to_arrow().column("k").to_pylist()) == list(range(8))
