@@ -106,7 +106,7 @@ SET 'execution.checkpointing.dir' = '<warehouse>/checkpoints';
 SET 'execution.runtime-mode' = 'streaming';
 --> execution.runtime-mode is set
 INSERT INTO only_added /*+ OPTIONS('available-now' = 'true') */ SELECT id, n FROM a /*+ OPTIONS('scan.normalize' = 'none') */ WHERE n > 5;
---> InvalidInputError: table default.only_added: table default.only_added is append-only, so a row that changes or leaves has to reach it to be refused; so the changes of default.a need the rows before them, and it is read with scan.normalize=none. Leave that out, or read it with scan.normalize=lookup
+--> InvalidInputError: table default.only_added: table default.only_added is append-only, so a row that changes or leaves has to reach it to be refused; so the changes of default.a need their pre-images, which scan.normalize=none leaves out. Remove that option, or set scan.normalize=lookup
 INSERT INTO only_added /*+ OPTIONS('available-now' = 'true') */ SELECT id, n FROM a WHERE n > 5;
 --> default.only_added: stream <uuid> runs from <warehouse>/checkpoints/default.only_added; scan.normalize=lookup (table default.only_added is append-only, so a row that changes or leaves has to reach it to be refused)
 INSERT INTO received /*+ OPTIONS('available-now' = 'true') */ SELECT id, n, _row_kind AS kind, '+I' AS _row_kind FROM a;
