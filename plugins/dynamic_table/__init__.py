@@ -2,8 +2,9 @@
 
 from importlib.util import find_spec
 
-from storage_lib.distribution import import_failure
-
 if find_spec("airflow") is None:
+    # Airflow parses DAG files every few seconds, so the library is imported only for this error.
+    from storage_lib.distribution import import_failure
+
     missing = ModuleNotFoundError("No module named 'airflow'", name="airflow")
     raise import_failure(__name__, missing) from missing
