@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -55,14 +56,19 @@ def test_a_server_that_cannot_start_shows_what_it_said(tmp_path: Path) -> None:
         LocalS3(tmp_path / "home", program=program).start()
 
 
-def test_a_server_that_does_not_answer_in_time_is_ended(tmp_path: Path) -> None:
+def test_a_server_that_does_not_answer_in_time_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "program"
     program.write_text(f"#!{sys.executable}\nimport time\nprint('still thinking', flush=True)\ntime.sleep(60)\n")
     program.chmod(0o755)
     server = LocalS3(tmp_path / "home", program=program)
+    log, clock = tmp_path / "home" / "s3.log", time.monotonic
 
+    def an_hour_later_once_it_thinks() -> float:
+        return clock() + (3_600 if log.exists() and "still thinking" in log.read_text() else 0)
+
+    monkeypatch.setattr("local_process.time.monotonic", an_hour_later_once_it_thinks)
     with pytest.raises(LocalS3Error, match=r"(?s)did not answer in time.*s3\.log.*still thinking"):
-        server.start(timeout=0.3)
+        server.start(timeout=1_200)
     assert server.pid is None
 
 
