@@ -17,7 +17,11 @@ from storage_lib.sql.statements.table_statements import CreateTable
 from tests.support.sql_cases import FOLDER, load_sql_cases
 
 STATEMENTS = [
-    step.statement for file in FOLDER.glob("*.sql") for case in load_sql_cases(file.name) for step in case.steps
+    step.statement
+    for pattern in ("*.sql", "without_spark/*.sql")
+    for file in sorted(FOLDER.glob(pattern))
+    for case in load_sql_cases(file.relative_to(FOLDER).as_posix())
+    for step in case.steps
 ]
 PIECES_OF_SQL = """
 SELECT FROM WHERE INSERT INTO OVERWRITE t a.b `x_y` ( ) , = 'text' "q" 1 -2.5 * CREATE TABLE IF NOT EXISTS PRIMARY KEY

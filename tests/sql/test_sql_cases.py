@@ -1,4 +1,4 @@
-"""Every statement, in text files, with its result or its error. See ``tests/support/sql_cases.py``.
+"""Every statement that needs Spark, in text files, with its result or its error. See ``tests/support/sql_cases.py``.
 
 `pytest tests/sql --rewrite-sql-cases` stores the current results; review the diff before you commit it.
 """

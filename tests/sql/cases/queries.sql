@@ -85,14 +85,6 @@ SELECT o.id FROM orders AS o JOIN default.orders ON o.id = orders.idd;
 --> InvalidInputError: line 1, column 60: A column, variable, or function parameter with name `orders`.`idd` cannot be resolved. Did you mean one of the following? [`orders`.`id`, `orders`.`item`, `o`.`id`, `o`.`item`]
 -->   SELECT o.id FROM orders AS o JOIN default.orders ON o.id = orders.idd
 -->                                                              ^
-SELECT id FROM orders WHERE;
---> SqlSyntaxError: line 1, column 23: in the query: 'WHERE' is incomplete
--->   SELECT id FROM orders WHERE
--->                         ^
-SELECT id FROM orders GROUP item;
---> SqlSyntaxError: line 1, column 29: in the query: Invalid expression / Unexpected token, at 'item'
--->   SELECT id FROM orders GROUP item
--->                               ^
 SELECT id FROM orders ORDER BY id LIMIT 'x';
 --> InvalidInputError: line 1, column 41: The limit like expression "x" is invalid. The limit expression must be integer type, but got "STRING"
 -->   SELECT id FROM orders ORDER BY id LIMIT 'x'
@@ -109,14 +101,6 @@ SELECT id FROM orders /*+ OPTIONS('log.scan' = 'latest') */;
 --> InvalidInputError: hint log.scan of table default.orders is for reading changes, and this is a read of one snapshot; SET 'execution.runtime-mode' = 'streaming', or give the hint 'execution.runtime-mode' = 'streaming' as well
 SELECT id FROM orders VERSION AS OF 1 /*+ OPTIONS('scan.tag-name' = 'x') */;
 --> InvalidInputError: table default.orders: AS OF and a hint both select what to read; leave one of them out
-SELECT id /*+ OPTIONS('log.scan' = 'latest') */ FROM orders;
---> SqlSyntaxError: line 1, column 11: a hint /*+ OPTIONS(...) */ has to follow the name of a table
--->   SELECT id /*+ OPTIONS('log.scan' = 'latest') */ FROM orders
--->             ^
-SELECT id FROM orders /*+ OPTIONS(log.scan) */;
---> SqlSyntaxError: line 1, column 43: expected '=', a name, a number or a quoted text, found ')'
--->   SELECT id FROM orders /*+ OPTIONS(log.scan) */
--->                                             ^
 SELECT id FROM orders /*+ OPTIONS('execution.runtime-mode' = 'fast') */;
 --> InvalidInputError: hint execution.runtime-mode = 'fast'; there are batch, streaming
 SELECT * FROM orders$snapshts;
@@ -125,18 +109,6 @@ SELECT * FROM orders$snapshots VERSION AS OF 1;
 --> InvalidInputError: default.orders$snapshots is a system table, which takes no such options; leave scan.snapshot-id out
 SELECT * FROM other.default.orders;
 --> NotFoundError: unknown catalog 'other'; this session's catalog is 'dynamic_tables'
-SELECT 1 FROM orders; SELECT 2;
---> SqlSyntaxError: line 1, column 23: one statement was expected; use execute_script for several
--->                         SELECT 2
--->                         ^
-INSRT INTO orders VALUES (1);
---> SqlSyntaxError: line 1, column 1: expected '(', ALTER, ANALYZE, CALL, COMMENT, CREATE, DELETE, DESC, DESCRIBE, DROP, EXPLAIN, FROM, INSERT, MERGE, RESET, SELECT, SET, SHOW, TRUNCATE, UPDATE, USE, VALUES or WITH, found 'INSRT'; did you mean INSERT?
--->   INSRT INTO orders VALUES (1)
--->   ^
-SELECT 'no end FROM orders;
---> SqlSyntaxError: line 1, column 8: the text that begins here has no closing '
--->   SELECT 'no end FROM orders;
--->          ^
 
 -- case: temporary views
 CREATE TABLE orders (id BIGINT, item STRING, PRIMARY KEY (id) NOT ENFORCED);
@@ -169,10 +141,6 @@ CREATE TEMPORARY VIEW IF NOT EXISTS pens AS SELECT 1;
 --> view pens already exists
 CREATE OR REPLACE TEMPORARY VIEW pens AS SELECT number FROM pens;
 --> InvalidInputError: view pens would read itself; give one of them another name
-CREATE VIEW permanent AS SELECT 1;
---> InvalidInputError: view permanent: only temporary views, which end with the session, can be created; write CREATE TEMPORARY VIEW
-CREATE TEMPORARY VIEW a.b AS SELECT 1;
---> InvalidInputError: temporary view a.b: temporary views have no database; name it b
 CREATE TEMPORARY VIEW wrong (a, b) AS SELECT 1;
 --> InvalidInputError: view wrong names 2 columns, and its query gives 1
 CREATE TEMPORARY VIEW wrong AS SELECT * FROM nowhere;

@@ -170,32 +170,16 @@ INSERT INTO t PARTITION (v = 'x') VALUES (1, 1, 'x');
 --> InvalidInputError: table default.t has no partition column 'v'; there are dt
 INSERT INTO t PARTITION (dt = 'x') (id, dt) VALUES (1, 'y');
 --> InvalidInputError: table default.t: column 'dt' is given twice
-INSERT INTO t PARTITION (dt = 'x', dt = 'y') VALUES (1, 'a', 1);
---> SqlSyntaxError: line 1, column 36: partition column 'dt' is given twice
--->   INSERT INTO t PARTITION (dt = 'x', dt = 'y') VALUES (1, 'a', 1)
--->                                      ^
 INSERT INTO t /*+ OPTIONS('change-trakcing' = 'false') */ VALUES (1, 'a', 1, 'x');
 --> InvalidInputError: this write of table default.t has no hint 'change-trakcing'; did you mean 'change-tracking'?
 INSERT INTO t /*+ OPTIONS('change-tracking' = 'perhaps') */ VALUES (1, 'a', 1, 'x');
 --> InvalidInputError: table default.t: hint change-tracking = 'perhaps'; it has to be true or false
 INSERT INTO t /*+ OPTIONS('checkpoint-location' = '/c') */ VALUES (1, 'a', 1, 'x');
 --> InvalidInputError: this write of table default.t has no hint 'checkpoint-location'; there are change-tracking, commit-user, commit-identifier, dynamic-partition-overwrite
-INSERT INTO t /*+ BROADCAST(t) */ VALUES (1, 'a', 1, 'x');
---> SqlSyntaxError: line 1, column 19: expected OPTIONS, found 'BROADCAST'
--->   INSERT INTO t /*+ BROADCAST(t) */ VALUES (1, 'a', 1, 'x')
--->                     ^
 INSERT INTO nowhere VALUES (1);
 --> NotFoundError: table default.nowhere does not exist; there are t
 INSERT INTO t$snapshots VALUES (1);
 --> InvalidInputError: default.t$snapshots is a system table, which can only be read: use system_table('default.t$snapshots')
-INSERT INTO t;
---> SqlSyntaxError: line 1, column 14: the statement ends where '(', FROM, PARTITION, SELECT, VALUES, WITH or a hint /*+ OPTIONS(...) */ was expected
--->   INSERT INTO t
--->                ^
-INSERT t VALUES (1);
---> SqlSyntaxError: line 1, column 8: expected INTO or OVERWRITE, found 't'
--->   INSERT t VALUES (1)
--->          ^
 SELECT * FROM t;
 --> id | v | n | dt | twice
 
