@@ -21,6 +21,7 @@ from obstore.store import MemoryStore
 
 from storage_lib import DynamicTable
 from storage_lib.io.local.memory_file_io import MemoryFileIO
+from storage_lib.log_store.memory.memory_log_store import _LOGS
 from tests.support.fake_environment import FakeClock
 from tests.support.faulty_file_io import FaultKind, FaultyFileIO
 
@@ -94,6 +95,14 @@ def copy_of_table(table: DynamicTable) -> DynamicTable:
         options=table.options,
         log=None,
     )
+
+
+def logs_in_memory() -> dict[str, tuple[object, ...]]:
+    """Return the ends of the buckets and the states of the transactions of each log in memory."""
+    return {
+        name: (log.log_id, [each.end_offset for each in log.buckets], [each.state for each in log._newest.values()])
+        for name, log in _LOGS.items()
+    }
 
 
 def objects_in(memory: MemoryStore) -> dict[str, str | None]:

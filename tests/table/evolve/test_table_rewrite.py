@@ -24,6 +24,7 @@ from storage_lib.io.environment import Environment, system_environment
 from storage_lib.io.local.memory_file_io import MemoryFileIO
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.placing.layout import LayoutChange
+from tests.support.crash_points import CrashPoints, files_in, logs_in_memory
 from tests.support.fake_environment import CountedNames, FakeClock, fake_environment
 from tests.support.faulty_file_io import Fault, FaultKind, FaultyFileIO, SimulatedCrash
 from tests.support.orders_table import COLUMNS, content, orders, rows, streamed
@@ -385,11 +386,11 @@ def _with_rows(table: DynamicTable) -> DynamicTable:
 
 @pytest.mark.parametrize("name", list(CHANGES))
 def test_whenever_it_dies_the_table_is_the_old_or_the_new_one_and_others_go_on(name: str) -> None:
-    """Crash before the k-th storage operation, for every k: then others write, alter, and rewrite again."""
+    """Crash before each operation that finds the stores changed: then others write, alter, and rewrite again."""
     make, change, expected = CHANGES[name]
-    count = _acts_of(make, change)
+    count, places = _acts_of(make, change)
     seen = set()
-    for at in range(1, count + 2):
+    for turn, at in enumerate([*places, count + 1], start=1):
         environment = fake_environment()
         catalog = catalog_over(environment)
         table = make(catalog)
@@ -401,10 +402,10 @@ def test_whenever_it_dies_the_table_is_the_old_or_the_new_one_and_others_go_on(n
         seen.add(survivor.schema.id)
         assert content(survivor) == expected, when
         survivor.append(rows("+I c 9 90") if survivor.schema.primary_keys else inserted("c 9 90"))
-        if at % 2:
+        if turn % 2:
             survivor = survivor.alter(AddColumn("note", "STRING")) if survivor.schema.primary_keys else survivor
         other = change.options
-        if at % 3 == 0 and change.options:
+        if turn % 3 == 0 and change.options:
             other = {"bucket": "7"}
         again = catalog.load_table(table.name).rewrite(primary_key=change.primary_key, options=other)
         assert content(again) == expected | {"c 9 90"}, when
@@ -414,13 +415,15 @@ def test_whenever_it_dies_the_table_is_the_old_or_the_new_one_and_others_go_on(n
     assert len(seen) > 1, "no crash came late enough for the rewrite to be done"
 
 
-def _acts_of(make: Any, change: LayoutChange) -> int:
+def _acts_of(make: Any, change: LayoutChange) -> tuple[int, list[int]]:
     environment = fake_environment()
     catalog = catalog_over(environment)
     table = make(catalog)
-    storage = FaultyFileIO(environment.file_io)
+    files, places = environment.file_io, list[int]()
+    assert isinstance(files, MemoryFileIO)
+    storage = CrashPoints(files, state=lambda: (files_in(files), logs_in_memory()), changed=places.append)
     _run(_mortal(catalog, environment, storage), table.name, change, crashes=False)
-    return len(storage.calls)
+    return len(storage.calls), places
 
 
 def _mortal(catalog: MemoryCatalog, environment: Environment, storage: FaultyFileIO) -> MemoryCatalog:

@@ -10,6 +10,7 @@ import pytest
 
 from storage_lib import DynamicTable
 from storage_lib.io.file_io import FileIO
+from tests.support.deep_tests import each_value_once
 from tests.support.every_file import data_files, needed_by_snapshots
 from tests.support.faulty_file_io import FaultKind, FaultyFileIO
 from tests.support.orders_table import content, orders, reopened, rows
@@ -54,16 +55,18 @@ def lived() -> DynamicTable:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [
-        ("tags", "tags"),
-        ("tags", "snapshots"),
-        ("branches", "branches"),
-        ("branches", "snapshots"),
-        ("snapshots", "tags"),
-        ("snapshots", "branches"),
-        ("snapshots", "snapshots"),
-        ("older snapshots", "snapshots"),
-    ],
+    each_value_once(
+        [
+            ("tags", "snapshots"),
+            ("snapshots", "branches"),
+            ("branches", "branches"),
+            ("snapshots", "tags"),
+            ("older snapshots", "snapshots"),
+            ("tags", "tags"),
+            ("branches", "snapshots"),
+            ("snapshots", "snapshots"),
+        ]
+    ),
 )
 def test_two_expiries_at_once_both_end_well(one: str, other: str) -> None:
     at, is_over = 0, False
