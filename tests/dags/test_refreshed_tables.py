@@ -223,8 +223,11 @@ def test_a_run_by_hand_waits_for_the_run_that_is_refreshing(
     rest: AirflowRest, catalog: Catalog, orders: DynamicTable
 ) -> None:
     rest.wait_for_dag(LIST)
-    wait_for_table(rest, "mt.shares")
+    for name in ("mt.by_item", "mt.shares"):
+        wait_for_table(rest, name)
     shares = catalog.load_table("mt.shares")
+    # The first refresh of all is a full one.
+    rest.run("refresh.mt.by_item")
     orders.upsert([{"id": 1, "item": "pen", "amount": 8}])
 
     first, second = (rest.trigger("refresh.mt.by_item") for _ in range(2))
