@@ -124,7 +124,8 @@ def test_a_suspended_table_is_skipped_with_the_reason_and_refreshed_when_it_is_r
     rest: AirflowRest, catalog: Catalog, orders: DynamicTable
 ) -> None:
     by_item = catalog.load_table("mt.by_item")
-    rest.wait_for_dag("change_refresh_status")
+    for dag_id in (LIST, "change_refresh_status"):
+        rest.wait_for_dag(dag_id)
     wait_for_table(rest, "mt.by_item")
     before = by_item.inspect.latest_snapshot_id()
     rest.run("change_refresh_status", conf={"table": "mt.by_item", "change": "suspend"})
