@@ -39,10 +39,10 @@ def pin(folder: Path = HERE) -> dict[str, str]:
 
 def _digest(image: str) -> str:
     asked = ["docker", "buildx", "imagetools", "inspect", image, "--format", "{{.Manifest.Digest}}"]
-    told = subprocess.run(asked, capture_output=True, text=True, check=False)
-    digest = told.stdout.strip()
-    if told.returncode or not DIGEST.fullmatch(digest):
-        sys.exit(f"pin_images: {image} has no digest: {' '.join(asked)} said {told.stdout}{told.stderr}")
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    digest = done.stdout.strip()
+    if done.returncode or not DIGEST.fullmatch(digest):
+        sys.exit(f"pin_images: {image} has no digest: {' '.join(asked)} said {done.stdout}{done.stderr}")
     return digest
 
 

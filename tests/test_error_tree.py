@@ -14,7 +14,7 @@ import storage_lib
 from storage_lib import errors
 from storage_lib.errors import PermanentError, RetryableError, StorageError, UnavailableError, note_outcome
 from storage_lib.io.after_commit import after_commit, warn_after_commit
-from storage_lib.spark.translation.spark_errors import storage_error_in
+from storage_lib.spark.types.spark_errors import storage_error_in
 from storage_lib.table.protocol.outcome import reports_outcome
 
 CLASSES = [getattr(errors, name) for name in errors.__all__]

@@ -158,7 +158,7 @@ def test_the_public_names_of_the_connector() -> None:
 
 def test_the_library_alone_loads_no_engine_no_broker_and_no_scheduler() -> None:
     program = (
-        "import sys, storage_lib, storage_lib.spark, storage_lib.spark.sink.sink_spec; "
+        "import sys, storage_lib, storage_lib.spark, storage_lib.spark.stream.sink.sink_spec; "
         "print(sorted({'pyspark', 'kafka', 'airflow', 'great_expectations'} & set(sys.modules)))"
     )
     ran = subprocess.run([sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, check=True)

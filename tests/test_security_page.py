@@ -99,7 +99,7 @@ TESTED_BY = {
     "spark-scratch": (
         "spark/runtime/test_scratch_directory.py::test_no_scratch_file_of_a_local_spark_is_below_a_directory_that_others_may_enter",
     ),
-    "spark-plans": ("spark/translation/test_spark_errors.py::test_a_plan_shows_no_secret_by_name_or_by_value",),
+    "spark-plans": ("spark/types/test_spark_errors.py::test_a_plan_shows_no_secret_by_name_or_by_value",),
     "command-line": (
         "cli/test_command_line_options.py::test_a_secret_on_the_command_line_is_refused",
         "cli/test_command_line_options.py::test_a_file_that_others_may_read_or_change_is_refused",

@@ -23,7 +23,7 @@ def test_a_file_with_drivers_of_its_own_asks_for_no_session() -> None:
 
 def test_tests_that_share_a_server_are_one_scope_and_others_are_one_by_file() -> None:
     assert scope_of("tests/sql/test_session.py::test_a[x::y]") == scope_of("tests/sql/test_sql_cases.py::test_b")
-    assert scope_of("tests/spark/batch/test_batch_reader.py::test_a") == scope_of(
+    assert scope_of("tests/spark/data_source/test_batch_reader.py::test_a") == scope_of(
         "tests/differential/test_streaming_sql_on_spark.py::test_b"
     )
     assert scope_of("tests/table/changelog/test_change_scan.py::test_a") == "tests/table/changelog/test_change_scan.py"
@@ -34,7 +34,7 @@ def test_spark_has_four_sessions() -> None:
         "sql/test_insert_streams.py",
         "sql/test_session.py",
         "spark/materialized/test_refresh.py",
-        "spark/batch/test_batch_reader.py",
+        "spark/data_source/test_batch_reader.py",
     ]
 
     assert len({scope_of(f"tests/{file}::test_a") for file in files}) == len(files)

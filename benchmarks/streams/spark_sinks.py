@@ -18,7 +18,7 @@ from benchmarks.streams.age_observer import AgeObserver, Ages
 from benchmarks.streams.generator import BIRTH, COLUMNS, GeneratorSource
 from storage_lib import open_catalog
 from storage_lib.spark import session, write_stream
-from storage_lib.spark.query.real_time_query import CONNECTOR
+from storage_lib.spark.stream.plan.real_time_query import CONNECTOR
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

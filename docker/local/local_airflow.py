@@ -153,9 +153,9 @@ class LocalAirflow:
     def _migrate(self, settings: Mapping[str, str]) -> None:
         """Create or migrate the metadata database."""
         log = self.home / "migrate.log"
-        with log.open("w") as said:
+        with log.open("w") as output:
             migrated = subprocess.run(
-                [*_airflow(), "db", "migrate"], env=settings, check=False, stdout=said, stderr=subprocess.STDOUT
+                [*_airflow(), "db", "migrate"], env=settings, check=False, stdout=output, stderr=subprocess.STDOUT
             )
         if migrated.returncode != 0:
             end = "\n".join(log.read_text(errors="replace").splitlines()[-10:])

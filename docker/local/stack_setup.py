@@ -397,9 +397,9 @@ def run(*command: object, output: Path | None = None) -> None:
     words = [str(word) for word in command]
     log = output or LOCAL / "setup.log"
     started = time.monotonic()
-    with log.open("w") as said:
+    with log.open("w") as log_file:
         process = subprocess.Popen(
-            words, stdout=said, stderr=subprocess.STDOUT, env=environment_for_uv(), cwd=CHECKOUT, close_fds=False
+            words, stdout=log_file, stderr=subprocess.STDOUT, env=environment_for_uv(), cwd=CHECKOUT, close_fds=False
         )
         try:
             while True:

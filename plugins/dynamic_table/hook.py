@@ -165,10 +165,10 @@ class DynamicTableHook(BaseHook):
 
         try:
             tables = self.list_tables()
-            said = f"The warehouse answers; it holds {len(tables)} table(s)."
+            greeting = f"The warehouse answers; it holds {len(tables)} table(s)."
             if "log.kafka.bootstrap.servers" not in self.options:
-                return True, f"{said} No Kafka servers are named."
-            return True, f"{said} Kafka answers with {self._count_brokers()} broker(s)."
+                return True, f"{greeting} No Kafka servers are named."
+            return True, f"{greeting} Kafka answers with {self._count_brokers()} broker(s)."
         except (StorageError, OSError, ImportError) as refused:
             return False, str(refused)
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from storage_lib.distribution import import_failure
 
 if TYPE_CHECKING:
-    from storage_lib.spark.maintenance.distributed_compaction import compact
+    from storage_lib.spark.compaction.distributed_compaction import compact
+    from storage_lib.spark.data_source.table_source import register
     from storage_lib.spark.materialized.alter_materialized import (
         resume,
         set_freshness,
@@ -24,9 +25,8 @@ if TYPE_CHECKING:
     from storage_lib.spark.materialized.refresh_result import RefreshResult
     from storage_lib.spark.materialized.refresh_table import refresh
     from storage_lib.spark.runtime.spark_session import session
-    from storage_lib.spark.sink.sink_heartbeat import SinkHeartbeat, SinkState
-    from storage_lib.spark.sink.sink_spec import SinkSource, SinkSpec
-    from storage_lib.spark.source.table_source import register
+    from storage_lib.spark.stream.sink.sink_heartbeat import SinkHeartbeat, SinkState
+    from storage_lib.spark.stream.sink.sink_spec import SinkSource, SinkSpec
     from storage_lib.spark.verbs.auto_cdc import create_auto_cdc_flow
     from storage_lib.spark.verbs.changelog_verbs import read_changelog
     from storage_lib.spark.verbs.dataframe_verbs import read, read_stream, write
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "RefreshResult": "materialized.refresh_result",
-    "SinkHeartbeat": "sink.sink_heartbeat",
-    "SinkSource": "sink.sink_spec",
-    "SinkSpec": "sink.sink_spec",
-    "SinkState": "sink.sink_heartbeat",
+    "SinkHeartbeat": "stream.sink.sink_heartbeat",
+    "SinkSource": "stream.sink.sink_spec",
+    "SinkSpec": "stream.sink.sink_spec",
+    "SinkState": "stream.sink.sink_heartbeat",
     "TableStream": "verbs.table_stream",
-    "compact": "maintenance.distributed_compaction",
+    "compact": "compaction.distributed_compaction",
     "create_auto_cdc_flow": "verbs.auto_cdc",
     "create_materialized_table": "materialized.create_materialized",
     "read": "verbs.dataframe_verbs",
     "read_changelog": "verbs.changelog_verbs",
     "read_stream": "verbs.dataframe_verbs",
     "refresh": "materialized.refresh_table",
-    "register": "source.table_source",
+    "register": "data_source.table_source",
     "resume": "materialized.alter_materialized",
     "session": "runtime.spark_session",
     "set_freshness": "materialized.alter_materialized",

@@ -30,7 +30,7 @@ from storage_lib.spark.materialized.refresh_result import RefreshResult
 from storage_lib.spark.materialized.refresher_heartbeat import RefresherHeartbeat
 from storage_lib.spark.materialized.refresher_spec import RefresherSpec
 from storage_lib.spark.runtime.spark_session import session
-from storage_lib.spark.sink.sink_heartbeat import SinkState
+from storage_lib.spark.stream.sink.sink_heartbeat import SinkState
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -149,7 +149,7 @@ def line_of(name: str, outcome: RefreshResult | Exception, secrets: Mapping[str,
     if isinstance(outcome, Exception):
         text = hidden_in(f"{type(outcome).__name__}: {outcome}", secrets.values())
         return json.dumps({"table": name, "error": text})
-    told = {
+    facts = {
         "table": name,
         "mode": outcome.mode,
         "reason": outcome.reason,
@@ -158,7 +158,7 @@ def line_of(name: str, outcome: RefreshResult | Exception, secrets: Mapping[str,
         "seconds": round(outcome.seconds, 3),
         "snapshot": outcome.snapshot_id,
     }
-    return json.dumps(told)
+    return json.dumps(facts)
 
 
 def _parser() -> argparse.ArgumentParser:

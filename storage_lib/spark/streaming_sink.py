@@ -22,14 +22,14 @@ from storage_lib.io.environment import Environment, system_environment
 from storage_lib.log_store.external.external_topic import COLUMN_TYPES
 from storage_lib.schema.options.option_values import parse_boolean
 from storage_lib.schema.options.secret_text import hidden_in
-from storage_lib.spark.query.stream_plan import LOOKUP, STATE, StreamPlan
-from storage_lib.spark.query.write_plan import plan_of_write
 from storage_lib.spark.runtime.restricted_sql import refuse_commands, restrict_sql
 from storage_lib.spark.runtime.spark_session import session
-from storage_lib.spark.sink.sink_checkpoint import checkpoint_to_resume
-from storage_lib.spark.sink.sink_heartbeat import SinkHeartbeat, SinkState
-from storage_lib.spark.sink.sink_spec import SinkSpec
-from storage_lib.spark.translation.spark_schema import struct_of
+from storage_lib.spark.stream.plan.stream_plan import LOOKUP, STATE, StreamPlan
+from storage_lib.spark.stream.plan.write_plan import plan_of_write
+from storage_lib.spark.stream.sink.sink_checkpoint import checkpoint_to_resume
+from storage_lib.spark.stream.sink.sink_heartbeat import SinkHeartbeat, SinkState
+from storage_lib.spark.stream.sink.sink_spec import SinkSpec
+from storage_lib.spark.types.spark_schema import struct_of
 from storage_lib.spark.verbs.changelog_verbs import read_changelog
 from storage_lib.spark.verbs.dataframe_verbs import read_stream
 from storage_lib.spark.verbs.stream_verbs import reports_sources, write_stream
@@ -89,11 +89,11 @@ class StreamingSink:
         spark = session(f"streaming sink {spec.table}", master=spec.master, conf=spec.spark_conf)
         spark.sparkContext.setLogLevel("WARN")
         df = query_of(spark, catalog, table, spec, change_tracking=tracking)
-        told = reports_sources(table, output_mode=spec.output_mode, change_tracking=tracking)
+        problem = reports_sources(table, output_mode=spec.output_mode, change_tracking=tracking)
         return write_stream(
             df,
             table,
-            checkpoint_location=checkpoint_to_resume(spec.checkpoint_location, table, reports_sources=told),
+            checkpoint_location=checkpoint_to_resume(spec.checkpoint_location, table, reports_sources=problem),
             output_mode=spec.output_mode,
             trigger_seconds=spec.trigger_seconds,
             available_now=spec.available_now,
@@ -136,15 +136,15 @@ class StreamingSink:
 
     def _note_compaction(self, stream: TableStream) -> None:
         failure = None if stream.compaction is None else stream.compaction.error
-        told = None if failure is None else self._told(failure)
-        if told != self._heartbeat.compaction_error:
-            self._say(compaction_error=told)
+        problem = None if failure is None else self._told(failure)
+        if problem != self._heartbeat.compaction_error:
+            self._say(compaction_error=problem)
 
     def _note_tiering(self, stream: TableStream) -> None:
         failure = None if stream.tiering is None else stream.tiering.error
-        told = None if failure is None else self._told(failure)
-        if told != self._heartbeat.tiering_error:
-            self._say(tiering_error=told)
+        problem = None if failure is None else self._told(failure)
+        if problem != self._heartbeat.tiering_error:
+            self._say(tiering_error=problem)
         if isinstance(failure, PermanentError):
             # Rows that are never tiered are lost when the log expires, so stop the stream.
             stream.query.stop()

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from storage_lib.catalog.catalog import Catalog
 from storage_lib.errors import InvalidInputError
-from storage_lib.spark.native.united_frames import leave_out_unsafe_rule
+from storage_lib.spark.data_source.table_source import register
+from storage_lib.spark.reading.united_frames import leave_out_unsafe_rule
 from storage_lib.spark.runtime.restricted_sql import restrict_sql
-from storage_lib.spark.source.table_source import register
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.tasks.session_kind import refuse_connect
 from storage_lib.sql.query.query_runner import dataframe_of
 from storage_lib.sql.read.tree_reader import Statement, parse
-from storage_lib.sql.run import run_materialized as kept
-from storage_lib.sql.run import run_show_describe as looks
-from storage_lib.sql.run import run_table_statements as tables
+from storage_lib.sql.run import run_materialized, run_show_describe, run_table_statements
 from storage_lib.sql.run.explain_refresh import run_explain_refresh
 from storage_lib.sql.run.procedures import run_call
 from storage_lib.sql.run.run_alter import run_alter_table
@@ -30,11 +28,13 @@ from storage_lib.sql.run.run_settings import run_reset, run_set
 from storage_lib.sql.state.result import Result
 from storage_lib.sql.state.session_state import DEFAULT_CATALOG, DEFAULT_DATABASE, CommitIdentity, SessionState
 from storage_lib.sql.state.temporary_tables import TemporaryTables
-from storage_lib.sql.statements import alter_statements as alter
-from storage_lib.sql.statements import materialized_statements as materialized
-from storage_lib.sql.statements import row_statements as row
-from storage_lib.sql.statements import show_describe as look
-from storage_lib.sql.statements import table_statements as made
+from storage_lib.sql.statements import (
+    alter_statements,
+    materialized_statements,
+    row_statements,
+    show_describe,
+    table_statements,
+)
 from storage_lib.sql.text.query_tables import quoted, read_query
 from storage_lib.sql.text.script import statements_of
 from storage_lib.sql.text.source_text import SourceText
@@ -165,7 +165,7 @@ class Session(AbstractContextManager["Session"]):
         df.createOrReplaceTempView(quoted(name))
 
     def _run(self, statement: Statement, source: SourceText) -> Result:
-        if self._state.restricted and not isinstance(statement, row.Select):
+        if self._state.restricted and not isinstance(statement, row_statements.Select):
             message = f"only SELECT may be run here, not {type(statement).__name__}"
             raise InvalidInputError(message)
         with active_session(self._state.spark):
@@ -176,42 +176,42 @@ class Session(AbstractContextManager["Session"]):
 
 
 _RUNNERS: Mapping[type, Callable[[SessionState, Any], Result]] = {
-    alter.AlterTable: run_alter_table,
-    look.Describe: looks.run_describe,
-    look.DescribeDatabase: looks.run_describe_database,
-    look.ResetOption: run_reset,
-    look.SetOption: run_set,
-    look.ShowColumns: looks.run_show_columns,
-    look.ShowCreateTable: looks.run_show_create,
-    look.ShowDatabases: looks.run_show_databases,
-    look.ShowOptions: looks.run_show_options,
-    look.ShowPartitions: looks.run_show_partitions,
-    look.ShowTables: looks.run_show_tables,
-    look.ShowViews: looks.run_show_views,
-    look.Use: looks.run_use,
-    materialized.DropMaterializedTable: kept.run_drop_materialized,
-    materialized.ExplainRefresh: run_explain_refresh,
-    materialized.ShowCreateMaterializedTable: kept.run_show_create_materialized,
-    materialized.ShowMaterializedTables: kept.run_show_materialized,
-    made.CommentOnTable: tables.run_comment_on,
-    made.CreateDatabase: tables.run_create_database,
-    made.DropDatabase: tables.run_drop_database,
-    made.DropTable: tables.run_drop_table,
-    made.DropView: tables.run_drop_view,
-    row.Analyze: run_analyze,
-    row.Call: run_call,
-    row.Truncate: run_truncate,
+    alter_statements.AlterTable: run_alter_table,
+    show_describe.Describe: run_show_describe.run_describe,
+    show_describe.DescribeDatabase: run_show_describe.run_describe_database,
+    show_describe.ResetOption: run_reset,
+    show_describe.SetOption: run_set,
+    show_describe.ShowColumns: run_show_describe.run_show_columns,
+    show_describe.ShowCreateTable: run_show_describe.run_show_create,
+    show_describe.ShowDatabases: run_show_describe.run_show_databases,
+    show_describe.ShowOptions: run_show_describe.run_show_options,
+    show_describe.ShowPartitions: run_show_describe.run_show_partitions,
+    show_describe.ShowTables: run_show_describe.run_show_tables,
+    show_describe.ShowViews: run_show_describe.run_show_views,
+    show_describe.Use: run_show_describe.run_use,
+    materialized_statements.DropMaterializedTable: run_materialized.run_drop_materialized,
+    materialized_statements.ExplainRefresh: run_explain_refresh,
+    materialized_statements.ShowCreateMaterializedTable: run_materialized.run_show_create_materialized,
+    materialized_statements.ShowMaterializedTables: run_materialized.run_show_materialized,
+    table_statements.CommentOnTable: run_table_statements.run_comment_on,
+    table_statements.CreateDatabase: run_table_statements.run_create_database,
+    table_statements.DropDatabase: run_table_statements.run_drop_database,
+    table_statements.DropTable: run_table_statements.run_drop_table,
+    table_statements.DropView: run_table_statements.run_drop_view,
+    row_statements.Analyze: run_analyze,
+    row_statements.Call: run_call,
+    row_statements.Truncate: run_truncate,
 }
 _RUNNERS_WITH_TEXT: Mapping[type, Callable[[SessionState, Any, SourceText], Result]] = {
-    materialized.AlterMaterializedTable: kept.run_alter_materialized,
-    materialized.CreateMaterializedTable: kept.run_create_materialized,
-    made.CreateTable: tables.run_create_table,
-    made.CreateView: tables.run_create_view,
-    row.Delete: run_delete,
-    row.Explain: run_explain,
-    row.Insert: run_insert,
-    row.Merge: run_merge,
-    row.Select: run_select,
-    row.Update: run_update,
+    materialized_statements.AlterMaterializedTable: run_materialized.run_alter_materialized,
+    materialized_statements.CreateMaterializedTable: run_materialized.run_create_materialized,
+    table_statements.CreateTable: run_table_statements.run_create_table,
+    table_statements.CreateView: run_table_statements.run_create_view,
+    row_statements.Delete: run_delete,
+    row_statements.Explain: run_explain,
+    row_statements.Insert: run_insert,
+    row_statements.Merge: run_merge,
+    row_statements.Select: run_select,
+    row_statements.Update: run_update,
 }
 """Runners of statements that contain Spark SQL: they need the text to show the place of Spark's errors in it."""

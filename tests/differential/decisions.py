@@ -9,10 +9,10 @@ from random import Random
 import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.spark.query.query_facts import facts_of
-from storage_lib.spark.query.query_tree import Filter, Join, Node, Project, Union
-from storage_lib.spark.query.stream_plan import SinkKind, SinkTable, StreamPlan, plan_of
-from storage_lib.spark.translation.spark_schema import ROW_POSITION
+from storage_lib.spark.stream.plan.query_facts import facts_of
+from storage_lib.spark.stream.plan.query_tree import Filter, Join, Node, Project, Union
+from storage_lib.spark.stream.plan.stream_plan import SinkKind, SinkTable, StreamPlan, plan_of
+from storage_lib.spark.types.spark_schema import ROW_POSITION
 from storage_lib.sql.text.query_tables import read_query
 from storage_lib.sql.text.source_text import SourceText
 from tests.differential.case import DETAILS, DIMENSION, SOURCE, Case, Sink

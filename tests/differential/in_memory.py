@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from storage_lib import MemoryCatalog
 from storage_lib.errors import InvalidInputError, StorageError
-from storage_lib.spark.stream.stream_reader import START, StreamPartition, StreamScan, TableStreamReader
+from storage_lib.spark.data_source.stream_reader import START, StreamPartition, StreamScan, TableStreamReader
 from storage_lib.spark.tasks.table_tasks import commit_tasks, write_task
-from storage_lib.spark.translation.spark_schema import arrow_schema_of, struct_of
+from storage_lib.spark.types.spark_schema import arrow_schema_of, struct_of
 from tests.differential.case import Case, Drain, MoveDimension
 from tests.differential.decisions import KIND, Decision, decided
 from tests.differential.on_spark import changes_in_log

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 import sqlglot
 from sqlglot import exp
 
-from storage_lib.spark.query.query_tree import (
+from storage_lib.spark.stream.plan.query_tree import (
     Filter,
     Fixed,
     FixedTable,
@@ -25,7 +25,7 @@ from storage_lib.spark.query.query_tree import (
     Union,
     Value,
 )
-from storage_lib.spark.translation.spark_schema import ROW_POSITION
+from storage_lib.spark.types.spark_schema import ROW_POSITION
 from tests.differential.case import DETAILS_COLUMNS, DIMENSION_COLUMNS, Branch, Case
 from tests.differential.oracle import in_duckdbs_words
 

@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from storage_lib.spark.query.query_facts import QueryFacts
-from storage_lib.spark.query.stream_plan import SinkTable, StreamPlan, plan_of
+from storage_lib.spark.stream.plan.query_facts import QueryFacts
+from storage_lib.spark.stream.plan.stream_plan import SinkTable, StreamPlan, plan_of
 from tests.differential import decisions
 from tests.differential.case import (
     SOURCE,

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.types.row_kind import ROW_KIND_SYMBOLS
-from storage_lib.spark.translation.spark_schema import ROW_POSITION
+from storage_lib.spark.types.spark_schema import ROW_POSITION
 from storage_lib.table.changes.answer_rows import AnswerRows, SharedKeyError
 from storage_lib.table.changes.rows_in_order import rows_in_order
 from tests.differential.case import Case, Change

@@ -21,7 +21,7 @@ from dynamic_table.sinks.private_files import make_private_directory, open_priva
 from dynamic_table.sinks.sink_job import open_job_directory, turn_to_start
 from dynamic_table.sinks.sink_settings import checked_open_options, secrets_apart
 from storage_lib.errors import InvalidInputError
-from storage_lib.spark.sink.sink_spec import refuse_other_servers
+from storage_lib.spark.stream.sink.sink_spec import refuse_other_servers
 from storage_lib.sql.definition.virtual_columns import refuse_reaching_out
 
 PLANTED = {

@@ -19,8 +19,8 @@ from storage_lib import AddColumn, col, open_catalog
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.schema.placing.bucketing import bucket_of
 from storage_lib.spark import read, write
-from storage_lib.spark.tasks.bucket_distribution import bucket_column, by_bucket, by_partition_and_bucket
-from storage_lib.spark.translation.spark_errors import storage_errors_of_spark
+from storage_lib.spark.types.spark_errors import storage_errors_of_spark
+from storage_lib.spark.writing.bucket_distribution import bucket_column, by_bucket, by_partition_and_bucket
 from storage_lib.table.namespaces.table_inspection import TableInspection
 from tests.support.whole_rows import whole_rows
 

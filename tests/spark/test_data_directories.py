@@ -15,7 +15,7 @@ from local_s3 import LocalS3
 from storage_lib import DynamicTable, InvalidInputError, open_catalog
 from storage_lib.schema.options.external_paths import PATHS_OPTION, STRATEGY_OPTION
 from storage_lib.spark import read, write, write_stream
-from storage_lib.spark.maintenance.distributed_compaction import compact
+from storage_lib.spark.compaction.distributed_compaction import compact
 from storage_lib.sql import Session
 from tests.support.every_file import data_files
 

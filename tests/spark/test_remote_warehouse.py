@@ -13,7 +13,7 @@ pytest.importorskip("pyspark")
 from local_s3 import LocalS3
 from storage_lib import open_catalog
 from storage_lib.spark import read, write
-from storage_lib.spark.maintenance.distributed_compaction import compact
+from storage_lib.spark.compaction.distributed_compaction import compact
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

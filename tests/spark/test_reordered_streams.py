@@ -15,7 +15,7 @@ pytest.importorskip("pyspark")
 from storage_lib import open_catalog
 from storage_lib.errors import InvalidInputError
 from storage_lib.spark import SinkSource, SinkSpec, read, read_stream, write_stream
-from storage_lib.spark.query.write_plan import plan_of_write
+from storage_lib.spark.stream.plan.write_plan import plan_of_write
 from storage_lib.spark.streaming_sink import query_of
 from tests.support.whole_rows import whole_rows
 

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.spark.stream.stream_reader import not_beyond
+from storage_lib.spark.data_source.stream_reader import not_beyond
 from storage_lib.table.protocol.stream_position import StreamPosition
 
 

@@ -16,7 +16,7 @@ from storage_lib.io.environment import system_environment
 from storage_lib.io.local.local_file_io import LocalFileIO
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.spark import SinkSource, SinkSpec, read_changelog, streaming_sink, write_stream
-from storage_lib.spark.stream.batch_sources import CheckpointSources
+from storage_lib.spark.data_source.batch_sources import CheckpointSources
 from storage_lib.table.protocol.source_offsets import SourceRange
 from tests.support.orders_table import orders, rows
 from tests.support.shared_server import unique_name

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.spark import read, register
-from storage_lib.spark.batch.incremental_range import IncrementalRange
+from storage_lib.spark.data_source.incremental_range import IncrementalRange
 from storage_lib.table.changelog.change_scan import ChangeMode
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from pyspark import TaskContext
 
 from storage_lib.file_store.write import FileStoreWrite
 from storage_lib.log_store.kafka.kafka_log_store import KafkaLogStore
-from storage_lib.spark.source.table_source import DynamicTableSource
-from storage_lib.spark.stream.stream_writer import TableStreamWriter
+from storage_lib.spark.data_source.stream_writer import TableStreamWriter
+from storage_lib.spark.data_source.table_source import DynamicTableSource
 from storage_lib.table.write.task_log_writer import TransactionalLogWriter
 
 CRASH_POINTS = ("log flushed", "files written", "snapshot created", "transactions ended", "commit log written")

@@ -11,8 +11,8 @@ from pyspark import TaskContext
 
 from storage_lib import open_catalog
 from storage_lib.spark import session, write
-from storage_lib.spark.batch import write_job
 from storage_lib.spark.tasks.table_tasks import TaskMessage, write_task
+from storage_lib.spark.writing import write_job
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -36,7 +36,7 @@ IMPORTED = (
     "pyspark.sql.worker.lookup_data_sources",
     "pyspark.sql.worker.plan_data_source_read",
     "storage_lib.spark.insert_stream.commit_source",
-    "storage_lib.spark.source.table_source",
+    "storage_lib.spark.data_source.table_source",
 )
 # No site, no environment: it takes a hundredth of a second.
 LAUNCHER = """#!{python} -IS

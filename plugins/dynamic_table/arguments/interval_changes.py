@@ -90,14 +90,14 @@ def interval_changes(
     start, end = interval or run_interval(context)
     store, asked = context.get("task_state_store"), f"{start.isoformat()}/{end.isoformat()}"
     key = f"{STORE_KEY}/{table.name}/{asked}"
-    kept: Any = None if store is None else store.get(key)
-    if not isinstance(kept, dict) or kept["table"] != table.uuid:
+    stored: Any = None if store is None else store.get(key)
+    if not isinstance(stored, dict) or stored["table"] != table.uuid:
         found = changes_in_interval(table, start, end)
-        kept = {"table": table.uuid, "start": found.start_snapshot_id, "end": found.end_snapshot_id}
+        stored = {"table": table.uuid, "start": found.start_snapshot_id, "end": found.end_snapshot_id}
         if store is not None:
             # The default retention is thirty days, and a run may be cleared later.
-            store.set(key, kept, retention=NEVER_EXPIRE)
-    return IntervalChanges(table=table, start_snapshot_id=int(kept["start"]), end_snapshot_id=int(kept["end"]))
+            store.set(key, stored, retention=NEVER_EXPIRE)
+    return IntervalChanges(table=table, start_snapshot_id=int(stored["start"]), end_snapshot_id=int(stored["end"]))
 
 
 def changes_for_template(context: Any, table: str, conn_id: str = "dynamic_table_default") -> IntervalChanges:

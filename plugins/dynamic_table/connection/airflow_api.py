@@ -68,15 +68,15 @@ class AirflowApi:
         """Return the exception for an answer: UnavailableError, which is retryable, for 5xx, else InvalidInputError."""
         from storage_lib.errors import InvalidInputError, UnavailableError
 
-        said = f"Airflow's API at {self._address} answered {asked} by {answer.status_code}: {answer.text[:500]}"
+        problem = f"Airflow's API at {self._address} answered {asked} by {answer.status_code}: {answer.text[:500]}"
         if answer.status_code in REFUSED:
             who = f"the login of connection {self.airflow_conn_id!r}" if self._connection else "who gives no password"
             remedy = (
                 f"It does not allow {who} to do that. Add a connection {self.airflow_conn_id!r} (host, port, login, "
                 "password) for a user with permission to read and create pools, or configure no pool."
             )
-            return InvalidInputError(f"{said}\n{remedy}")
-        return UnavailableError(said) if answer.status_code >= 500 else InvalidInputError(said)
+            return InvalidInputError(f"{problem}\n{remedy}")
+        return UnavailableError(problem) if answer.status_code >= 500 else InvalidInputError(problem)
 
     @cached_property
     def _connection(self) -> Connection | None:

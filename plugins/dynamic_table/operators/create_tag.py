@@ -69,9 +69,9 @@ class CreateTagOperator(TableOperator):
         store = context.get("task_state_store")
         # Clearing a task raises its max_tries; after a clear the newest snapshot is tagged.
         last_try = context["ti"].max_tries
-        kept: Any = None if store is None else store.get(SNAPSHOT_KEY)
-        if isinstance(kept, dict) and kept["last_try"] == last_try:
-            return int(kept["snapshot_id"])
+        stored: Any = None if store is None else store.get(SNAPSHOT_KEY)
+        if isinstance(stored, dict) and stored["last_try"] == last_try:
+            return int(stored["snapshot_id"])
         snapshot = table.new_read().plan().snapshot
         if snapshot is None:
             return None

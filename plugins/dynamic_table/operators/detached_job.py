@@ -151,7 +151,7 @@ class DetachedJobOperator(ResumableJobMixin, CatalogOperator):
         with turn_to_start(home):
             last, owner = newest_job(home), self._sink_owner(context)
             if last and last.owner == owner and last.report().state.is_active:
-                if self.specification(last, wanted)[0] == last.told():
+                if self.specification(last, wanted)[0] == last.spec_text():
                     self._job = last
                     return str(last.directory)
                 last.request_stop("its declaration has changed")
@@ -195,14 +195,14 @@ class DetachedJobOperator(ResumableJobMixin, CatalogOperator):
                 ),
                 method_name="execute_complete",
             )
-        watch, told = SinkWatch(self._job, stale_seconds=self.stale_seconds), time.monotonic()
+        watch, reported_at = SinkWatch(self._job, stale_seconds=self.stale_seconds), time.monotonic()
         release = self._release_path(context)
         while not (report := watch.look()).state.is_ended:
             if release and Path(release).exists():
                 return
-            if self.report_seconds is not None and time.monotonic() - told >= self.report_seconds:
+            if self.report_seconds is not None and time.monotonic() - reported_at >= self.report_seconds:
                 self.tell(context)
-                told = time.monotonic()
+                reported_at = time.monotonic()
             time.sleep(self.poll_seconds)
         self._check_stopped(report.state, context)
 

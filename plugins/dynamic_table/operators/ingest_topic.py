@@ -59,7 +59,7 @@ class IngestOperator(TableOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Ingest, and return the last snapshot's id (None without new records) and the number of rows."""
         from storage_lib import ingest
-        from storage_lib.spark.sink.sink_spec import refuse_other_servers
+        from storage_lib.spark.stream.sink.sink_spec import refuse_other_servers
 
         arguments: dict[str, Any] = {
             "topic": checked_text(self.topic, "topic"),

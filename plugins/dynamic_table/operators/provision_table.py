@@ -131,7 +131,7 @@ class ProvisionTableOperator(TableOperator):
 
     def _refuse_what_reaches_out(self, declared: TableDescriptor) -> None:
         """Refuse options that make readers of the table send credentials or run code: a form may declare the table."""
-        from storage_lib.spark.sink.sink_spec import refuse_other_servers
+        from storage_lib.spark.stream.sink.sink_spec import refuse_other_servers
 
         _, secret, _ = secrets_apart(self.hook.options, self.hook.secret_keys)
         refuse_other_servers(declared.options, secret)
@@ -172,8 +172,8 @@ class ProvisionTableOperator(TableOperator):
         from storage_lib.sql import declared_table
 
         replaced = ("columns", "primary_key", "partition_by", "options", "comment")
-        if said := next((name for name in replaced if not is_nothing(getattr(self, name) or None)), None):
-            message = f"table {self.table}: {said} and ddl can't be given together; remove one of them."
+        if given := next((name for name in replaced if not is_nothing(getattr(self, name) or None)), None):
+            message = f"table {self.table}: {given} and ddl can't be given together; remove one of them."
             raise InvalidInputError(message)
         parts, declared = declared_table(text)
         if self.table.split(".")[-len(parts) :] != list(parts):

@@ -178,15 +178,15 @@ class ReprocessPartitionsOperator(EngineOperator):
         rows = self._called(partition, spark=spark) if is_nothing(self.query) else self._asked(spark, partition)
         if not isinstance(rows, DataFrame):
             raise self._wrong_rows(rows, "a Spark data frame")
-        kept = rows.persist()
+        persisted = rows.persist()
         try:
-            count = kept.count()
+            count = persisted.count()
             if not count and not self._may_be_emptied(partition):
                 return None
             table = self.dynamic_table
-            return write(kept, table, mode="overwrite", partition=partition, **arguments), count
+            return write(persisted, table, mode="overwrite", partition=partition, **arguments), count
         finally:
-            kept.unpersist()
+            persisted.unpersist()
 
     def _called(self, partition: Mapping[str, str], **more: Any) -> Any:
         source = load_allowed_callable(checked_text(self.rows, "rows"))

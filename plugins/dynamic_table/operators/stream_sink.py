@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
-    from storage_lib.spark.sink.sink_spec import SinkSpec
+    from storage_lib.spark.stream.sink.sink_spec import SinkSpec
 
 __all__ = ["SINK_FACTS_KEY", "SinkFailedError", "StreamSinkOperator"]
 
@@ -175,7 +175,7 @@ class StreamSinkOperator(DetachedJobOperator, TableOperator):
     def _spec(
         job: SinkJob, wanted: Mapping[str, Any], *, catalog_options: dict[str, str], secret_options: dict[str, str]
     ) -> SinkSpec:
-        from storage_lib.spark.sink.sink_spec import SinkSpec
+        from storage_lib.spark.stream.sink.sink_spec import SinkSpec
 
         return SinkSpec(
             **wanted,

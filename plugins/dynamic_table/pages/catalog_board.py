@@ -65,9 +65,9 @@ class CatalogBoard:
         """
         names = self._catalog.list_tables()
         with self._lock:
-            for gone in (self._tables.keys() | self._rows.keys() | self._looking.keys()) - set(names):
-                for kept in (self._tables, self._rows, self._looking, self._logs):
-                    kept.pop(gone, None)
+            for absent in (self._tables.keys() | self._rows.keys() | self._looking.keys()) - set(names):
+                for cache in (self._tables, self._rows, self._looking, self._logs):
+                    cache.pop(absent, None)
             for name in names:
                 if name not in self._looking:
                     self._looking[name] = self._looks.submit(self._row, name)

@@ -40,15 +40,15 @@ def sink_state(jobs: Path, table: str) -> dict[str, Any] | None:
     state = str(heartbeat.get("state", "starting")).lower()
     if state not in ENDED:
         state = "silent" if age > STALE_SECONDS else "stopping" if job.stop_path.exists() else state
-    told = {key: heartbeat[key] for key in OF_HEARTBEAT if heartbeat.get(key) is not None}
-    return {"state": state, "job": job.directory.name, "age_seconds": round(age, 1), **told}
+    facts = {key: heartbeat[key] for key in OF_HEARTBEAT if heartbeat.get(key) is not None}
+    return {"state": state, "job": job.directory.name, "age_seconds": round(age, 1), **facts}
 
 
 def last_validation(docs: Path, table: str, connection: str) -> dict[str, Any] | None:
     """Return the last validation's snapshot, time, counts and lines, and the URL of its page."""
-    kept = DataDocs(root=docs, table=table)
-    last = kept.last()
+    pages = DataDocs(root=docs, table=table)
+    last = pages.last()
     if last is None:
         return None
     page = last.pop("page", None)
-    return {**last, "url": kept.url_of(page, connection) if page else None}
+    return {**last, "url": pages.url_of(page, connection) if page else None}

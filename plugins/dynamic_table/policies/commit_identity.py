@@ -53,9 +53,9 @@ def commit_identity(context: Context) -> Iterator[CommitIdentity]:
     store = context.get("task_state_store")
     # Clearing a task raises its max_tries, which distinguishes a clear from an automatic retry.
     last_try = context["ti"].max_tries
-    kept: Any = None if store is None else store.get(TOKEN_KEY)
-    if isinstance(kept, dict) and kept["last_try"] == last_try:
-        token = kept["token"]
+    stored: Any = None if store is None else store.get(TOKEN_KEY)
+    if isinstance(stored, dict) and stored["last_try"] == last_try:
+        token = stored["token"]
     else:
         token = secrets.randbits(TOKEN_BITS)
         if store is not None:

@@ -24,10 +24,10 @@ FAILURES_KEY = "sink_failures"
 def count_failure(context: Context, *, got_on: bool) -> int:
     """Count a failure and return the number in a row; 1 if the sink finished a batch before it (``got_on``)."""
     store: Any = context["task_state_store"]
-    kept = store.get(FAILURES_KEY)
+    stored = store.get(FAILURES_KEY)
     # Clearing a task raises its max_tries; a clear resets the count.
     last_try = context["ti"].max_tries
-    before = kept["count"] if isinstance(kept, dict) and kept["last_try"] == last_try and not got_on else 0
+    before = stored["count"] if isinstance(stored, dict) and stored["last_try"] == last_try and not got_on else 0
     store.set(FAILURES_KEY, {"count": before + 1, "last_try": last_try})
     return int(before) + 1
 

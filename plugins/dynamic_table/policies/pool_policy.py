@@ -53,7 +53,7 @@ def task_instance_mutation_hook(task_instance: TaskInstance, dag_run: DagRun | N
             return
 
 
-def mapped_table(task: Any, index: int, told: Callable[[Any], object]) -> object:
+def mapped_table(task: Any, index: int, result_of: Callable[[Any], object]) -> object:
     """Return the table of the ``index``-th instance of a mapped task; None if it can't be determined.
 
     ``told`` returns the result of an upstream task.
@@ -65,7 +65,7 @@ def mapped_table(task: Any, index: int, told: Callable[[Any], object]) -> object
         if set(given) != {"table"}:
             return None  # a cross product: the index alone does not determine the table
         given = given["table"]
-    listed = given if isinstance(given, list | tuple) else told(given)
+    listed = given if isinstance(given, list | tuple) else result_of(given)
     if not isinstance(listed, list) or index >= len(listed):
         return None
     one = listed[index]

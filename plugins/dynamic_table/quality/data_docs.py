@@ -65,9 +65,9 @@ class DataDocs:
         with (self.project / "turn.lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
-            for kept in (self.project / STORE / "validations", self.site / "validations"):
+            for validations in (self.project / STORE / "validations", self.site / "validations"):
                 runs = sorted(
-                    {path.parent for path in kept.rglob("*.*") if path.suffix in (".json", ".html")},
+                    {path.parent for path in validations.rglob("*.*") if path.suffix in (".json", ".html")},
                     key=lambda run: run.name,
                 )
                 for run in runs[:-RESULTS_MAX]:

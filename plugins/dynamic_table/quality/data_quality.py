@@ -97,8 +97,8 @@ def _kept_validation(docs: DataDocs, suite: Any, rows: pa.Table | DataFrame, run
 
     context = _quiet(gx.get_context(mode="file", project_root_dir=str(docs.project)))
     shutil.copyfile(STYLE, docs.project / CUSTOM_STYLE)
-    kept = context.suites.add_or_update(suite)
-    definition = gx.ValidationDefinition(name=docs.table, data=_definition_of(context, rows), suite=kept)
+    stored_suite = context.suites.add_or_update(suite)
+    definition = gx.ValidationDefinition(name=docs.table, data=_definition_of(context, rows), suite=stored_suite)
     definition = context.validation_definitions.add_or_update(definition)
     run = RunIdentifier(run_name=run_name)
     validation = definition.run(batch_parameters=_parameters_of(rows), result_format="SUMMARY", run_id=run)

@@ -56,8 +56,8 @@ def _age_seconds(job: SinkJob) -> float | None:
 def _lag(job: SinkJob, table: DynamicTable) -> int | None:
     from storage_lib.table.sources.source_lag import source_lag
 
-    told = job.told()
-    source = None if told is None else json.loads(told)["source"]
+    spec = job.spec_text()
+    source = None if spec is None else json.loads(spec)["source"]
     if source is None or source["kind"] != "debezium_json":
         return None
     return source_lag(table, source["name"], {**table.address.options, **source["options"]})

@@ -120,7 +120,7 @@ class SinkJob:
     def _process_path(self) -> Path:
         return self.directory / "process.json"
 
-    def told(self) -> str | None:
+    def spec_text(self) -> str | None:
         """Return the job's specification; None before it is written."""
         return _text_of(self.spec_path)
 
@@ -151,16 +151,16 @@ class SinkJob:
         """Return the job's state, from its heartbeat and its process."""
         lives = self._lives()  # check the process first: a job that writes its last heartbeat and then ends is not lost
         heartbeat = _json_of(self.heartbeat_path)
-        said = SinkState(str(heartbeat.get("state", SinkState.STARTING)).lower())
-        if said is SinkState.STOPPED and _text_of(self.stop_path) == BY_HAND:
+        reported = SinkState(str(heartbeat.get("state", SinkState.STARTING)).lower())
+        if reported is SinkState.STOPPED and _text_of(self.stop_path) == BY_HAND:
             return SinkReport(state=SinkState.CANCELLED, heartbeat=heartbeat)
-        if said.is_ended:
-            return SinkReport(state=said, heartbeat=heartbeat)
+        if reported.is_ended:
+            return SinkReport(state=reported, heartbeat=heartbeat)
         if not lives:
             return SinkReport(state=SinkState.LOST, heartbeat=heartbeat)
         if self.stop_path.exists():
             return SinkReport(state=SinkState.STOPPING, heartbeat=heartbeat)
-        return SinkReport(state=said, heartbeat=heartbeat)
+        return SinkReport(state=reported, heartbeat=heartbeat)
 
     def request_stop(self, reason: str) -> None:
         """Ask the job to finish its batch and end. Writes the stop file first, so that no task reattaches."""

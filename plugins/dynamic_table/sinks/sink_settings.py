@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from dynamic_table.hook import DynamicTableHook
-    from storage_lib.spark.sink.sink_spec import SinkSource
+    from storage_lib.spark.stream.sink.sink_spec import SinkSource
 
 __all__ = [
     "checked_open_options",
@@ -40,7 +40,7 @@ def jobs_root(hook: DynamicTableHook, chosen: str | None = None) -> Path:
 def checked_source(source: object) -> SinkSource:
     """Parse an operator's ``source``; an InvalidInputError names the invalid key."""
     from storage_lib.errors import InvalidInputError
-    from storage_lib.spark.sink.sink_spec import SinkSource
+    from storage_lib.spark.stream.sink.sink_spec import SinkSource
 
     given = checked_mapping(source, "source")
     known = ("kind", "name", "schema", "options")

@@ -72,22 +72,22 @@ class SnapshotTrigger(BaseEventTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Poll until the trigger is cancelled, and yield the events of new snapshots."""
         connection = await BaseHook.aget_connection(self.dynamic_table_conn_id)
-        told = await self._kept()
+        reported = await self._kept()
         while True:
-            seen, payloads = await asyncio.to_thread(self._look, connection, told)
+            seen, payloads = await asyncio.to_thread(self._look, connection, reported)
             for payload in payloads:
                 yield TriggerEvent(payload)  # type: ignore[no-untyped-call]  # Airflow's
-            if seen != told:
-                told = seen
+            if seen != reported:
+                reported = seen
                 if self.asset_state_store is not None:
-                    await self.asset_state_store.aset(WATERMARK, told)
+                    await self.asset_state_store.aset(WATERMARK, reported)
             await asyncio.sleep(self.poll_seconds)
 
     async def _kept(self) -> int | None:
-        kept = None if self.asset_state_store is None else await self.asset_state_store.aget(WATERMARK)
-        return int(str(kept)) if kept is not None else None
+        stored = None if self.asset_state_store is None else await self.asset_state_store.aget(WATERMARK)
+        return int(str(stored)) if stored is not None else None
 
-    def _look(self, connection: Connection, told: int | None) -> tuple[int | None, list[dict[str, Any]]]:
+    def _look(self, connection: Connection, reported: int | None) -> tuple[int | None, list[dict[str, Any]]]:
         """Return the last snapshot examined and the events. Errors are logged: the next check may succeed."""
         from storage_lib.errors import StorageError
 
@@ -95,12 +95,12 @@ class SnapshotTrigger(BaseEventTrigger):
             table = DynamicTableHook(connection=connection).load_table(self.table)
             snapshot = table.new_read().plan().snapshot
             newest = 0 if snapshot is None else snapshot.id
-            if told is None or newest < told:
+            if reported is None or newest < reported:
                 return newest, []  # the first check, or a recreated table
-            commits = table.inspect.commits(after=told, limit=EVENTS_AT_ONCE)
+            commits = table.inspect.commits(after=reported, limit=EVENTS_AT_ONCE)
         except StorageError as error:
             self.log.warning("Table %s can't be read now: %s", self.table, error)
-            return told, []
+            return reported, []
         payloads = [
             {
                 "table": self.table,
@@ -115,4 +115,4 @@ class SnapshotTrigger(BaseEventTrigger):
             for commit in commits
             if commit.kind in self.kinds
         ]
-        return (commits[-1].snapshot_id if commits else told), payloads
+        return (commits[-1].snapshot_id if commits else reported), payloads

@@ -60,11 +60,11 @@ class StreamSinkTrigger(DeferralTrigger):
         """Poll until the job ends, is handed over, or a report is due."""
         watch = SinkWatch(SinkJob(Path(self.directory)), stale_seconds=self.stale_seconds)
         began = time.monotonic()
-        told = await asyncio.to_thread(self._look, watch, began)
-        while told is None:
+        outcome = await asyncio.to_thread(self._look, watch, began)
+        while outcome is None:
             await asyncio.sleep(self.poll_seconds)
-            told = await asyncio.to_thread(self._look, watch, began)
-        return {"directory": self.directory, "state": told}
+            outcome = await asyncio.to_thread(self._look, watch, began)
+        return {"directory": self.directory, "state": outcome}
 
     def _look(self, watch: SinkWatch, began: float) -> str | None:
         state = watch.look().state

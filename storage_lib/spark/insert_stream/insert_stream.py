@@ -6,7 +6,7 @@ Spark runs the stream: its trigger, its checkpoint, its progress. What it can't 
 aggregates and joins of changes, the incremental compiler does. Each commit stores the number of the next micro-batch
 among the table's source offsets, so a replayed micro-batch is not written twice, and one after a rollback is refused.
 Old rows are computed again from the sources, so the query, the settings that its values depend on, and the columns that
-it reads stay as they were when the stream first started (``kept_query``).
+it reads stay as they were when the stream first started (``stored_query``).
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ from typing import TYPE_CHECKING
 from storage_lib.errors import InvalidInputError, SnapshotExpiredError, StorageError
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
+from storage_lib.spark.compaction.stream_compaction import StreamCompaction
+from storage_lib.spark.data_source import statement_options
+from storage_lib.spark.data_source.checkpoint_identity import settled_query_id
+from storage_lib.spark.data_source.table_source import register
 from storage_lib.spark.insert_stream.answer_change import answer_change
 from storage_lib.spark.insert_stream.commit_source import (
     SOURCE_NAME,
@@ -27,20 +31,16 @@ from storage_lib.spark.insert_stream.commit_source import (
     positions_in,
     register_commits,
 )
-from storage_lib.spark.insert_stream.kept_query import kept_query, refuse_altered, session_of
-from storage_lib.spark.maintenance.stream_compaction import StreamCompaction
+from storage_lib.spark.insert_stream.stored_query import refuse_altered, session_of, stored_query_of
 from storage_lib.spark.materialized.source_tables import BoundQuery, bound_query
 from storage_lib.spark.materialized.unfit_options import unfit_option
 from storage_lib.spark.materialized.weighted_rows import rows_with_kinds
 from storage_lib.spark.runtime.spark_session import STREAM_POOL, scheduler_pool
-from storage_lib.spark.source import statement_options as said
-from storage_lib.spark.source.commit_rows import commit_rows, commit_sources
-from storage_lib.spark.source.table_source import register
-from storage_lib.spark.stream.checkpoint_identity import settled_query_id
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.tasks.session_kind import refuse_connect
 from storage_lib.spark.verbs.stream_settings import quick_batches
 from storage_lib.spark.verbs.table_stream import TableStream
+from storage_lib.spark.writing.commit_rows import commit_rows, commit_sources
 from storage_lib.table.protocol.source_offsets import SourceRange
 
 if TYPE_CHECKING:
@@ -89,10 +89,10 @@ def insert_stream(
     register(spark)
     register_commits(spark)
     user = settled_query_id(spark, checkpoint_location, table)
-    kept = kept_query(spark, table, checkpoint_location, definition, bound)
+    stored = stored_query_of(spark, table, checkpoint_location, definition, bound)
     # What the user sets from now on must not change how old rows are computed.
-    own = session_of(spark, kept)
-    options = said.options_of(next(iter(bound.sources.values())))
+    own = session_of(spark, stored)
+    options = statement_options.options_of(next(iter(bound.sources.values())))
     commits = spark.readStream.format(SOURCE_NAME).options(**options, **{TABLES: json.dumps(sorted(bound.sources))})
 
     def commit_batch(batch: DataFrame, batch_id: int) -> None:
@@ -102,7 +102,7 @@ def insert_stream(
             return
         before, after = map(positions_in, batch.collect()[0])
         now = bound_query(home, definition, has_names=False)
-        refuse_altered(kept, now)
+        refuse_altered(stored, now)
         _keep(now.sources, user, {**after, **before})
 
         def begin() -> WriteContext:

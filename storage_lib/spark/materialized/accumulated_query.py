@@ -36,8 +36,8 @@ from storage_lib.materialized.algebra import Accumulators, ItemTypes, Moment, So
 from storage_lib.spark.materialized.source_views import source_views
 from storage_lib.spark.materialized.value_settings import unusual_setting
 from storage_lib.spark.tasks.active_session import active_session
-from storage_lib.spark.translation.predicate_column import quoted
-from storage_lib.spark.translation.spark_schema import struct_of
+from storage_lib.spark.types.predicate_column import quoted
+from storage_lib.spark.types.spark_schema import struct_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

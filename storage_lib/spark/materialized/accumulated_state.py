@@ -35,8 +35,8 @@ from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.materialized.algebra import ROW_COUNT
 from storage_lib.schema.types.row_kind import RowKind
 from storage_lib.spark.materialized.source_positions import SourcePosition, position_of, recorded_position
-from storage_lib.spark.source.commit_rows import commit_collected, commit_rows
-from storage_lib.spark.translation.spark_schema import arrow_schema_of, conform
+from storage_lib.spark.types.spark_schema import arrow_schema_of, conform
+from storage_lib.spark.writing.commit_rows import commit_collected, commit_rows
 from storage_lib.table.protocol.source_offsets import SourceRange
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def drop_state(state: DynamicTable) -> None:
     open_catalog(address.warehouse, address.options).drop_state(name, state_id)
 
 
-def drop_other_states(table: DynamicTable, recorded: SourceOffsets, kept: NamedState) -> None:
+def drop_other_states(table: DynamicTable, recorded: SourceOffsets, current: NamedState) -> None:
     """Delete the state that the ``recorded`` positions of a table named, and those that crashed processes left.
 
     A state of the last day may belong to a refresh that still runs.
@@ -197,7 +197,7 @@ def drop_other_states(table: DynamicTable, recorded: SourceOffsets, kept: NamedS
     for state_id in catalog.states(table.name):
         created = state_id.partition("-")[0]
         is_left = created.isdigit() and int(created) < oldest
-        if (state_id == named or is_left) and not kept.table.name.endswith(f"{_STATE}{state_id}"):
+        if (state_id == named or is_left) and not current.table.name.endswith(f"{_STATE}{state_id}"):
             catalog.drop_state(table.name, state_id)
 
 

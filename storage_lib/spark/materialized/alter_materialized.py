@@ -25,7 +25,7 @@ from storage_lib.spark.materialized.kept_snapshots import release_snapshots
 from storage_lib.spark.materialized.refresh_table import definition_of
 from storage_lib.spark.materialized.source_tables import source_at
 from storage_lib.spark.runtime.spark_session import session
-from storage_lib.spark.translation.spark_schema import arrow_schema_of, struct_of
+from storage_lib.spark.types.spark_schema import arrow_schema_of, struct_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,8 +10,8 @@ from pyspark.errors import AnalysisException
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.spark.materialized.weighted_rows import WEIGHT
-from storage_lib.spark.translation.predicate_column import quoted
-from storage_lib.spark.translation.spark_schema import struct_of
+from storage_lib.spark.types.predicate_column import quoted
+from storage_lib.spark.types.spark_schema import struct_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -16,7 +16,7 @@ from pyspark import StorageLevel
 from pyspark.sql import types as sql_types
 from pyspark.sql.types import StringType, StructType
 
-from storage_lib.spark.batch.write_job import collected
+from storage_lib.spark.writing.write_job import collected
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,11 +64,11 @@ def computed_once(df: DataFrame) -> Iterator[ComputedOnce]:
     if here is not None:
         yield ComputedOnce(frame_here(df.sparkSession, here, df.schema), here.num_rows, here)
         return
-    kept = df.persist(StorageLevel.MEMORY_AND_DISK)
+    persisted = df.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        yield ComputedOnce(kept, kept.count(), None)
+        yield ComputedOnce(persisted, persisted.count(), None)
     finally:
-        kept.unpersist()
+        persisted.unpersist()
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from storage_lib.spark.materialized.unfit_options import unfit_option
 from storage_lib.spark.materialized.weighted_rows import WEIGHT, net_rows
 from storage_lib.spark.runtime.spark_session import session
 from storage_lib.spark.tasks.active_session import active_session
-from storage_lib.spark.translation.spark_schema import arrow_schema_of, struct_of
+from storage_lib.spark.types.spark_schema import arrow_schema_of, struct_of
 from storage_lib.table.protocol.table_address import TableAddress
 
 if TYPE_CHECKING:

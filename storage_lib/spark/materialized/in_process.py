@@ -25,7 +25,7 @@ from storage_lib.spark.materialized.refresh_plan import columns_of
 from storage_lib.spark.materialized.source_views import of_one_moment
 from storage_lib.spark.materialized.value_settings import unusual_setting
 from storage_lib.spark.materialized.weighted_rows import WEIGHT
-from storage_lib.spark.translation.spark_schema import struct_of
+from storage_lib.spark.types.spark_schema import struct_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
 from storage_lib.spark.materialized.refresh_result import RefreshEngine
 from storage_lib.spark.materialized.weighted_rows import WEIGHT, rows_with_kinds, with_kinds
-from storage_lib.spark.source.commit_rows import commit_collected, commit_rows, commit_sources
-from storage_lib.spark.translation.predicate_column import quoted
+from storage_lib.spark.types.predicate_column import quoted
+from storage_lib.spark.writing.commit_rows import commit_collected, commit_rows, commit_sources
 
 if TYPE_CHECKING:
     import pyarrow as pa

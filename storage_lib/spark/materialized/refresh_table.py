@@ -25,7 +25,8 @@ from storage_lib.errors import (
 )
 from storage_lib.io.environment import system_environment
 from storage_lib.schema.options.materialized_table import RefreshStatus
-from storage_lib.spark.maintenance.distributed_compaction import compact_after_write
+from storage_lib.spark.compaction.distributed_compaction import compact_after_write
+from storage_lib.spark.data_source.table_source import register
 from storage_lib.spark.materialized.accumulated_plan import AccumulatedPlan, accumulated_plan
 from storage_lib.spark.materialized.accumulated_state import UnreadableStateError
 from storage_lib.spark.materialized.answer_columns import refusals_of_spark
@@ -37,10 +38,9 @@ from storage_lib.spark.materialized.refresh_plan import RefreshPlan, query_of, r
 from storage_lib.spark.materialized.refresh_result import RefreshResult, RefreshWork
 from storage_lib.spark.materialized.source_tables import bound_query
 from storage_lib.spark.materialized.whole_answer import rebuild_state, write_whole
-from storage_lib.spark.native.united_frames import leave_out_unsafe_rule
-from storage_lib.spark.source.table_source import register
+from storage_lib.spark.reading.united_frames import leave_out_unsafe_rule
 from storage_lib.spark.tasks.active_session import active_session
-from storage_lib.spark.translation.predicate_column import column_of
+from storage_lib.spark.types.predicate_column import column_of
 from storage_lib.table.input.partition_spec import PartitionSpecs
 
 if TYPE_CHECKING:

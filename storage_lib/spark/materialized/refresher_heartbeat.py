@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from storage_lib.io.environment import Environment
-from storage_lib.spark.sink.sink_heartbeat import SinkState
+from storage_lib.spark.stream.sink.sink_heartbeat import SinkState
 
 _BEAT_SECONDS = 2.0
 TABLES_KEPT = 1_000
@@ -44,14 +44,14 @@ class RefresherHeartbeat:
             }
             self.environment.file_io.replace(self.path, json.dumps(beat, sort_keys=True).encode())
 
-    def note(self, table: str, told: Mapping[str, Any]) -> None:
+    def note(self, table: str, facts: Mapping[str, Any]) -> None:
         """Add the last refresh of a table, or its error; keeps the newest thousand tables."""
         with self._lock:
             self._tables.pop(table, None)
-            self._tables[table] = {**told, "millis": self.environment.clock.now_millis()}
+            self._tables[table] = {**facts, "millis": self.environment.clock.now_millis()}
             while len(self._tables) > TABLES_KEPT:
                 del self._tables[next(iter(self._tables))]
-            if told.get("snapshot") is not None:
+            if facts.get("snapshot") is not None:
                 self._said["refresh_count"] = self._said.get("refresh_count", 0) + 1
         self.say()
 

@@ -63,10 +63,10 @@ class SharedChanges:
         """Return the changes of columns between two snapshots. Raises as ``DynamicTable.changes``."""
         key = _range(table, before, after)
         with self._lock:
-            kept = self._kept.get(key)
-            if kept is not None and kept.has(columns):
+            shared = self._kept.get(key)
+            if shared is not None and shared.has(columns):
                 self._kept.move_to_end(key)
-                return kept.select(columns)
+                return shared.select(columns)
             wanted = tuple(dict.fromkeys([*self._wanted.pop(key[0], ()), *columns]))
             self._wanted[key[0]] = wanted
             while len(self._wanted) > _TABLES_MAX:

@@ -16,15 +16,15 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import LongType, StructField, StructType
 
 from storage_lib.schema.types.row_kind import RETRACT_BIT
-from storage_lib.spark.batch.incremental_range import BETWEEN
+from storage_lib.spark.data_source import statement_options
+from storage_lib.spark.data_source.incremental_range import BETWEEN
 from storage_lib.spark.materialized.computed_once import frame_here
 from storage_lib.spark.materialized.shared_changes import SharedChanges
 from storage_lib.spark.materialized.weighted_rows import WEIGHT, net_rows, weighted
-from storage_lib.spark.native.native_read import SnapshotRead, frame_of_table
-from storage_lib.spark.source import statement_options as said
+from storage_lib.spark.reading.native_read import SnapshotRead, frame_of_table
 from storage_lib.spark.tasks.active_session import active_session
-from storage_lib.spark.translation.predicate_column import quoted
-from storage_lib.spark.translation.spark_schema import arrow_schema_of, conform, struct_of
+from storage_lib.spark.types.predicate_column import quoted
+from storage_lib.spark.types.spark_schema import arrow_schema_of, conform, struct_of
 from storage_lib.table.changes.multiset_change import summed_changes
 
 if TYPE_CHECKING:
@@ -135,8 +135,10 @@ def _by_tasks(spark: SparkSession, table: DynamicTable, columns: Sequence[str], 
     kind = table.options.row_kind_field
     names = list(dict.fromkeys([*columns, *keys]))
     with active_session(spark):
-        reader = spark.read.format(said.SOURCE_NAME).schema(struct_of(table.schema, names, row_kind_column=kind))
-        changes = reader.options(**said.options_of(table), **{BETWEEN: f"{before},{after}"}).load()
+        reader = spark.read.format(statement_options.SOURCE_NAME).schema(
+            struct_of(table.schema, names, row_kind_column=kind)
+        )
+        changes = reader.options(**statement_options.options_of(table), **{BETWEEN: f"{before},{after}"}).load()
     is_new = quoted(kind).startswith("+")
     new = changes.where(is_new).select(*map(quoted, columns), sql.lit(1).cast("bigint").alias(WEIGHT))
     if keys:

@@ -11,7 +11,7 @@ from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.materialized.algebra import CompiledQuery, SourceTable, compile_query
 from storage_lib.spark.materialized.weighted_rows import WEIGHT
 from storage_lib.spark.tasks.table_cache import table_at
-from storage_lib.spark.translation.spark_schema import struct_of
+from storage_lib.spark.types.spark_schema import struct_of
 
 if TYPE_CHECKING:
     from storage_lib.schema.options.materialized_table import MaterializedTableDefinition

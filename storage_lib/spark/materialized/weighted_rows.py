@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import functions as sql
 
 from storage_lib.schema.types.row_kind import RowKind
-from storage_lib.spark.translation.predicate_column import quoted
+from storage_lib.spark.types.predicate_column import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

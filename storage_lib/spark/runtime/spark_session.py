@@ -17,11 +17,11 @@ from pyspark.sql import SparkSession
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.options.secret_text import secret_text_pattern
 from storage_lib.schema.options.table_options import secret_pattern
-from storage_lib.spark.native.native_columns import EXACT_TIMES
+from storage_lib.spark.data_source.table_source import register
+from storage_lib.spark.reading.native_columns import EXACT_TIMES
 from storage_lib.spark.runtime.loopback import loopback_settings
 from storage_lib.spark.runtime.scratch_directory import LOCAL_DIR, private_scratch_directory
 from storage_lib.spark.runtime.spark_java import REMEDY, java_problem
-from storage_lib.spark.source.table_source import register
 from storage_lib.spark.tasks.session_kind import is_connect
 
 STREAM_POOL = "dynamic-table-stream"

@@ -18,8 +18,8 @@ import pandas as pd  # noqa: F401  pyarrow imports it when it first converts Pyt
 import pyarrow.parquet  # noqa: F401
 from pyspark.daemon import manager
 
-from storage_lib.spark.batch import batch_reader, batch_writer, write_job
-from storage_lib.spark.stream import stream_reader, stream_writer
+from storage_lib.spark.data_source import batch_reader, batch_writer, stream_reader, stream_writer
+from storage_lib.spark.writing import write_job
 
 with suppress(ImportError):  # optional dependency
     import storage_lib.log_store.kafka.kafka_log_store  # noqa: F401

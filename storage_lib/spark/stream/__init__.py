@@ -1,1 +1,1 @@
-"""Stream reads and writes behind Spark's Python data source API, our files in a checkpoint, and background threads."""
+"""Streams: the plan of a streaming write, its sink, its pinned snapshots, and rows as records of a log."""

@@ -19,7 +19,7 @@ from storage_lib.errors import (
     SnapshotExpiredError,
     StorageError,
 )
-from storage_lib.spark.stream.checkpoint_identity import settled, settled_query_id
+from storage_lib.spark.data_source.checkpoint_identity import settled, settled_query_id
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,17 +50,17 @@ def pinned_snapshots(
     if checkpoint is None:
         return {name: Pin(snapshot_id=snapshot_id) for name, snapshot_id in newest.items()}
     text = settled(spark, f"{checkpoint.rstrip('/')}/{SNAPSHOTS_FILE}", json.dumps(newest, sort_keys=True))
-    kept: dict[str, int] = json.loads(text)
-    missing = sorted(set(newest) - set(kept))
+    pinned: dict[str, int] = json.loads(text)
+    missing = sorted(set(newest) - set(pinned))
     if missing:
         message = (
-            f"table {table.name}: the stream of checkpoint {checkpoint} reads {', '.join(sorted(kept))} at fixed "
+            f"table {table.name}: the stream of checkpoint {checkpoint} reads {', '.join(sorted(pinned))} at fixed "
             f"snapshots, and did not read {', '.join(missing)} when it began. Give the new query its own checkpoint"
         )
         raise InvalidInputError(message)
     tag = f"stream-{settled_query_id(spark, checkpoint, table)}"
     stream = f"table {table.name}: the stream of checkpoint {checkpoint}"
-    return {name: pin(stream, other, int(kept[name]), tag) for name, other in others.items()}
+    return {name: pin(stream, other, int(pinned[name]), tag) for name, other in others.items()}
 
 
 def pin(stream: str, other: DynamicTable, snapshot_id: int, tag: str) -> Pin:

@@ -14,11 +14,11 @@ from storage_lib.schema.placing.partition import ESCAPED_BYTES, ESCAPED_PATTERN,
 from storage_lib.schema.types.data_types import TypeRoot
 from storage_lib.schema.types.row_kind import RowKind
 from storage_lib.spark.stream.kafka_sink_options import sink_options
-from storage_lib.spark.translation.native_bucket import native_bucket
-from storage_lib.spark.translation.native_json import NativeJson
-from storage_lib.spark.translation.predicate_column import quoted
-from storage_lib.spark.translation.refused_rows import refused_if
-from storage_lib.spark.translation.spark_schema import spark_type_of
+from storage_lib.spark.types.jvm_bucket import jvm_bucket
+from storage_lib.spark.types.jvm_json import JvmJson
+from storage_lib.spark.types.predicate_column import quoted
+from storage_lib.spark.types.refused_rows import refused_if
+from storage_lib.spark.types.spark_schema import spark_type_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -75,7 +75,7 @@ def records_of(df: DataFrame, table: DynamicTable) -> DataFrame:
         df = df.where(~quoted(kind).isin(retractions) | quoted(kind).isNull())
     columns = [_column(df, table, field).alias(field.name) for field in table.schema.fields]
     typed = df.select(*columns, *([] if kind is None else [quoted(kind)]))
-    encoder = NativeJson(table.name, table.schema)
+    encoder = JvmJson(table.name, table.schema)
     return typed.select(
         encoder.key().alias("key"), encoder.value(kind).alias("value"), _bucket(typed, table).alias("partition")
     )
@@ -84,13 +84,13 @@ def records_of(df: DataFrame, table: DynamicTable) -> DataFrame:
 def _bucket(df: DataFrame, table: DynamicTable) -> Column:
     if table.schema.bucket_count == 1:
         return sql.lit(0)
-    native = native_bucket(df.schema, table.schema)
-    if native is None:
+    computed = jvm_bucket(df.schema, table.schema)
+    if computed is None:
         keys = ", ".join(f"{field.name} {field.type}" for field in table.schema.bucket_key_fields)
         reason = f"Spark's functions can't compute the bucket of its bucket key ({keys}) by its bucket-function.type"
         remedy = "Use a table with bucket=1, or with a bucket key of INT, BIGINT, DATE and STRING columns"
         raise _refused(table, reason, remedy)
-    return native
+    return computed
 
 
 def _column(df: DataFrame, table: DynamicTable, field: DataField) -> Column:

@@ -1,1 +1,1 @@
-"""Code that runs in Spark's Python processes: tasks, cached tables, and the driver's lease for them."""
+"""State and steps of Spark's Python processes: cached tables, tasks of a write, and the driver's lease for them."""

@@ -13,7 +13,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 from storage_lib.errors import InvalidInputError
 from storage_lib.spark.tasks.table_cache import TableKey
 from storage_lib.spark.tasks.worker_garbage import spare_what_is_imported
-from storage_lib.spark.translation.spark_schema import ROW_POSITION
+from storage_lib.spark.types.spark_schema import ROW_POSITION
 from storage_lib.table.changes.answer_rows import SharedKeyError
 from storage_lib.table.changes.rows_in_order import rows_in_order
 from storage_lib.table.protocol.write_context import TableCommitMessage, WriteContext

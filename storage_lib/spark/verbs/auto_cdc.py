@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.options.table_options import MergeEngine, SortOrder
-from storage_lib.spark.source import statement_options as said
-from storage_lib.spark.translation.predicate_column import quoted
+from storage_lib.spark.data_source import statement_options
+from storage_lib.spark.types.predicate_column import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -73,7 +73,7 @@ def create_auto_cdc_flow(
             columns.append(kind.alias(table.options.row_kind_field))
         return SparkSession.active().readStream.table(source).select(*columns)
 
-    pipelines.create_sink(flow, said.SOURCE_NAME, said.options_of(table))
+    pipelines.create_sink(flow, statement_options.SOURCE_NAME, statement_options.options_of(table))
     pipelines.append_flow(target=flow, name=flow, spark_conf=dict(spark_conf or {}))(changes)
 
 

@@ -9,8 +9,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from storage_lib.log_store.external.external_topic import START, START_ID
 from storage_lib.schema.types.row_kind import ROW_KIND_COLUMN
-from storage_lib.spark.source.table_source import register
-from storage_lib.spark.stream.changelog_source import SOURCE_NAME
+from storage_lib.spark.data_source.changelog_source import SOURCE_NAME
+from storage_lib.spark.data_source.table_source import register
 from storage_lib.spark.tasks.active_session import active_session
 
 if TYPE_CHECKING:

@@ -15,20 +15,20 @@ from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
 from storage_lib.io.environment import system_environment
 from storage_lib.schema.encoding.moment import Moment, optional_millis
 from storage_lib.schema.filter.filter_text import as_predicate
-from storage_lib.spark.batch.write_job import run_write
-from storage_lib.spark.maintenance.distributed_compaction import compact_after_write
-from storage_lib.spark.native.native_read import SnapshotRead, frame_of_table, live_frame
-from storage_lib.spark.source import statement_options as said
-from storage_lib.spark.source.source_write import write_by_source
-from storage_lib.spark.source.table_source import register
+from storage_lib.spark.compaction.distributed_compaction import compact_after_write
+from storage_lib.spark.data_source import statement_options
+from storage_lib.spark.data_source.table_source import register
+from storage_lib.spark.reading.native_read import SnapshotRead, frame_of_table, live_frame
 from storage_lib.spark.tasks.active_session import active_session
-from storage_lib.spark.tasks.bucket_distribution import by_bucket, by_partition_and_bucket
-from storage_lib.spark.tasks.computed_input import ComputedRows, computed
 from storage_lib.spark.tasks.driver_lease import given_back
 from storage_lib.spark.tasks.session_kind import is_connect
-from storage_lib.spark.translation.predicate_column import column_of, quoted
-from storage_lib.spark.translation.spark_errors import storage_errors_of_spark
-from storage_lib.spark.translation.spark_schema import check_write_schema, struct_of
+from storage_lib.spark.types.predicate_column import column_of, quoted
+from storage_lib.spark.types.spark_errors import storage_errors_of_spark
+from storage_lib.spark.types.spark_schema import check_write_schema, struct_of
+from storage_lib.spark.writing.bucket_distribution import by_bucket, by_partition_and_bucket
+from storage_lib.spark.writing.computed_input import ComputedRows, computed
+from storage_lib.spark.writing.source_write import write_by_source
+from storage_lib.spark.writing.write_job import run_write
 from storage_lib.table.protocol.write_context import OverwriteScope
 
 if TYPE_CHECKING:
@@ -111,21 +111,21 @@ def read_stream(
     micro-batch ends within a commit.
     """
     register(spark)
-    options = said.options_of(table)
+    options = statement_options.options_of(table)
     given = {
-        said.STARTUP: startup,
-        said.TIMESTAMP_MILLIS: optional_millis(timestamp, "timestamp"),
-        said.ROWS_PER_TRIGGER_MAX: rows_per_trigger_max,
-        said.NORMALIZE: normalize,
-        said.ON_UNTRACKED: on_untracked,
-        said.STATE_DIRECTORY: state_directory,
-        said.WHOLE_COMMITS: "true" if whole_commits else None,
+        statement_options.STARTUP: startup,
+        statement_options.TIMESTAMP_MILLIS: optional_millis(timestamp, "timestamp"),
+        statement_options.ROWS_PER_TRIGGER_MAX: rows_per_trigger_max,
+        statement_options.NORMALIZE: normalize,
+        statement_options.ON_UNTRACKED: on_untracked,
+        statement_options.STATE_DIRECTORY: state_directory,
+        statement_options.WHOLE_COMMITS: "true" if whole_commits else None,
     }
     options |= {key: str(value) for key, value in given.items() if value is not None}
     kind = table.new_read().stream_row_kind_column
     struct = struct_of(table.schema, columns, row_kind_column=kind, has_position=has_position)
     with active_session(spark):
-        return spark.readStream.format(said.SOURCE_NAME).schema(struct).options(**options).load()
+        return spark.readStream.format(statement_options.SOURCE_NAME).schema(struct).options(**options).load()
 
 
 def write(

@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.spark.query.kafka_partitions import CoresInUse, partitions_of, refuse_too_few_cores
-from storage_lib.spark.query.real_time_query import refuse_interval, refuse_query, refuse_without_connector
-from storage_lib.spark.query.write_plan import plan_of_write
+from storage_lib.spark.data_source.checkpoint_identity import settled_query_id
+from storage_lib.spark.data_source.stream_tiering import StreamTiering
 from storage_lib.spark.runtime.spark_session import STREAM_POOL, scheduler_pool
-from storage_lib.spark.stream.checkpoint_identity import settled_query_id
+from storage_lib.spark.stream.plan.kafka_partitions import CoresInUse, partitions_of, refuse_too_few_cores
+from storage_lib.spark.stream.plan.real_time_query import refuse_interval, refuse_query, refuse_without_connector
+from storage_lib.spark.stream.plan.write_plan import plan_of_write
 from storage_lib.spark.stream.real_time_log import records_of, refuse_missing_topic, refuse_table, topic_options
-from storage_lib.spark.stream.stream_tiering import StreamTiering
 from storage_lib.spark.tasks.active_session import active_session
-from storage_lib.spark.translation.spark_schema import check_write_schema
+from storage_lib.spark.types.spark_schema import check_write_schema
 from storage_lib.spark.verbs.stream_settings import quick_batches
 from storage_lib.spark.verbs.table_stream import TableStream
 

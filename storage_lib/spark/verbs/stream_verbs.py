@@ -6,24 +6,24 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.spark.maintenance.stream_compaction import StreamCompaction
-from storage_lib.spark.query.stream_plan import StreamPlan
-from storage_lib.spark.query.write_plan import prepared
+from storage_lib.spark.compaction.stream_compaction import StreamCompaction
+from storage_lib.spark.data_source import statement_options
+from storage_lib.spark.data_source.batch_sources import CheckpointSources
+from storage_lib.spark.data_source.checkpoint_identity import QUERY_FILE, is_there, settled_query_id
+from storage_lib.spark.data_source.stream_tiering import StreamTiering
+from storage_lib.spark.data_source.table_source import register
 from storage_lib.spark.runtime.spark_session import STREAM_POOL, scheduler_pool
-from storage_lib.spark.sink.sink_spec import OUTPUT_MODES
-from storage_lib.spark.source import statement_options as said
-from storage_lib.spark.source.table_source import register
-from storage_lib.spark.stream.batch_sources import CheckpointSources
-from storage_lib.spark.stream.checkpoint_identity import QUERY_FILE, is_there, settled_query_id
-from storage_lib.spark.stream.stream_tiering import StreamTiering
+from storage_lib.spark.stream.plan.stream_plan import StreamPlan
+from storage_lib.spark.stream.plan.write_plan import prepared
+from storage_lib.spark.stream.sink.sink_spec import OUTPUT_MODES
 from storage_lib.spark.tasks.active_session import active_session
-from storage_lib.spark.tasks.bucket_distribution import by_bucket, by_partition_and_bucket
 from storage_lib.spark.tasks.session_kind import refuse_connect
-from storage_lib.spark.translation.spark_schema import check_write_schema
+from storage_lib.spark.types.spark_schema import check_write_schema
 from storage_lib.spark.verbs.dataframe_verbs import write
 from storage_lib.spark.verbs.real_time_verb import start_real_time
 from storage_lib.spark.verbs.stream_settings import quick_batches
 from storage_lib.spark.verbs.table_stream import TableStream
+from storage_lib.spark.writing.bucket_distribution import by_bucket, by_partition_and_bucket
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -109,16 +109,16 @@ def write_stream(
     tracked = _is_tracked(table, change_tracking=change_tracking)
     past = CheckpointSources.of(checkpoint_location, table.address.options)
     if past is not None:
-        told = reports_sources(table, output_mode=output_mode, change_tracking=change_tracking)
-        (past.refuse_another_past if told else past.refuse_reported_sources)(table)
+        reported = reports_sources(table, output_mode=output_mode, change_tracking=change_tracking)
+        (past.refuse_another_past if reported else past.refuse_reported_sources)(table)
     if output_mode == "append":
-        options = said.options_of(table) | {said.COMMIT_USER: user}
+        options = statement_options.options_of(table) | {statement_options.COMMIT_USER: user}
         if plan.adds_up:
-            options[said.ADDS_UP] = "true"
+            options[statement_options.ADDS_UP] = "true"
         if change_tracking is not None:
-            options[said.CHANGE_TRACKING] = str(change_tracking).lower()
+            options[statement_options.CHANGE_TRACKING] = str(change_tracking).lower()
         distributed = by_bucket(df, table.schema) if tracked else by_partition_and_bucket(df, table.schema)
-        writer = distributed.writeStream.format(said.SOURCE_NAME).options(**options)
+        writer = distributed.writeStream.format(statement_options.SOURCE_NAME).options(**options)
     else:
         if plan.adds_up:
             message = (

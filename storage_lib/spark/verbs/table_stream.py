@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from storage_lib.spark.tasks.driver_lease import give_up
-from storage_lib.spark.translation.spark_errors import storage_error_in
+from storage_lib.spark.types.spark_errors import storage_error_in
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from storage_lib.spark.maintenance.stream_compaction import StreamCompaction
-    from storage_lib.spark.stream.stream_tiering import StreamTiering
+    from storage_lib.spark.compaction.stream_compaction import StreamCompaction
+    from storage_lib.spark.data_source.stream_tiering import StreamTiering
     from storage_lib.table.dynamic_table import DynamicTable
 
 

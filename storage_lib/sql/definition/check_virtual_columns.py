@@ -14,7 +14,7 @@ from pyspark.sql.types import StructField, StructType, TimestampNTZType, Timesta
 from storage_lib.errors import InvalidInputError, StorageError
 from storage_lib.schema.options.event_time import watermarks
 from storage_lib.schema.options.nearest import did_you_mean
-from storage_lib.spark.translation.spark_schema import spark_type_of
+from storage_lib.spark.types.spark_schema import spark_type_of
 from storage_lib.sql.definition.virtual_columns import computed_columns
 from storage_lib.sql.state.spark_words import errors_in_words
 from storage_lib.sql.text.query_tables import quoted

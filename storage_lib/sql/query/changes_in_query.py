@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.spark.query.query_facts import QueryFacts
-from storage_lib.spark.query.stream_plan import LOOKUP, STATE, StreamPlan
-from storage_lib.spark.query.write_plan import plan_of_write, refuse_frozen
-from storage_lib.spark.sink.sink_spec import OUTPUT_MODES
 from storage_lib.spark.stream.pinned_snapshots import pinned_snapshots
-from storage_lib.spark.translation.spark_schema import ROW_POSITION
+from storage_lib.spark.stream.plan.query_facts import QueryFacts
+from storage_lib.spark.stream.plan.stream_plan import LOOKUP, STATE, StreamPlan
+from storage_lib.spark.stream.plan.write_plan import plan_of_write, refuse_frozen
+from storage_lib.spark.stream.sink.sink_spec import OUTPUT_MODES
+from storage_lib.spark.types.spark_schema import ROW_POSITION
 from storage_lib.sql.query.query_runner import Rewritten, names_of_changes, rewritten, sql_of
 from storage_lib.sql.query.relations import StreamReads
 from storage_lib.sql.state.session_state import SessionState

@@ -12,9 +12,9 @@ from pyspark.errors import AnalysisException, PySparkException
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.spark.java.temporary_views import create_view, drop_views
-from storage_lib.spark.native.native_read import is_enabled
-from storage_lib.spark.query.metadata_answer import answer_of
-from storage_lib.spark.query.query_needs import needs_of
+from storage_lib.spark.reading.metadata_answer import answer_of
+from storage_lib.spark.reading.native_read import is_enabled
+from storage_lib.spark.reading.query_needs import needs_of
 from storage_lib.sql.query.relations import BatchReads, Relation, StreamReads, relation_of
 from storage_lib.sql.state.session_state import SessionState, ViewText
 from storage_lib.sql.state.settings import RuntimeMode

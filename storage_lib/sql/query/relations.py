@@ -11,14 +11,14 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.schema.options.event_time import watermarks
 from storage_lib.schema.options.nearest import did_you_mean
 from storage_lib.schema.options.table_options import canonical_key
-from storage_lib.spark.batch.incremental_range import RANGE_OPTIONS
-from storage_lib.spark.native.native_read import ReadSummary, SnapshotRead, frame_of_table
-from storage_lib.spark.query.metadata_answer import MetadataAnswer, TableRead
-from storage_lib.spark.query.query_needs import TableNeeds, empty_relation
-from storage_lib.spark.source import statement_options as said
-from storage_lib.spark.source.fresh_scans import fresh_frame
+from storage_lib.spark.data_source import statement_options
+from storage_lib.spark.data_source.fresh_scans import fresh_frame
+from storage_lib.spark.data_source.incremental_range import RANGE_OPTIONS
+from storage_lib.spark.reading.metadata_answer import MetadataAnswer, TableRead
+from storage_lib.spark.reading.native_read import ReadSummary, SnapshotRead, frame_of_table
+from storage_lib.spark.reading.query_needs import TableNeeds, empty_relation
 from storage_lib.spark.stream.pinned_snapshots import Pin
-from storage_lib.spark.translation.spark_schema import ROW_POSITION, struct_of
+from storage_lib.spark.types.spark_schema import ROW_POSITION, struct_of
 from storage_lib.sql.definition.virtual_columns import computed_columns, with_virtual_columns
 from storage_lib.sql.state.session_state import SessionState
 from storage_lib.sql.state.settings import RUNTIME_MODE, RuntimeMode
@@ -33,17 +33,22 @@ if TYPE_CHECKING:
     from storage_lib.schema.table_schema import TableSchema
     from storage_lib.table.dynamic_table import DynamicTable
 
-_BATCH_ONLY = (said.SNAPSHOT_ID, said.TAG_NAME, said.SCAN_TIMESTAMP_MILLIS, *RANGE_OPTIONS)
+_BATCH_ONLY = (
+    statement_options.SNAPSHOT_ID,
+    statement_options.TAG_NAME,
+    statement_options.SCAN_TIMESTAMP_MILLIS,
+    *RANGE_OPTIONS,
+)
 _STREAM_ONLY = (
-    said.STARTUP,
-    said.TIMESTAMP_MILLIS,
-    said.NORMALIZE,
-    said.ON_UNTRACKED,
-    said.STATE_DIRECTORY,
-    said.ROWS_PER_TRIGGER_MAX,
+    statement_options.STARTUP,
+    statement_options.TIMESTAMP_MILLIS,
+    statement_options.NORMALIZE,
+    statement_options.ON_UNTRACKED,
+    statement_options.STATE_DIRECTORY,
+    statement_options.ROWS_PER_TRIGGER_MAX,
 )
 _NONE = "none"
-READ_HINTS = (RUNTIME_MODE, said.BRANCH, *_BATCH_ONLY, *_STREAM_ONLY)
+READ_HINTS = (RUNTIME_MODE, statement_options.BRANCH, *_BATCH_ONLY, *_STREAM_ONLY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +131,8 @@ def relation_of(
     table = batch.tables.get(name)
     if table is None:
         table = batch.tables[name] = catalog.load_table(name)
-    if options.get(said.BRANCH) is not None:
-        table = table.branches.open(options.pop(said.BRANCH))
+    if options.get(statement_options.BRANCH) is not None:
+        table = table.branches.open(options.pop(statement_options.BRANCH))
     is_stream = is_stream and not any(key in options for key in _BATCH_ONLY)
     _refuse_of_streams(name, options, is_stream=is_stream)
     if is_stream:
@@ -151,15 +156,18 @@ def _stream_options(
     """Return the stream options of the hint, the table and the session; by default those that the query needs."""
     given = state.options_in_effect(table, hint)
     options = {key: given[key] for key in _STREAM_ONLY if key in given}
-    if said.NORMALIZE not in hint and options.get(said.NORMALIZE) == table.schema.options.get(said.NORMALIZE) == _NONE:
+    if (
+        statement_options.NORMALIZE not in hint
+        and options.get(statement_options.NORMALIZE) == table.schema.options.get(statement_options.NORMALIZE) == _NONE
+    ):
         # A table's own ``none`` is only a default: the query's needs override it.
-        del options[said.NORMALIZE]
-    if reads.normalize is not None and said.NORMALIZE not in options:
-        options[said.NORMALIZE] = reads.normalize
-    if reads.state_directory is not None and said.STATE_DIRECTORY not in options:
-        options[said.STATE_DIRECTORY] = f"{reads.state_directory}/{table.name}"
+        del options[statement_options.NORMALIZE]
+    if reads.normalize is not None and statement_options.NORMALIZE not in options:
+        options[statement_options.NORMALIZE] = reads.normalize
+    if reads.state_directory is not None and statement_options.STATE_DIRECTORY not in options:
+        options[statement_options.STATE_DIRECTORY] = f"{reads.state_directory}/{table.name}"
     if reads.whole_commits:
-        options[said.WHOLE_COMMITS] = "true"
+        options[statement_options.WHOLE_COMMITS] = "true"
     return options
 
 
@@ -204,9 +212,9 @@ def _as_of_options(state: SessionState, as_of: AsOf) -> dict[str, str]:
                 f"invalid timestamp in TIMESTAMP AS OF {as_of.expression}; write for example '2024-05-14 01:00:00'"
             )
             raise InvalidInputError(message)
-        return {said.SCAN_TIMESTAMP_MILLIS: str(row[0])}
+        return {statement_options.SCAN_TIMESTAMP_MILLIS: str(row[0])}
     version = as_of.expression.strip("'\"")
-    return {said.SNAPSHOT_ID if version.isdigit() else said.TAG_NAME: version}
+    return {statement_options.SNAPSHOT_ID if version.isdigit() else statement_options.TAG_NAME: version}
 
 
 def _system_table(state: SessionState, catalog: Catalog, name: TableName, options: Mapping[str, str]) -> Relation:
@@ -214,8 +222,8 @@ def _system_table(state: SessionState, catalog: Catalog, name: TableName, option
         message = f"{name} is a system table, which takes no such options; leave {', '.join(options)} out"
         raise InvalidInputError(message)
     table = catalog.load_table(str(name.plain))
-    found = said.options_of(table) | {said.TABLE: str(name)}
-    return Relation(df=state.spark.read.format(said.SOURCE_NAME).options(**found).load(), name=str(name))
+    found = statement_options.options_of(table) | {statement_options.TABLE: str(name)}
+    return Relation(df=state.spark.read.format(statement_options.SOURCE_NAME).options(**found).load(), name=str(name))
 
 
 def _snapshot(
@@ -223,10 +231,14 @@ def _snapshot(
 ) -> DataFrame:
     """Return the rows of a snapshot, which is fixed before the query runs."""
     if any(key in options for key in RANGE_OPTIONS):
-        return state.spark.read.format(said.SOURCE_NAME).options(**said.options_of(table), **options).load()
+        return (
+            state.spark.read.format(statement_options.SOURCE_NAME)
+            .options(**statement_options.options_of(table), **options)
+            .load()
+        )
     number = len(batch.schemas)
     batch.schemas[number] = table.schema
-    given = said.StatementOptions.parse({**said.options_of(table), **options})
+    given = statement_options.StatementOptions.parse({**statement_options.options_of(table), **options})
     pinned = None if options else batch.snapshots.get(table.name, state.pinned.get(table.name))
     if batch.is_shape:
         batch.reads[number] = TableRead(
@@ -266,12 +278,12 @@ def _newest(
         pin = reads.pinned.get(table.name)
         snapshot_id = state.pinned.get(table.name) if pin is None else pin.snapshot_id
         if pin is not None and pin.tag is not None:
-            options = {said.TAG_NAME: pin.tag}
+            options = {statement_options.TAG_NAME: pin.tag}
         elif snapshot_id:
-            options = {said.SNAPSHOT_ID: str(snapshot_id)}
+            options = {statement_options.SNAPSHOT_ID: str(snapshot_id)}
         elif pin is not None:
-            return fresh_frame(state.spark, struct, said.options_of(table)).where("false")
-    return fresh_frame(state.spark, struct, {**said.options_of(table), **options})
+            return fresh_frame(state.spark, struct, statement_options.options_of(table)).where("false")
+    return fresh_frame(state.spark, struct, {**statement_options.options_of(table), **options})
 
 
 def _stream(
@@ -283,8 +295,8 @@ def _stream(
         row_kind_column=table.new_read().stream_row_kind_column,
         has_position=reads.has_position or ROW_POSITION in query.words,
     )
-    reader = state.spark.readStream.format(said.SOURCE_NAME).schema(struct)
-    return reader.options(**said.options_of(table), **options).load()
+    reader = state.spark.readStream.format(statement_options.SOURCE_NAME).schema(struct)
+    return reader.options(**statement_options.options_of(table), **options).load()
 
 
 def _needed(table: DynamicTable, query: Query) -> list[str]:

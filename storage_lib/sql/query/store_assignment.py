@@ -35,8 +35,8 @@ from pyspark.sql.types import (
 )
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.spark.translation.predicate_column import quoted
-from storage_lib.spark.translation.spark_schema import ROW_POSITION, struct_of
+from storage_lib.spark.types.predicate_column import quoted
+from storage_lib.spark.types.spark_schema import ROW_POSITION, struct_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

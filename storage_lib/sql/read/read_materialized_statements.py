@@ -57,14 +57,14 @@ _MODE_OF_FLINK = "CONTINUOUS"
 
 def _create(source: SourceText, tree: Node) -> CreateMaterializedTable:
     _check_clauses(source, tree)
-    said = first(tree, "with_options")
+    with_options = first(tree, "with_options")
     partitioned, freshness, mode = first(tree, "partitioned_by"), first(tree, "freshness"), first(tree, "refresh_mode")
     return CreateMaterializedTable(
         table=table_in(source, tree),
         query=_query(source, tree),
         primary_key=_primary_key(source, first(tree, "elements")),
         partition_by=() if partitioned is None else names_of(one(partitioned, "names")),
-        options={} if said is None else properties_of(source, said),
+        options={} if with_options is None else properties_of(source, with_options),
         comment=comment_of(tree, "table_comment"),
         freshness=None if freshness is None else _freshness(source, freshness),
         refresh_mode="auto" if mode is None else _refresh_mode(source, mode),

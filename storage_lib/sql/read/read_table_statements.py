@@ -68,8 +68,8 @@ def _create_table(source: SourceText, tree: Node) -> CreateTable:
 
 def _options(source: SourceText, tree: Node) -> dict[str, str]:
     """Return the options of WITH, and LOCATION as the option ``path``."""
-    said, location = first(tree, "with_options"), first(tree, "location")
-    options = {} if said is None else properties_of(source, said)
+    with_options, location = first(tree, "with_options"), first(tree, "location")
+    options = {} if with_options is None else properties_of(source, with_options)
     if location is None:
         return options
     if _PATH in options:

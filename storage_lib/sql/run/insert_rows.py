@@ -10,7 +10,7 @@ from storage_lib.schema.filter.literal import typed_literal
 from storage_lib.schema.options.nearest import did_you_mean
 from storage_lib.schema.options.option_values import parse_boolean
 from storage_lib.schema.options.table_options import canonical_key
-from storage_lib.spark.translation.spark_schema import ROW_POSITION, struct_of
+from storage_lib.spark.types.spark_schema import ROW_POSITION, struct_of
 from storage_lib.sql.definition.virtual_columns import computed_columns
 from storage_lib.sql.query.store_assignment import as_stored
 from storage_lib.sql.state.result import Result
@@ -35,9 +35,11 @@ def written(table: DynamicTable, snapshot: Snapshot | None) -> Result:
     )
 
 
-def write_hint(table: DynamicTable, said: Mapping[str, str], known: Sequence[str]) -> dict[str, str]:
+def write_hint(table: DynamicTable, options: Mapping[str, str], known: Sequence[str]) -> dict[str, str]:
     """Return the hint of a write by canonical keys; ``InvalidInputError`` for a key that is not in ``known``."""
-    hint = {"checkpoint-location" if key == "checkpointLocation" else canonical_key(key): said[key] for key in said}
+    hint = {
+        "checkpoint-location" if key == "checkpointLocation" else canonical_key(key): options[key] for key in options
+    }
     for key in hint:
         if key not in known:
             message = f"this write of table {table.name} has no hint {key!r}{did_you_mean(key, known)}"

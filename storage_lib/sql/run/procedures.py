@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.schema.options.nearest import did_you_mean
 from storage_lib.schema.options.option_values import parse_millis
-from storage_lib.spark.maintenance.distributed_compaction import compact
+from storage_lib.spark.compaction.distributed_compaction import compact
 from storage_lib.sql.run.insert_rows import written
 from storage_lib.sql.state.result import Result, rows_of
 from storage_lib.sql.state.session_state import SessionState

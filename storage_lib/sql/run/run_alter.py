@@ -23,7 +23,7 @@ from storage_lib.schema.evolution.schema_changes import (
 from storage_lib.schema.options.nearest import did_you_mean, nearest
 from storage_lib.schema.options.table_options import canonical_key, option_keys
 from storage_lib.schema.placing.layout import LAYOUT_OPTIONS
-from storage_lib.spark.maintenance.distributed_compaction import compact
+from storage_lib.spark.compaction.distributed_compaction import compact
 from storage_lib.sql.definition.check_virtual_columns import check_virtual_columns
 from storage_lib.sql.definition.virtual_columns import computed_columns
 from storage_lib.sql.run.insert_rows import written
@@ -135,12 +135,12 @@ def _changes(table: DynamicTable, statement: AlterTable) -> list[SchemaChange]: 
             raise InvalidInputError(message)
 
 
-def _known_option(table: DynamicTable, said: str) -> str:
+def _known_option(table: DynamicTable, option: str) -> str:
     """Return an option's canonical key; ``InvalidInputError`` with the nearest key if it looks like a typo."""
-    key = canonical_key(said)
+    key = canonical_key(option)
     near = None if key in table.schema.options or key in option_keys() else nearest(key, option_keys())
     if near is not None:
-        message = f"table {table.name}: unknown option {said!r}; did you mean {near!r}?"
+        message = f"table {table.name}: unknown option {option!r}; did you mean {near!r}?"
         raise InvalidInputError(message)
     return key
 

@@ -130,12 +130,12 @@ def assignments_of(
     return found
 
 
-def _assigned_column(table: DynamicTable, target: Target, said: str, verb: str) -> str:
+def _assigned_column(table: DynamicTable, target: Target, assigned: str, verb: str) -> str:
     by_lower_case = {field.name.lower(): field.name for field in table.schema.fields}
-    column = said
-    if said.lower() not in by_lower_case:
-        before, _, last = said.rpartition(".")
-        column = last if before.lower() in _names_of(target) else said
+    column = assigned
+    if assigned.lower() not in by_lower_case:
+        before, _, last = assigned.rpartition(".")
+        column = last if before.lower() in _names_of(target) else assigned
     name = by_lower_case.get(column.lower())
     if name is None:
         raise _no_column(table, column, by_lower_case, verb)

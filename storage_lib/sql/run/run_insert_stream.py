@@ -74,13 +74,13 @@ def run_insert_stream(
     try:
         stream, plan = _stream_of_changes(state, table, statement, source, names, hint, settings)
     except InvalidInputError as refusal:
-        kept = _kept_answer(state, table, statement, source, hint, refusal)
+        answer = _kept_answer(state, table, statement, source, hint, refusal)
         with errors_in_words(source):
             stream = insert_stream(
                 state.spark,
-                kept.table,
-                kept.definition,
-                kept.home,
+                answer.table,
+                answer.definition,
+                answer.home,
                 rows_of_insert(table, statement, names),
                 checkpoint_location=settings.checkpoint,
                 trigger_seconds=settings.trigger_seconds,
@@ -88,7 +88,7 @@ def run_insert_stream(
                 change_tracking=settings.change_tracking,
                 query_name=settings.name,
             )
-        plan = kept.sentence
+        plan = answer.sentence
     if state.settings.waits_for_streams:
         wait_for(stream)
         message = f"{table.name}: stream {stream.id} ended; its checkpoint is {settings.checkpoint}"
@@ -217,8 +217,8 @@ def explained_stream(state: SessionState, statement: Insert, source: SourceText)
     try:
         plan = streamed(state, table, statement, source, names, hint, checkpoint=None).plan
     except InvalidInputError as refusal:
-        kept = _kept_answer(state, table, statement, source, hint, refusal)
-        lines = [f"stream into {table.name}: {kept.sentence}", "", "== Operators ==", *kept.lines]
+        answer = _kept_answer(state, table, statement, source, hint, refusal)
+        lines = [f"stream into {table.name}: {answer.sentence}", "", "== Operators ==", *answer.lines]
         return ExplainedStream("\n".join(lines), runs_in_spark=False)
     return ExplainedStream("\n".join(f"stream into {table.name}: {sentence}" for sentence in plan.sentences))
 

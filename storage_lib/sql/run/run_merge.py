@@ -13,7 +13,7 @@ from pyspark import StorageLevel
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.options.nearest import did_you_mean
-from storage_lib.spark.translation.spark_schema import ROW_POSITION
+from storage_lib.spark.types.spark_schema import ROW_POSITION
 from storage_lib.sql.query.store_assignment import as_stored
 from storage_lib.sql.run.run_changes import append_changes, assignments_of, changed_table, query_of
 from storage_lib.sql.state.result import Result

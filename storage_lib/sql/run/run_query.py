@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage_lib.spark.query.plan_text import plan_text
+from storage_lib.spark.reading.plan_text import plan_text
 from storage_lib.sql.query.query_runner import dataframe_of, rewritten, sql_of
 from storage_lib.sql.run.run_insert_stream import ExplainedStream, explained_stream
 from storage_lib.sql.state.result import Result, rows_of

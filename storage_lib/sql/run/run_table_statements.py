@@ -11,7 +11,7 @@ from storage_lib.schema.evolution.schema_changes import SetComment
 from storage_lib.schema.options.nearest import did_you_mean
 from storage_lib.schema.options.table_options import TableOptions
 from storage_lib.schema.table_schema import typed_columns
-from storage_lib.spark.translation.spark_schema import arrow_schema_of
+from storage_lib.spark.types.spark_schema import arrow_schema_of
 from storage_lib.sql.definition.check_virtual_columns import check_virtual_columns
 from storage_lib.sql.definition.table_definition import descriptor_of
 from storage_lib.sql.query.query_runner import dataframe_of

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.logger import PySparkLogger
 
 from storage_lib.errors import InvalidInputError, SqlSyntaxError, StorageError
-from storage_lib.spark.translation.spark_errors import storage_error_in
+from storage_lib.spark.types.spark_errors import storage_error_in
 from storage_lib.sql.text.mapped_text import MappedText
 from storage_lib.sql.text.source_text import SourceText
 

@@ -13,7 +13,7 @@ pytest.importorskip("pyspark")
 from storage_lib.errors import InvalidInputError, LeaseLostError, NotFoundError
 from storage_lib.log_store.external.external_topic import ExternalFormat, ExternalTopic
 from storage_lib.schema.types.variant import VARIANT_ARROW
-from storage_lib.spark.translation.spark_errors import storage_error_in
+from storage_lib.spark.types.spark_errors import storage_error_in
 from tests.support.spark_topics import produce
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from dynamic_table.operators.run_sql import SqlOperator
 from dynamic_table.policies.spark_settings import SAFE_KEYS, checked_master, checked_spark_conf
 from dynamic_table.sinks.sink_settings import checked_source
 from storage_lib.errors import InvalidInputError
-from storage_lib.spark.sink.sink_spec import SinkSource, SinkSpec
+from storage_lib.spark.stream.sink.sink_spec import SinkSource, SinkSpec
 
 CLUSTER = "spark://ours:7077"
 

@@ -12,11 +12,11 @@ pytest.importorskip("pyspark")
 from storage_lib import AddColumn
 from storage_lib.file_store.snapshot.snapshot import CommitKind
 from storage_lib.spark import create_materialized_table, refresh
-from storage_lib.spark.maintenance import distributed_compaction
+from storage_lib.spark.compaction import distributed_compaction
 from storage_lib.spark.materialized import apply_changes, source_tables
 from storage_lib.spark.materialized.refresh_result import RefreshWork
 from storage_lib.spark.materialized.source_delta import source_rows
-from storage_lib.spark.source import commit_rows
+from storage_lib.spark.writing import commit_rows
 from tests.support.materialized_answers import expected_bag, stored_bag
 
 if TYPE_CHECKING:

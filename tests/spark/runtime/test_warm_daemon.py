@@ -15,7 +15,7 @@ pytestmark = pytest.mark.spark
 
 
 def test_a_worker_begins_with_what_tasks_import_and_with_nothing_to_collect_of_it(spark: SparkSession) -> None:
-    wanted = ["storage_lib.spark.stream.stream_writer", "storage_lib.spark.batch.batch_reader", "pandas"]
+    wanted = ["storage_lib.spark.data_source.stream_writer", "storage_lib.spark.data_source.batch_reader", "pandas"]
 
     def look(_: int) -> tuple[list[str], int]:
         return [name for name in wanted if name in sys.modules], gc.get_freeze_count()

@@ -16,8 +16,8 @@ from storage_lib.log_store.external.external_topic import ExternalTopic
 from storage_lib.log_store.memory.memory_log_store import MemoryLogStore
 from storage_lib.schema.options.table_options import StartupMode
 from storage_lib.schema.table_schema import new_table_schema
-from storage_lib.spark.source.table_source import DynamicTableSource
-from storage_lib.spark.translation.spark_schema import struct_of
+from storage_lib.spark.data_source.table_source import DynamicTableSource
+from storage_lib.spark.types.spark_schema import struct_of
 from storage_lib.table.input import input_rows
 from storage_lib.table.input.moment_range import find_out_of_range
 from storage_lib.table.sources.ingest import SourceReader

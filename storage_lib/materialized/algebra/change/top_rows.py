@@ -61,8 +61,8 @@ class StoredTopRows:
         ``touched`` has pairs with columns of ``stored``. Rows of other groups are what they were.
         """
         equal = conjunction(same(column(own), column(key)) for own, key in touched.pairs)
-        kept = SemiJoin(self.stored, touched.rows, equal, anti=True)
-        return self._chosen(self.rules.weighted([(kept, ADDED), (new, ADDED)], self.top.outputs))
+        remaining = SemiJoin(self.stored, touched.rows, equal, anti=True)
+        return self._chosen(self.rules.weighted([(remaining, ADDED), (new, ADDED)], self.top.outputs))
 
     def _chosen(self, candidates: Change) -> Change:
         """Choose the first of the candidates, which are all rows up to the last stored one, and some after it."""

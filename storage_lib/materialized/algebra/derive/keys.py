@@ -39,8 +39,8 @@ def key_of(relation: Relation, sources: Mapping[str, SourceTable]) -> Key | None
             return frozenset(names[each] for each in own) if own and all(each in names for each in own) else None
         case Project():
             key = key_of(relation.input, sources)
-            kept = {value.name: name for name, value in relation.items if isinstance(value, exp.Column)}
-            return frozenset(kept[each] for each in key) if key is not None and key <= kept.keys() else None
+            renamed = {value.name: name for name, value in relation.items if isinstance(value, exp.Column)}
+            return frozenset(renamed[each] for each in key) if key is not None and key <= renamed.keys() else None
         case Filter() | InnerJoin():
             return _of_join(*flattened(relation), sources)
         case OuterJoin():

@@ -27,8 +27,8 @@ def pruned(relation: Relation, needed: frozenset[str]) -> Relation:  # noqa: C90
     """Return ``relation`` without columns that neither it nor a reader of the columns ``needed`` uses."""
     match relation:
         case Scan():
-            kept = tuple(each for each in relation.columns if each[1] in needed)
-            return Scan(relation.table, kept, relation.moment, relation.weight)
+            needed_columns = tuple(each for each in relation.columns if each[1] in needed)
+            return Scan(relation.table, needed_columns, relation.moment, relation.weight)
         case Project():
             items = tuple(each for each in relation.items if each[0] in needed)
             return Project(pruned(relation.input, columns_in_all(value for _, value in items)), items)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from storage_lib.spark.stream.changelog_source import ChangelogSource as DefaultSource
+from storage_lib.spark.data_source.changelog_source import ChangelogSource as DefaultSource
 
 __all__ = ["DefaultSource"]

@@ -5,6 +5,6 @@ Spark looks for installed top-level packages that are named ``pyspark_*`` and ha
 
 from __future__ import annotations
 
-from storage_lib.spark.source.table_source import DynamicTableSource as DefaultSource
+from storage_lib.spark.data_source.table_source import DynamicTableSource as DefaultSource
 
 __all__ = ["DefaultSource"]

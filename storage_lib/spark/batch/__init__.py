@@ -1,1 +1,0 @@
-"""Batch reads and writes behind Spark's Python data source API."""

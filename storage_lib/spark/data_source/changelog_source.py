@@ -1,0 +1,126 @@
+"""``format("debezium_json")``: an external CDC topic as a stream of rows with their kinds.
+
+The reader supplies the schema: the columns to read, followed by ``_row_kind STRING``. Offsets are the topic's, one per
+Kafka partition; the first batch is empty and fixes where the stream starts, as in ``stream_reader``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.log_store.external.external_topic import ExternalTopic
+from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.schema.types.row_kind import ROW_KIND_COLUMN, ROW_KIND_SYMBOLS
+from storage_lib.spark.data_source.batch_sources import offset_of, offsets_in
+from storage_lib.spark.data_source.stream_reader import ROWS_UNLIMITED, START
+from storage_lib.spark.types.spark_schema import arrow_schema_of, conform
+
+SOURCE_NAME = "debezium_json"
+
+
+@dataclass
+class TopicPartition(InputPartition):
+    """Records of one Kafka partition from ``start`` up to, not including, ``end``."""
+
+    value: int
+    start: int
+    end: int
+
+
+class ChangelogSource(DataSource):
+    """Data source for one read of one topic."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Name of the source in ``format(...)``."""
+        return SOURCE_NAME
+
+    def schema(self) -> StructType:
+        """Raise ``InvalidInputError``: a topic has no schema of its own, so the reader has to supply one."""
+        message = (
+            f'format("{SOURCE_NAME}") needs the columns: .schema("id BIGINT, ..., {ROW_KIND_COLUMN} STRING"), '
+            "or storage_lib.spark.read_changelog(spark, topic=..., schema=...)"
+        )
+        raise InvalidInputError(message)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
+        """Return a stream reader for the columns in ``schema``, which has to end with the row kind."""
+        if schema.fieldNames()[-1:] != [ROW_KIND_COLUMN]:
+            message = (
+                f"a changelog read has to end with {ROW_KIND_COLUMN} STRING, or deletions would look like rows; "
+                f"the schema is ({', '.join(schema.fieldNames())})"
+            )
+            raise InvalidInputError(message)
+        arrow_schema = arrow_schema_of(schema)
+        columns = pa.schema(list(arrow_schema)[:-1])
+        return ChangelogReader(ExternalTopic.parse(self.options, columns), arrow_schema)
+
+
+class ChangelogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Stream reader of one topic; it has no state that a restart would lose."""
+
+    def __init__(self, topic: ExternalTopic, arrow_schema: pa.Schema) -> None:
+        self._topic = topic
+        self._arrow_schema = arrow_schema
+        self._target: LogOffsets | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
+        """Return a constant: the first batch determines the actual start."""
+        return START
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  Spark's name
+        """Limit the number of rows in one micro-batch."""
+        return ReadMaxRows(self._topic.rows_per_trigger_max or ROWS_UNLIMITED)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802  Spark's name
+        """Return the end of the next micro-batch; ``start`` itself without new records."""
+        log = self._topic.log()
+        if start == START:
+            return offset_of(self._topic.source, self._topic.first_offsets(log))
+        begin = offsets_in(start)
+        newest = log.latest_offsets() if self._target is None else self._target
+        self._topic.refuse_recreated(begin, newest.log_id)
+        behind = {partition: end for partition, end in newest.next_offsets.items() if end > begin.of(partition)}
+        if not behind:
+            return start
+        if isinstance(limit, ReadMaxRows) and limit.max_rows < ROWS_UNLIMITED:
+            share = max(1, limit.max_rows // len(behind))
+            behind = {partition: min(end, begin.of(partition) + share) for partition, end in behind.items()}
+        return offset_of(self._topic.source, begin.in_log(newest.log_id).advanced_to(behind))
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
+        """Fix the end of this run at the newest offsets."""
+        self._target = self._topic.log().latest_offsets()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Plan the records between two offsets: one Spark partition per Kafka partition with new records."""
+        if start == START:
+            return []
+        begin = offsets_in(start)
+        # After a restart, Spark reads a batch that was already planned without calling latestOffset, so check here too.
+        self._topic.refuse_recreated(begin, self._topic.log().log_id())
+        return [
+            TopicPartition(partition, begin.of(partition), stop)
+            for partition, stop in sorted(offsets_in(end).next_offsets.items())
+            if stop > begin.of(partition)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read the changes of one partition, in the topic's order."""
+        if not isinstance(partition, TopicPartition):
+            return
+        begin, end = LogOffsets({partition.value: partition.start}), LogOffsets({partition.value: partition.end})
+        for batch in self._topic.log().read(begin, end, buckets=(partition.value,)):
+            if batch.rows.num_rows:
+                kinds = pa.array(ROW_KIND_SYMBOLS).take(batch.kinds)
+                names = [*batch.rows.schema.names, ROW_KIND_COLUMN]
+                rows = pa.RecordBatch.from_arrays([*batch.rows.columns, kinds], names=names)
+                yield conform(rows, self._arrow_schema, self._topic.name)

@@ -1,1 +1,0 @@
-"""``format("dynamic_table")``: readers and writers from Spark's options and schema."""

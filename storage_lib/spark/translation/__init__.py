@@ -1,1 +1,0 @@
-"""Conversions of types, filters, expressions and errors between Spark and this library."""

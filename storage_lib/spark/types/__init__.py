@@ -1,0 +1,1 @@
+"""Conversions of types, values, filters, expressions and errors between Spark and this library."""
