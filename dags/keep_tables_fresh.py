@@ -1,4 +1,4 @@
-"""Keeps materialized tables fresh within seconds, in one Spark session, until its task is marked as success.
+"""Keeps materialized tables fresh within seconds, in one process, until its task is marked as success.
 
 In place of `refresh_materialized_tables`, which starts Spark for each refresh; both may run at once.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -93,7 +94,9 @@ class NexmarkRefreshes:
                 raise outcome
             results.append(outcome)
 
-        tables = FreshTables(self._spark, self._catalog, system_environment().clock, report, [table.name])
+        tables = FreshTables(
+            partial(refresh, self._spark), self._catalog, system_environment().clock, report, [table.name]
+        )
         with sources.written(self._work.seconds) as writer:
             # Refreshes continue until the writer has ended; one more after this loop contains its last commits.
             while writer.is_running():

@@ -1,10 +1,11 @@
-"""``python -m storage_lib.spark.refresher``: keep materialized tables fresh, in one Spark session.
+"""``python -m storage_lib.spark.refresher``: keep materialized tables fresh, in one process.
 
 It looks for new commits of the tables' sources and refreshes each table that lags behind, after the tables that it
 reads. A table with a FRESHNESS is refreshed after half of it at the latest; one without as soon as a source changes.
+Spark starts with the first refresh that DuckDB does not compute, and at once if the session's settings change values.
 Each refresh and each error is a line of standard output in JSON. It ends with 0 on SIGTERM or SIGINT, after the refresh
-that runs, and with 1 if a table that was named is not a materialized one, or Spark stops. A launcher (an Airflow
-operator) gives a specification, and reads the process's heartbeat file.
+that runs, and with 1 if a table that was named is not a materialized one, or Spark does not start, or stops. A launcher
+(an Airflow operator) gives a specification, and reads the process's heartbeat file.
 """
 
 from __future__ import annotations
@@ -20,15 +21,19 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from storage_lib.catalog.open_catalog import open_catalog
 from storage_lib.errors import InvalidInputError, StorageError
 from storage_lib.io.environment import Environment, system_environment
 from storage_lib.schema.options.secret_text import hidden_in
 from storage_lib.spark.materialized.fresh_tables import FreshTables
+from storage_lib.spark.materialized.refresh_on_demand import RefreshOnDemand, SparkStartError
 from storage_lib.spark.materialized.refresh_result import RefreshResult
 from storage_lib.spark.materialized.refresher_heartbeat import RefresherHeartbeat
 from storage_lib.spark.materialized.refresher_spec import RefresherSpec
+from storage_lib.spark.materialized.value_settings import unusual_configuration
+from storage_lib.spark.runtime.spark_java import REMEDY, java_problem, java_version
 from storage_lib.spark.runtime.spark_session import session
 from storage_lib.spark.stream.sink.sink_heartbeat import SinkState
 
@@ -54,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with nullcontext() if heartbeat is None else heartbeat.beating(job.text_of):
             _run(job, environment, _Stop(stop, stop_path, environment), heartbeat)
-    except (StorageError, PySparkException) as error:
+    except (SparkStartError, StorageError, PySparkException) as error:
         sys.stderr.write(f"{job.text_of(error)}\n")
         return 1
     return 0
@@ -97,7 +102,8 @@ class _Job:
         )
 
     def text_of(self, error: Exception) -> str:
-        return hidden_in(f"{type(error).__name__}: {error}", self.secrets.values())
+        cause = error.__cause__ if isinstance(error, SparkStartError) else error
+        return hidden_in(f"{type(cause).__name__}: {cause}", self.secrets.values())
 
 
 def _secrets(variables: Mapping[str, str]) -> dict[str, str]:
@@ -128,8 +134,13 @@ def _run(job: _Job, environment: Environment, stop: threading.Event, heartbeat: 
     catalog = open_catalog(job.warehouse, {**job.options, **job.secrets})
     for name in job.tables:
         catalog.load_table(name)
-    spark = session("refresher", master=job.master, conf=job.conf)
-    spark.sparkContext.setLogLevel("WARN")
+    refreshes = RefreshOnDemand(lambda: _spark(job))
+    if unusual_configuration(job.master, job.conf) is not None:
+        refreshes.wait_for_spark()
+    elif java_version() is None:
+        # Raised now, not hours later when a refresh needs Spark.
+        message = f"Spark will not start: {java_problem()}. {REMEDY}"
+        raise InvalidInputError(message)
     if heartbeat is not None:
         heartbeat.say(state=SinkState.RUNNING)
 
@@ -140,8 +151,21 @@ def _run(job: _Job, environment: Environment, stop: threading.Event, heartbeat: 
         if heartbeat is not None:
             heartbeat.note(name, json.loads(line))
 
-    tables = FreshTables(spark, catalog, environment.clock, report=report, names=tuple(job.tables) or None)
+    tables = FreshTables(
+        refreshes,
+        catalog,
+        environment.clock,
+        report=report,
+        names=tuple(job.tables) or None,
+        query_errors=(PySparkException,),
+    )
     tables.run(stop, poll_seconds=job.poll_seconds)
+
+
+def _spark(job: _Job) -> SparkSession:
+    spark = session("refresher", master=job.master, conf=job.conf)
+    spark.sparkContext.setLogLevel("WARN")
+    return spark
 
 
 def line_of(name: str, outcome: RefreshResult | Exception, secrets: Mapping[str, str]) -> str:

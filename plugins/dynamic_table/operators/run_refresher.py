@@ -1,4 +1,4 @@
-"""Keeps materialized tables fresh in one Spark session: a separate process that the task starts, monitors and stops."""
+"""Keeps materialized tables fresh: a separate process that the task starts, monitors and stops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keep materialized tables fresh, in one Spark session."""
+"""Keep materialized tables fresh, in one process."""
 
 from __future__ import annotations
 
@@ -6,19 +6,14 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
-
 from storage_lib.errors import InvalidInputError, NotFoundError, PermanentError, StorageError
 from storage_lib.schema.options.materialized_table import RefreshStatus
 from storage_lib.spark.materialized.refresh_order import refresh_order
 from storage_lib.spark.materialized.refresh_result import RefreshResult, RefreshWork
-from storage_lib.spark.materialized.refresh_table import refresh
 from storage_lib.spark.materialized.staleness import staleness
 
 if TYPE_CHECKING:
     import threading
-
-    from pyspark.sql import SparkSession
 
     from storage_lib.catalog.catalog import Catalog
     from storage_lib.io.environment import Clock
@@ -26,6 +21,9 @@ if TYPE_CHECKING:
 
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 60.0
+
+Refresh = Callable[["DynamicTable"], "RefreshResult"]
+"""Refreshes a table."""
 
 Report = Callable[[str, "RefreshResult | Exception"], None]
 """Receives a table's name, and the result or the error of its refresh."""
@@ -48,13 +46,15 @@ class FreshTables:
     ``names`` are the tables (``database.table``); None: all materialized tables of the catalog, also ones that are
     created later. Suspended tables are left alone. A table whose refresh fails does not stop the others: it is tried
     again after a pause that doubles up to a minute, or after a permanent error once its query or a source has changed.
+    ``query_errors`` are the engine's errors of a query over these rows, such as a division by zero, and permanent.
     """
 
-    spark: SparkSession
+    refresh: Refresh
     catalog: Catalog
     clock: Clock
     report: Report
     names: Sequence[str] | None = None
+    query_errors: tuple[type[Exception], ...] = ()
     _failures: dict[str, _Failure] = field(default_factory=dict, init=False)
 
     def run(self, stop: threading.Event, *, poll_seconds: float) -> None:
@@ -102,13 +102,14 @@ class FreshTables:
         if definition is None or definition.status is not RefreshStatus.ACTIVATED:
             return False
         situation: Hashable = (definition, table.schema.id)
+        expected: tuple[type[Exception], ...] = (StorageError, *self.query_errors)
         try:
             stale = staleness(table, definition)
             situation = (definition, table.schema.id, stale.snapshots)
             if not self._may_try(name, situation) or not stale.is_due(definition.freshness, self.clock.now_millis()):
                 return False
-            result = refresh(self.spark, table)
-        except (StorageError, PySparkException) as error:
+            result = self.refresh(table)
+        except expected as error:
             self._note(name, situation, error)
             return False
         self._failures.pop(name, None)
@@ -129,8 +130,7 @@ class FreshTables:
         pause = _FIRST_PAUSE_SECONDS if known is None else min(known.pause * 2, _LONGEST_PAUSE_SECONDS)
         self._failures[name] = _Failure(
             situation=situation,
-            # An error of Spark is one of the query over these rows, for example a division by zero.
-            is_permanent=isinstance(error, PermanentError | PySparkException),
+            is_permanent=isinstance(error, (PermanentError, *self.query_errors)),
             retry_at=self.clock.monotonic() + pause,
             pause=pause,
         )

@@ -7,15 +7,18 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
 pytest.importorskip("pyspark")
 
+from pyspark.errors import PySparkException
+
 from storage_lib import InvalidInputError
 from storage_lib.io.environment import system_environment
-from storage_lib.spark import create_materialized_table, resume, set_freshness, suspend
+from storage_lib.spark import create_materialized_table, refresh, resume, set_freshness, suspend
 from storage_lib.spark.materialized.fresh_tables import FreshTables
 from storage_lib.spark.materialized.refresh_result import RefreshResult
 from tests.support.materialized_answers import expected_bag, stored_bag
@@ -58,7 +61,9 @@ def orders(catalog: Catalog) -> DynamicTable:
 
 
 def fresh(spark: SparkSession, catalog: Catalog, reports: Reports, *names: str) -> FreshTables:
-    return FreshTables(spark, catalog, system_environment().clock, report=reports, names=names or None)
+    return FreshTables(
+        partial(refresh, spark), catalog, system_environment().clock, reports, names or None, (PySparkException,)
+    )
 
 
 def test_a_chain_and_a_diamond_are_fresh_after_one_round(
@@ -108,7 +113,7 @@ def test_a_table_with_a_freshness_waits_for_half_of_it(
     orders.upsert([{"id": 0, "cat": "b", "amount": 50}])
 
     assert fresh(spark, catalog, reports).run_once() == 0
-    later = FreshTables(spark, catalog, MovedClock(31 * 60), report=reports)
+    later = FreshTables(partial(refresh, spark), catalog, MovedClock(31 * 60), report=reports)
     assert later.run_once() == 1
 
 
