@@ -63,7 +63,8 @@ class RefreshOnDemand:
 
     def _begin(self) -> Future[SparkSession]:
         if self._session is None:
-            self._session = future = Future()
+            future: Future[SparkSession] = Future()
+            self._session = future
 
             def run() -> None:
                 try:
