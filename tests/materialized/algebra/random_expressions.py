@@ -159,6 +159,7 @@ class RandomExpressions:
             lambda: f"sum(DISTINCT {of(['j', 'rate'])})",
             lambda: f"avg({of(['tiny', 'small', 'j', 'money', 'rate', 'whole', 'big'])})",
             lambda: f"{of(['min', 'max'])}({of([*_NUMBERS, 'text', 'day', 'flag'])})",
+            lambda: f"{of(['min', 'max'])}({of('de')}) {of(['> 0', '<= 1.5', 'IS NULL', '= 0'])}",
             lambda: f"sum(money) / {of(['count(*)', 'sum(whole)', 'sum(money)', '7.0'])}",
             lambda: "100.00 * sum(CASE WHEN flag THEN money ELSE 0 END) / sum(money)",
             lambda: f"0.2 * avg({of(['money', 'rate'])})",

@@ -66,6 +66,34 @@ def refreshed(spark: SparkSession, catalog: Catalog, table: DynamicTable) -> Ref
     return result
 
 
+def test_the_largest_and_smallest_double_are_those_of_spark(spark: SparkSession, catalog: Catalog) -> None:
+    signals = catalog.create_table(
+        "shop.signals", {"id": "BIGINT NOT NULL", "cat": "STRING", "level": "DOUBLE"}, primary_key=["id"]
+    )
+    query = """
+        SELECT cat, max(level) AS most, min(level) AS least FROM signals GROUP BY cat
+        HAVING max(level) >= min(level) OR min(level) IS NULL
+    """
+    by = {
+        "duckdb": create_materialized_table(catalog, "shop.here", query, spark=spark),
+        "spark": create_materialized_table(
+            catalog, "shop.there", query, spark=spark, options={"refresh.in-process-size-max": "0 b"}
+        ),
+    }
+    nan, infinity = float("nan"), float("inf")
+    levels = [0.0, -0.0, nan, -0.0, -infinity, infinity, nan, nan, None, 1.5, nan, -2.25, -0.0, 0.0, None]
+    rows = [{"id": n, "cat": "abcdef"[n // 3], "level": level} for n, level in enumerate(levels)]
+    changed = [{"id": 0, "cat": "a", "level": -0.0}, {"id": 9, "cat": "d", "level": None}]
+
+    for some in (rows[:8], rows[8:], changed, [{**row, "level": -0.0} for row in rows[3:6]]):
+        signals.upsert(some)
+        answers = {}
+        for engine, table in by.items():
+            assert refresh(spark, table).engine == engine
+            answers[engine] = sorted(map(repr, table.refresh().to_arrow().to_pylist()))
+        assert answers["duckdb"] == answers["spark"]
+
+
 @pytest.mark.parametrize("query", [SUMS, LARGEST, FIRST, JOINED], ids=["sums", "largest", "first", "joined"])
 @pytest.mark.parametrize("options", [{}, ALWAYS], ids=["recomputed", "accumulated"])
 def test_few_changes_are_applied_by_duckdb(
