@@ -94,10 +94,7 @@ class DelayTable:
         self._catalog.load_table("demo.airlines").upsert([RENAMED])
 
     def warm_up(self, progress: Callable[[], object]) -> float:
-        """Rename an airline and back, and wait for the refreshes: the first ones are slow until the JVM has compiled.
-
-        Returns the seconds until the first refresh.
-        """
+        """Rename an airline and back, and wait for the refreshes. Returns the seconds until the first one."""
         airlines_table = self._catalog.load_table("demo.airlines")
         (name,) = (row["name"] for row in airlines().to_pylist() if row["carrier"] == RENAMED["carrier"])
         airlines_table.upsert([RENAMED])
@@ -146,6 +143,14 @@ class DelayTable:
             progress()
             time.sleep(_LOOK_SECONDS)
         return time.monotonic() - started
+
+    def waits_for(self) -> str:
+        """Return what a refresh waits for, from the refresher's output."""
+        words = self._process.last_words()
+        doing = (
+            "refreshes" if '"table"' in words else "starts Spark" if "WARN" in words else "computes the first answer"
+        )
+        return f"it lags {self.age_seconds():.0f} s behind; the refresher {doing}"
 
     def ages(self, since: float) -> dict[str, float]:
         """Return quantiles of the ages seen from a moment of ``time.monotonic()`` on, in seconds."""

@@ -36,6 +36,8 @@ from flights.nyc_flights import flights, flights_of_day  # noqa: E402
 from java_runtime import JavaMissingError  # noqa: E402
 from local_airflow import LocalAirflow  # noqa: E402
 from local_kafka import LocalKafka, LocalKafkaError  # noqa: E402
+from quick_spark import quick_spark  # noqa: E402
+from sink_start import SinkStart  # noqa: E402
 from storage_lib import Catalog, DynamicTable, StorageError, open_catalog  # noqa: E402
 from table_follower import TableFollower  # noqa: E402
 from three_answers import (  # noqa: E402
@@ -128,29 +130,34 @@ class Demo:
         return table
 
     def _launch_sink(self, rest: AirflowRest, replay: Replay, backlog: pl.DataFrame, follower: TableFollower) -> str:
+        self._say("DAG stream: launch the sink, a separate Spark process that the task monitors")
+        run_id = rest.trigger("stream", conf={"table": TABLE, "source_name": TOPIC, "trigger_seconds": 0})
+        triggered = time.monotonic()
+        # Spark starts meanwhile.
         self._say(f"replaying {backlog.height:,} changes of {self.settings.days} days into topic {TOPIC}")
         for _ in replay.send(backlog):
             pass
-        self._say("DAG stream: launch the sink, a separate Spark process that the task monitors")
-        run_id = rest.trigger("stream", conf={"table": TABLE, "source_name": TOPIC, "trigger_seconds": 0})
-        before = time.monotonic()
+        started = SinkStart(HOME / "jobs", lambda: rest.run_state("stream", run_id))
 
         def progress(count: int) -> None:
-            self._progress(f"  {count:,} of {backlog.height:,} changes readable")
-            if rest.run_state("stream", run_id) == "failed":
-                message = f"the sink failed; see {HOME}/airflow/logs and the job's log.txt"
-                raise DemoError(message)
+            started.check()
+            if count:
+                self._progress(f"  {count:,} of {backlog.height:,} changes readable")
+            else:
+                self._progress(f"  no change is readable yet: {started.waits_for()}")
 
+        follower.wait_for(1, timeout_seconds=1800, progress=progress)
+        self._say(f"  the first changes are readable {time.monotonic() - triggered:.0f} s after the trigger")
         follower.wait_for(backlog.height, timeout_seconds=1800, progress=progress)
-        self._say(f"  all {backlog.height:,} changes are readable {time.monotonic() - before:.0f} s after the trigger")
+        self._say(f"  all {backlog.height:,} are {time.monotonic() - triggered:.0f} s after the trigger")
         return run_id
 
     def _maintain_delays(self, delays: DelayTable) -> None:
         self._say(f"CREATE MATERIALIZED TABLE {DELAYS}: delays by airline, airport and hour, with the weather")
         delays.create()
         delays.start()
-        self._say("  starting its refresher, a Spark process that keeps it fresh")
-        seconds = delays.warm_up(lambda: self._progress("  the refresher starts"))
+        self._say("  starting its refresher, a process that keeps it fresh")
+        seconds = delays.warm_up(lambda: self._progress(f"  {delays.waits_for()}"))
         self._say(f"  its first refresh was complete {seconds:.0f} s after its start")
 
     def _measure_age(
@@ -342,6 +349,8 @@ def _demo(settings: Settings) -> int:
     """Stop an earlier demo, then run; leave processes running only after success."""
     _down(settings)
     settings.refuse_taken_ports()
+    # Each Spark of the demo, also one of this process, runs for minutes.
+    os.environ.update(quick_spark())
     try:
         code = Demo(settings=settings).run()
     except BaseException:

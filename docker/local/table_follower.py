@@ -12,7 +12,7 @@ from storage_lib import DynamicTable, UnavailableError
 
 __all__ = ["TableFollower"]
 
-_POLL_SECONDS = 0.005
+_POLL_SECONDS = 0.02
 
 
 class TableFollower:
