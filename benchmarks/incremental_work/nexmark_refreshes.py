@@ -14,8 +14,8 @@ from benchmarks.incremental_work.nexmark_freshness import RefreshCommit, SourceC
 from benchmarks.incremental_work.nexmark_sources import NexmarkSources
 from benchmarks.incremental_work.nexmark_texts import nexmark_queries
 from storage_lib.io.environment import system_environment
+from storage_lib.materialized.service.fresh_tables import FreshTables
 from storage_lib.spark import create_materialized_table, refresh
-from storage_lib.spark.materialized.fresh_tables import FreshTables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

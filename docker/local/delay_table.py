@@ -19,7 +19,7 @@ from demo_settings import DemoError
 from flights.nyc_flights import airlines, weather
 from local_process import LocalProcess
 from storage_lib import DynamicTable, NotFoundError
-from storage_lib.spark.materialized.staleness import staleness
+from storage_lib.materialized.service.staleness import staleness
 
 if TYPE_CHECKING:
     from collections.abc import Callable

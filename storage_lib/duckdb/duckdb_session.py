@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from storage_lib.distribution import import_problem
-from storage_lib.duckdb.not_in_process import NotInProcessError
+from storage_lib.materialized.engine import EngineRefusalError
 
 if TYPE_CHECKING:
     import duckdb
@@ -60,10 +60,10 @@ class DuckDbSession:
         self._named = 0
 
     def add_size(self, size_bytes: int) -> None:
-        """Count the bytes of files that a statement reads. Raises ``NotInProcessError`` if they are too many."""
+        """Count the bytes of files that a statement reads. Raises ``EngineRefusalError`` if they are too many."""
         self._size_left -= size_bytes
         if self._size_left < 0:
-            raise NotInProcessError("the files are larger than refresh.in-process-size-max")
+            raise EngineRefusalError("the files are larger than refresh.in-process-size-max")
 
     def register(self, rows: pa.Table) -> str:
         """Return the name of a relation with these rows."""
@@ -72,24 +72,24 @@ class DuckDbSession:
         return name
 
     def view(self, select: str) -> str:
-        """Return the name of a view. Raises ``NotInProcessError``."""
+        """Return the name of a view. Raises ``EngineRefusalError``."""
         name = self._new_name()
         self.execute(f"CREATE TEMP VIEW {name} AS {select}")
         return name
 
     def keep(self, name: str, select: str) -> int:
-        """Compute the rows of a relation with this name, once; return their number. Raises ``NotInProcessError``."""
+        """Compute the rows of a relation with this name, once; return their number. Raises ``EngineRefusalError``."""
         with _refusals():
             [(count,)] = self._connection.execute(f"CREATE TEMP TABLE {name} AS {select}").fetchall()
         return int(count)
 
     def rows(self, select: str) -> pa.Table:
-        """Compute rows. Raises ``NotInProcessError``."""
+        """Compute rows. Raises ``EngineRefusalError``."""
         with _refusals():
             return self._connection.sql(select).to_arrow_table()
 
     def execute(self, statement: str) -> None:
-        """Run a statement without rows. Raises ``NotInProcessError``."""
+        """Run a statement without rows. Raises ``EngineRefusalError``."""
         with _refusals():
             self._connection.execute(statement)
 
@@ -100,7 +100,7 @@ class DuckDbSession:
 
 @contextmanager
 def duckdb_session(size_max: int) -> Iterator[DuckDbSession]:
-    """Give the body a session. Raises ``NotInProcessError`` if DuckDB is missing, or too old."""
+    """Give the body a session. Raises ``EngineRefusalError`` if DuckDB is missing, or too old."""
     connection = _opened().cursor()
     try:
         yield DuckDbSession(connection, size_max)
@@ -115,7 +115,7 @@ def _opened() -> duckdb.DuckDBPyConnection:
             try:
                 import duckdb  # noqa: PLC0415  an extra
             except ImportError as error:
-                raise NotInProcessError(import_problem("a refresh without Spark", error)) from error
+                raise EngineRefusalError(import_problem("a refresh without Spark", error)) from error
             with _refusals():
                 opened = duckdb.connect(":memory:", config=dict(_SETTINGS))
                 opened.execute("SET GLOBAL TimeZone = 'UTC'")
@@ -125,22 +125,22 @@ def _opened() -> duckdb.DuckDBPyConnection:
 
 
 def _check(connection: duckdb.DuckDBPyConnection) -> None:
-    """Raise ``NotInProcessError`` unless a division by zero is an error, as it is since DuckDB 2.0."""
+    """Raise ``EngineRefusalError`` unless a division by zero is an error, as it is since DuckDB 2.0."""
     import duckdb  # noqa: PLC0415  an extra
 
     try:
         connection.execute("SELECT a % b, a // b FROM (VALUES (1, 0)) AS r(a, b)").fetchall()
     except duckdb.Error:
         return
-    raise NotInProcessError("DuckDB is older than 2.0")
+    raise EngineRefusalError("DuckDB is older than 2.0")
 
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """Raise ``NotInProcessError`` for each error of DuckDB: of a value, of memory, of a file that has expired."""
+    """Raise ``EngineRefusalError`` for each error of DuckDB: of a value, of memory, of a file that has expired."""
     import duckdb  # noqa: PLC0415  an extra
 
     try:
         yield
     except duckdb.Error as error:
-        raise NotInProcessError(str(error).splitlines()[0][:300]) from error
+        raise EngineRefusalError(str(error).splitlines()[0][:300]) from error

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from storage_lib.duckdb.file_rows import file_groups, select_of_files
-from storage_lib.duckdb.not_in_process import NotInProcessError
 from storage_lib.materialized.algebra.in_duckdb.duckdb_text import identifier
+from storage_lib.materialized.engine import EngineRefusalError
 
 if TYPE_CHECKING:
     from storage_lib.duckdb.duckdb_session import DuckDbSession
@@ -42,7 +42,7 @@ class SnapshotRows:
     def select(self, snapshot_id: int) -> str:
         """Return a SELECT of the rows of a snapshot (0: no rows).
 
-        Raises ``NotInProcessError`` if DuckDB and this process don't read them well, and ``SnapshotExpiredError`` or
+        Raises ``EngineRefusalError`` if DuckDB and this process don't read them well, and ``SnapshotExpiredError`` or
         ``NotFoundError`` for the snapshot.
         """
         if snapshot_id == 0:
@@ -96,7 +96,7 @@ class SnapshotRows:
 
     def _merged(self, read: ReadBuilder, plan: Plan) -> str:
         if plan.size_bytes > MERGED_BYTES_MAX or plan.row_count > _MERGED_ROWS_MAX:
-            raise NotInProcessError(f"table {self.table.name}: many rows of its files have to be merged")
+            raise EngineRefusalError(f"table {self.table.name}: many rows of its files have to be merged")
         batches = [batch for split in read.splits(plan) for batch in read.read_split(split)]
         schema = pa.schema([self.table.arrow_schema.field(name) for name in self.columns])
         return self.of(pa.Table.from_batches(batches, schema))

@@ -1,1 +1,1 @@
-"""Materialized tables: what is independent of the engine that computes their answers."""
+"""Materialized tables: created from a query, and kept equal to its answer by refreshes. Knows no engine by name."""

@@ -26,16 +26,16 @@ from pyspark.sql import SparkSession
 from storage_lib.catalog.open_catalog import open_catalog
 from storage_lib.errors import InvalidInputError, StorageError
 from storage_lib.io.environment import Environment, system_environment
+from storage_lib.materialized.plan.refresh_result import RefreshResult
+from storage_lib.materialized.service.fresh_tables import FreshTables
+from storage_lib.materialized.service.refresher_heartbeat import RefresherHeartbeat
+from storage_lib.materialized.service.refresher_spec import RefresherSpec
+from storage_lib.progress.sink_state import SinkState
 from storage_lib.schema.options.secret_text import hidden_in
-from storage_lib.spark.materialized.fresh_tables import FreshTables
-from storage_lib.spark.materialized.refresh_on_demand import RefreshOnDemand, SparkStartError
-from storage_lib.spark.materialized.refresh_result import RefreshResult
-from storage_lib.spark.materialized.refresher_heartbeat import RefresherHeartbeat
-from storage_lib.spark.materialized.refresher_spec import RefresherSpec
-from storage_lib.spark.materialized.value_settings import unusual_configuration
+from storage_lib.spark.engine.refresh_on_demand import RefreshOnDemand, SparkStartError
+from storage_lib.spark.engine.value_settings import unusual_configuration
 from storage_lib.spark.runtime.spark_java import REMEDY, java_problem, java_version
 from storage_lib.spark.runtime.spark_session import session
-from storage_lib.spark.stream.sink.sink_heartbeat import SinkState
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -17,8 +17,8 @@ from benchmarks.incremental_work.large_table import LargeTable, LargeTableWork
 from benchmarks.incremental_work.nexmark_refreshes import NexmarkRefreshes, NexmarkWork
 from benchmarks.incremental_work.tpch_refreshes import TpchRefreshes, TpchWork
 from storage_lib import open_catalog
+from storage_lib.materialized.service.fresh_tables import FreshTables
 from storage_lib.spark import refresh
-from storage_lib.spark.materialized.fresh_tables import FreshTables
 from tests.benchmarks.tiny_tpch import write_tiny_tpch
 
 if TYPE_CHECKING:

@@ -79,7 +79,7 @@ def wait_for_table(rest: AirflowRest, name: str) -> None:
 
 def reached(table: DynamicTable, source: DynamicTable) -> bool:
     """Return whether a table holds the newest snapshot of a source."""
-    from storage_lib.spark.materialized.source_positions import recorded_position, source_name
+    from storage_lib.materialized.sources.source_positions import recorded_position, source_name
 
     newest = table.inspect.latest_snapshot_id()
     if newest is None:

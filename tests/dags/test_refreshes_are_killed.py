@@ -155,7 +155,7 @@ def check(catalog: Catalog, tables: dict[str, DynamicTable]) -> None:
 
 
 def lags(table: DynamicTable) -> bool:
-    from storage_lib.spark.materialized.staleness import staleness
+    from storage_lib.materialized.service.staleness import staleness
 
     table = table.refresh()
     assert table.definition is not None

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from storage_lib.duckdb.duckdb_session import duckdb_session
-from storage_lib.duckdb.not_in_process import NotInProcessError
+from storage_lib.materialized.engine import EngineRefusalError
 
 SIZE = 1 << 30
 
@@ -42,14 +42,14 @@ def test_sessions_of_many_threads_do_not_see_each_other() -> None:
 def test_every_error_of_duckdb_is_a_refusal(statement: str, reason: str) -> None:
     with duckdb_session(SIZE) as session:
         session.execute("SET memory_limit = '100MB'")
-        with pytest.raises(NotInProcessError, match=reason):
+        with pytest.raises(EngineRefusalError, match=reason):
             session.rows(statement)
         session.execute("SET memory_limit = '2GB'")
 
 
 def test_variables_of_python_are_not_tables() -> None:
     rows = pa.table({"v": [1]})
-    with duckdb_session(SIZE) as session, pytest.raises(NotInProcessError, match="rows"):
+    with duckdb_session(SIZE) as session, pytest.raises(EngineRefusalError, match="rows"):
         session.rows("SELECT * FROM rows")
     assert rows.num_rows == 1
 

@@ -12,9 +12,9 @@ import pytest
 
 from storage_lib.duckdb import snapshot_rows
 from storage_lib.duckdb.duckdb_session import duckdb_session
-from storage_lib.duckdb.not_in_process import NotInProcessError
 from storage_lib.duckdb.snapshot_rows import SnapshotRows
 from storage_lib.materialized.algebra import ValueType, read_type
+from storage_lib.materialized.engine import EngineRefusalError
 from storage_lib.schema.types.data_types import TypeRoot
 from storage_lib.table.read import large_runs
 from tests.support.evolving_life import KINDS, TYPES, Life, steps_of
@@ -104,10 +104,10 @@ def test_files_that_are_too_large_to_read_or_to_merge_are_refused(
         table.append([{"k": 1, "v": version}, {"k": 2, "v": version}])
     rows = types_of(table)
 
-    with duckdb_session(10) as session, pytest.raises(NotInProcessError, match=r"refresh\.in-process-size-max"):
+    with duckdb_session(10) as session, pytest.raises(EngineRefusalError, match=r"refresh\.in-process-size-max"):
         SnapshotRows(session, table, rows).select(2)
     monkeypatch.setattr(snapshot_rows, "MERGED_BYTES_MAX", 10)
-    with duckdb_session(LARGE) as session, pytest.raises(NotInProcessError, match="have to be merged"):
+    with duckdb_session(LARGE) as session, pytest.raises(EngineRefusalError, match="have to be merged"):
         SnapshotRows(session, table, rows).select(2)
 
 
@@ -130,5 +130,5 @@ def test_an_expired_file_is_refused(make_table: Callable[..., DynamicTable]) -> 
         for file in Path(table.address.warehouse).rglob("data-*.parquet"):
             file.unlink()
 
-        with pytest.raises(NotInProcessError, match=r"No files found|No such file"):
+        with pytest.raises(EngineRefusalError, match=r"No files found|No such file"):
             session.rows(select)

@@ -16,7 +16,8 @@ pytest.importorskip("pyspark")
 
 from storage_lib.io.local.local_file_io import LocalFileIO
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.spark.stream.sink.sink_heartbeat import SinkHeartbeat, SinkState, read_heartbeat
+from storage_lib.progress.sink_state import SinkState
+from storage_lib.spark.stream.sink.sink_heartbeat import SinkHeartbeat, read_heartbeat
 from storage_lib.spark.stream.sink.sink_spec import SinkSource, SinkSpec
 from tests.support.shared_server import unique_name
 from tests.support.spark_topics import produce

@@ -13,12 +13,12 @@ pytest.importorskip("pyspark")
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from storage_lib import open_catalog
+from storage_lib.catalog import table_cache
+from storage_lib.catalog.table_cache import key_of
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.spark.data_source.statement_options import options_of
 from storage_lib.spark.data_source.stream_reader import StreamScan, TableStreamReader
 from storage_lib.spark.data_source.table_source import DynamicTableSource
-from storage_lib.spark.tasks import table_cache
-from storage_lib.spark.tasks.table_cache import key_of
 from storage_lib.spark.types.spark_schema import struct_of
 from tests.support.whole_rows import whole_rows
 

@@ -9,7 +9,7 @@ import duckdb
 import sqlglot
 from sqlglot import exp
 
-from storage_lib.spark.materialized.source_positions import recorded_position, source_name
+from storage_lib.materialized.sources.source_positions import recorded_position, source_name
 
 if TYPE_CHECKING:
     import pyarrow as pa

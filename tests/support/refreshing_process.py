@@ -13,10 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from storage_lib import open_catalog
+from storage_lib.duckdb import duckdb_engine
 from storage_lib.spark import refresh, session
-from storage_lib.spark.materialized import accumulated_refresh, apply_changes, whole_answer
-from storage_lib.spark.materialized.accumulated_state import commit_state, commit_state_here
-from storage_lib.spark.materialized.refresh_commit import commit_difference, commit_difference_here
+from storage_lib.spark.engine import accumulated_refresh, apply_changes, whole_answer
 from storage_lib.table.builders.write_builder import WriteBuilder
 
 KILL_POINTS = ("computed", "leased", "accumulated", "committed")
@@ -55,12 +54,15 @@ def main(job: dict[str, Any]) -> None:
 
     # mypy does not know that the functions are replaced on purpose.
     setattr(WriteBuilder, "begin", begin_and_die)  # noqa: B010
-    for state in (commit_state, commit_state_here):
-        setattr(accumulated_refresh, state.__name__, and_die(state, job["point"] == "accumulated"))
-    for each in (accumulated_refresh, apply_changes, whole_answer):
-        for difference in (commit_difference, commit_difference_here):
-            if hasattr(each, difference.__name__):
-                setattr(each, difference.__name__, and_die(difference, job["point"] == "committed"))
+    points = {
+        "accumulated": ("commit_state", "commit_state_of"),
+        "committed": ("commit_difference", "commit_difference_of"),
+    }
+    for point, names in points.items():
+        for module in (duckdb_engine, accumulated_refresh, apply_changes, whole_answer):
+            for name in names:
+                if hasattr(module, name):
+                    setattr(module, name, and_die(getattr(module, name), job["point"] == point))
     spark = session("refresh", master="local[2]", conf=job["conf"])
     refresh(spark, open_catalog(job["warehouse"]).load_table(job["table"]))
 

@@ -17,7 +17,7 @@ from storage_lib.spark.writing import write_job
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from storage_lib.spark.tasks.table_cache import TableKey
+    from storage_lib.catalog.table_cache import TableKey
     from storage_lib.table.protocol.write_context import WriteContext
 
 

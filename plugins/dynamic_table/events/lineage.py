@@ -79,7 +79,7 @@ def _columns_of(hook: DynamicTableHook, table: str) -> dict[str, tuple[tuple[str
     """Return the sources' columns by column of a materialized table; empty if they are unknown."""
     from storage_lib.errors import StorageError
     from storage_lib.materialized.algebra.column_lineage import column_lineage
-    from storage_lib.spark.materialized.source_tables import source_table
+    from storage_lib.materialized.sources.source_tables import source_table
 
     if not _is_name(table):
         return {}

@@ -85,13 +85,13 @@ class RefreshMaterializedTableOperator(SparkOperator):
         return refresh_lineage(self.hook, self.table, version)
 
     def _refreshed(self, table: DynamicTable, *, full: bool) -> RefreshResult:
+        from storage_lib.duckdb.small_refresh import small_refresh
+        from storage_lib.materialized.refresh_table import idle_refresh
         from storage_lib.spark import refresh
-        from storage_lib.spark.materialized.idle_refresh import idle_refresh
-        from storage_lib.spark.materialized.refresh_table import refresh_here
-        from storage_lib.spark.materialized.value_settings import unusual_configuration
+        from storage_lib.spark.engine.value_settings import unusual_configuration
 
         if unusual_configuration(*self.session_arguments()) is None:
-            done = refresh_here(table, full=full)
+            done = small_refresh(table, full=full)
         else:
             done = None if full else idle_refresh(table)
         if done is not None:

@@ -91,7 +91,7 @@ class RefresherOperator(DetachedJobOperator):
 
     def prepare(self) -> dict[str, Any]:
         """Return the checked arguments; a table that is missing or not materialized fails here."""
-        from storage_lib.spark.materialized.refresh_table import definition_of
+        from storage_lib.materialized.sources.source_tables import definition_of
 
         catalog = self.hook.get_conn()
         for name in self._names():
@@ -106,7 +106,7 @@ class RefresherOperator(DetachedJobOperator):
 
     def specification(self, job: SinkJob, wanted: Mapping[str, Any]) -> tuple[str, Mapping[str, str]]:
         """Return the JSON of the job's ``RefresherSpec``, and its secrets as environment variables."""
-        from storage_lib.spark.materialized.refresher_spec import RefresherSpec
+        from storage_lib.materialized.service.refresher_spec import RefresherSpec
 
         shown, secret, environment = secrets_apart(self.hook.options, self.hook.secret_keys)
         spec = RefresherSpec(

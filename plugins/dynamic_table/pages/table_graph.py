@@ -97,7 +97,7 @@ def _edge(
 
 def _positions(reader: DynamicTable, source: DynamicTable) -> tuple[int | None, int]:
     """Return the snapshot of ``source`` that ``reader`` holds (None: none yet), and the newest one (0: none)."""
-    from storage_lib.spark.materialized.source_positions import recorded_position, source_name
+    from storage_lib.materialized.sources.source_positions import recorded_position, source_name
 
     own = reader.inspect.latest_snapshot_id()
     position = None

@@ -16,7 +16,7 @@ from storage_lib.materialized.algebra.derive.maintenance import MaintainedOperat
 from storage_lib.materialized.algebra.in_duckdb.exact_renderer import ExactDuckDb
 from storage_lib.materialized.algebra.in_duckdb.not_exact import NotExactError
 from storage_lib.materialized.algebra.in_duckdb.value_type import ValueType, read_type
-from storage_lib.materialized.algebra.query_sources import RESULT, Moment, SourceTable, Views
+from storage_lib.materialized.algebra.query_sources import RESULT, Moment, SourceTable, Views, of_one_moment
 from storage_lib.materialized.algebra.read.table_names import tables_of
 from storage_lib.materialized.algebra.render.dialect import SPARK, Dialect, SqlDialect
 from storage_lib.materialized.algebra.render.steps import Steps
@@ -39,6 +39,7 @@ __all__ = [
     "ValueType",
     "Views",
     "compile_query",
+    "of_one_moment",
     "read_type",
     "tables_of",
 ]

@@ -29,7 +29,8 @@ from storage_lib.materialized.algebra.read.functions import (
     first_volatile,
 )
 from storage_lib.materialized.algebra.read.not_incremental import NotIncrementalError
-from storage_lib.materialized.algebra.read.reader import Answer, Reader
+from storage_lib.materialized.algebra.read.query_reader import Answer
+from storage_lib.materialized.algebra.read.reader import Reader
 from storage_lib.materialized.algebra.read.scope import place_of
 from storage_lib.materialized.algebra.read.table_names import NamedTables, parsed, read_table_names
 from storage_lib.materialized.algebra.tree.relational_operators import Relation, Scan, inputs_of

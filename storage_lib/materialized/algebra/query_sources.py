@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-__all__ = ["RESULT", "Moment", "SourceTable", "Views"]
+__all__ = ["RESULT", "Moment", "SourceTable", "Views", "of_one_moment"]
 
 RESULT = ""
 """Name under which a delta reads the stored rows of the materialized table itself, at ``Moment.BEFORE``."""
@@ -38,3 +38,12 @@ Views = Callable[[str, Moment], str]
 
 A relation at ``Moment.DELTA`` has an additional column ``_weight`` BIGINT: +1 for a new row, -1 for an old one.
 """
+
+
+def of_one_moment(views: Views, unchanged: Collection[str]) -> Views:
+    """Return ``views`` with one relation for both moments of an unchanged source, which is planned and read once."""
+
+    def view(name: str, moment: Moment) -> str:
+        return views(name, Moment.AFTER if name in unchanged else moment)
+
+    return view

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.serializers import CPickleSerializer
 
+from storage_lib.catalog.table_cache import TableKey, key_of
 from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.progress.operation import operation, report_to
@@ -16,7 +17,6 @@ from storage_lib.progress.progress import ProgressOption
 from storage_lib.spark.compaction.counted_buckets import CountedBuckets
 from storage_lib.spark.runtime.spark_session import MAINTENANCE_POOL, scheduler_pool
 from storage_lib.spark.tasks.session_kind import default_parallelism, is_connect
-from storage_lib.spark.tasks.table_cache import TableKey, key_of
 from storage_lib.spark.types.spark_errors import storage_errors_of_spark
 from storage_lib.table.maintenance.post_commit_compaction import LOST_RACE_ERRORS
 
@@ -143,18 +143,17 @@ def _run(
     return results
 
 
-def compact_if_due(spark: SparkSession | None, table: DynamicTable) -> Snapshot | None:
+def compact_if_due(spark: SparkSession, table: DynamicTable) -> Snapshot | None:
     """Compact the runs that the table's strategy picks, on half of the cores; None also if another commit was faster.
 
     The other half is left to writers, because Spark cannot preempt a task that has started. Over Spark Connect, where
-    the number of cores is unknown, each bucket is a task. A few small files are merged in this process, and without a
-    session all files are.
+    the number of cores is unknown, each bucket is a task. A few small files are merged in this process.
     """
     plan = table.maintenance.plan_compaction(full=False)
     if not plan:
         return None
     try:
-        if spark is None or sum(file.file_size for task in plan for file in task.unit.files) <= _BYTES_HERE_MAX:
+        if sum(file.file_size for task in plan for file in task.unit.files) <= _BYTES_HERE_MAX:
             return table.compact(full=False)
         cores = default_parallelism(spark)
         return compact(spark, table, plan=plan, tasks_max=None if cores is None else max(1, cores // 2))
@@ -162,7 +161,7 @@ def compact_if_due(spark: SparkSession | None, table: DynamicTable) -> Snapshot 
         return None
 
 
-def compact_after_write(spark: SparkSession | None, table: DynamicTable) -> None:
+def compact_after_write(spark: SparkSession, table: DynamicTable) -> None:
     """Run ``compact_if_due`` after a write; a failure becomes a ``RuntimeWarning``, because the rows are committed."""
     try:
         compact_if_due(spark, table)

@@ -18,10 +18,10 @@ from storage_lib.spark.types.spark_schema import arrow_schema_of, conform
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+    from storage_lib.catalog.table_cache import TableKey
     from storage_lib.file_store.planning.plan import DividedPlan, Plan
     from storage_lib.file_store.split import Split
     from storage_lib.schema.filter.predicate import Predicate
-    from storage_lib.spark.tasks.table_cache import TableKey
     from storage_lib.table.builders.read_builder import ReadBuilder
 
 _PUSHES_FILTERS = "pyspark.sql.worker.data_source_pushdown_filters"

@@ -16,7 +16,7 @@ from storage_lib.spark.tasks.table_tasks import TaskMessage, commit_tasks, messa
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from storage_lib.spark.tasks.table_cache import TableKey
+    from storage_lib.catalog.table_cache import TableKey
     from storage_lib.table.protocol.source_offsets import SourceRange
     from storage_lib.table.protocol.write_context import WriteContext
 

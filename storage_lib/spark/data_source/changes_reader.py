@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from storage_lib.catalog.table_cache import TableKey
     from storage_lib.spark.data_source.incremental_range import IncrementalRange
-    from storage_lib.spark.tasks.table_cache import TableKey
     from storage_lib.table.protocol.change_split import ChangeSplit
 
 

@@ -26,7 +26,7 @@ from storage_lib.table.protocol.stream_split import AddedSplit, DifferenceSplit,
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from storage_lib.spark.tasks.table_cache import TableKey
+    from storage_lib.catalog.table_cache import TableKey
     from storage_lib.table.stream.hybrid_source import HybridSource
 
 START = {"start": "log.scan"}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from storage_lib.spark.tasks.table_cache import TableKey
+    from storage_lib.catalog.table_cache import TableKey
     from storage_lib.table.dynamic_table import DynamicTable
 
 

@@ -18,6 +18,7 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 
+from storage_lib.catalog.table_cache import key_of, table_at
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError
 from storage_lib.io.environment import system_environment
@@ -43,7 +44,6 @@ from storage_lib.spark.data_source.system_table_reader import SystemTableReader,
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.tasks.driver_lease import keep_alive
 from storage_lib.spark.tasks.session_kind import is_connect
-from storage_lib.spark.tasks.table_cache import key_of, table_at
 from storage_lib.spark.tasks.worker_garbage import spare_what_is_imported
 from storage_lib.spark.types.spark_schema import check_read_schema, check_write_schema, struct_of
 from storage_lib.table.protocol.write_context import OverwriteScope

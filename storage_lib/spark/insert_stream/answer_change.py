@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpiredError
 from storage_lib.io.environment import system_environment
-from storage_lib.materialized.algebra import Moment
+from storage_lib.materialized.algebra import Moment, of_one_moment
+from storage_lib.materialized.sources.full_reasons import why_full
+from storage_lib.materialized.sources.source_delta import SourceDelta, all_few, source_delta
+from storage_lib.materialized.sources.source_positions import SourcePosition, position_of, source_name
+from storage_lib.materialized.sources.source_tables import needed_columns
+from storage_lib.spark.engine.computed_once import computed_steps
+from storage_lib.spark.engine.source_frames import delta_frame, source_rows
+from storage_lib.spark.engine.source_views import shared_prefix, source_views
+from storage_lib.spark.engine.weighted_frames import net_rows, weighted
 from storage_lib.spark.insert_stream.commit_source import Positions, TablePosition
-from storage_lib.spark.materialized.computed_once import computed_steps
-from storage_lib.spark.materialized.full_reasons import why_full
-from storage_lib.spark.materialized.refresh_plan import columns_of
-from storage_lib.spark.materialized.source_delta import SourceDelta, all_few, source_delta, source_rows
-from storage_lib.spark.materialized.source_positions import SourcePosition, position_of, source_name
-from storage_lib.spark.materialized.source_views import of_one_moment, shared_prefix, source_views
-from storage_lib.spark.materialized.weighted_rows import net_rows, weighted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from storage_lib.spark.materialized.source_tables import BoundQuery
+    from storage_lib.materialized.sources.source_tables import BoundQuery
     from storage_lib.table.dynamic_table import DynamicTable
 
 
@@ -45,7 +46,7 @@ def answer_change(
     is_first = not before
     if not is_first and _is_known(bound, before, ends):
         deltas = {
-            name: source_delta(source, columns_of(bound.compiled, name, source), starts[name], ends[name])
+            name: source_delta(source, needed_columns(bound.compiled, name, source), starts[name], ends[name])
             for name, source in bound.sources.items()
             if starts[name] != ends[name]
         }
@@ -55,9 +56,9 @@ def answer_change(
 
     def frame_of(name: str, moment: Moment) -> DataFrame:
         if moment is Moment.DELTA:
-            return deltas[name].df(spark)
+            return delta_frame(spark, deltas[name])
         source, at = bound.sources[name], starts if moment is Moment.BEFORE else ends
-        return source_rows(spark, source, columns_of(bound.compiled, name, source), at[name])
+        return source_rows(spark, source, needed_columns(bound.compiled, name, source), at[name])
 
     with source_views(spark, system_environment().new_name(), frame_of) as views:
         if deltas:
@@ -116,6 +117,6 @@ def _is_known(bound: BoundQuery, before: Positions, ends: dict[str, int]) -> boo
     for name, source in bound.sources.items():
         at = before.get(name)
         position = SourcePosition(0) if at is None else at.position
-        if why_full(name, source, columns_of(bound.compiled, name, source), position, ends[name]) is not None:
+        if why_full(name, source, needed_columns(bound.compiled, name, source), position, ends[name]) is not None:
             return False
     return True

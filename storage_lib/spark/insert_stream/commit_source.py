@@ -18,10 +18,10 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StringType, StructField, StructType
 
+from storage_lib.catalog.table_cache import table_at
+from storage_lib.materialized.sources.consistent_snapshots import consistent_snapshots
+from storage_lib.materialized.sources.source_positions import SourcePosition, position_of, source_name
 from storage_lib.spark.data_source.statement_options import StatementOptions
-from storage_lib.spark.materialized.consistent_snapshots import consistent_snapshots
-from storage_lib.spark.materialized.source_positions import SourcePosition, position_of, source_name
-from storage_lib.spark.tasks.table_cache import table_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,11 +18,15 @@ from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError, SnapshotExpiredError, StorageError
 from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.materialized.commit.collected_rows import commit_sources
+from storage_lib.materialized.definition.unfit_options import unfit_option
+from storage_lib.materialized.sources.source_tables import BoundQuery, bound_query
 from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
 from storage_lib.spark.compaction.stream_compaction import StreamCompaction
 from storage_lib.spark.data_source import statement_options
 from storage_lib.spark.data_source.checkpoint_identity import settled_query_id
 from storage_lib.spark.data_source.table_source import register
+from storage_lib.spark.engine.weighted_frames import rows_with_kinds
 from storage_lib.spark.insert_stream.answer_change import answer_change
 from storage_lib.spark.insert_stream.commit_source import (
     SOURCE_NAME,
@@ -32,15 +36,12 @@ from storage_lib.spark.insert_stream.commit_source import (
     register_commits,
 )
 from storage_lib.spark.insert_stream.stored_query import refuse_altered, session_of, stored_query_of
-from storage_lib.spark.materialized.source_tables import BoundQuery, bound_query
-from storage_lib.spark.materialized.unfit_options import unfit_option
-from storage_lib.spark.materialized.weighted_rows import rows_with_kinds
 from storage_lib.spark.runtime.spark_session import STREAM_POOL, scheduler_pool
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.tasks.session_kind import refuse_connect
 from storage_lib.spark.verbs.stream_settings import quick_batches
 from storage_lib.spark.verbs.table_stream import TableStream
-from storage_lib.spark.writing.commit_rows import commit_rows, commit_sources
+from storage_lib.spark.writing.commit_rows import commit_rows
 from storage_lib.table.protocol.source_offsets import SourceRange
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import SparkSession
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.materialized.sources.source_tables import needed_columns
 from storage_lib.spark.data_source.checkpoint_identity import PLANNED, QUERY_FILE, is_there, settled
-from storage_lib.spark.materialized.refresh_plan import columns_of
 
 if TYPE_CHECKING:
+    from storage_lib.materialized.sources.source_tables import BoundQuery
     from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
-    from storage_lib.spark.materialized.source_tables import BoundQuery
     from storage_lib.table.dynamic_table import DynamicTable
 
 _SETTINGS = (
@@ -98,7 +98,7 @@ def session_of(spark: SparkSession, stored_query: StoredQuery) -> SparkSession:
 def _columns(bound: BoundQuery) -> dict[str, list[list[object]]]:
     found = {}
     for name, source in bound.sources.items():
-        read = set(columns_of(bound.compiled, name, source))
+        read = set(needed_columns(bound.compiled, name, source))
         fields = [field for field in source.schema.fields if field.name in read]
         found[name] = [[field.name, str(field.type), field.id] for field in fields]
     return found

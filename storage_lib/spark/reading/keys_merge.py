@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from storage_lib.catalog.table_cache import TableKey, key_of
 from storage_lib.spark.data_source.batch_reader import packed_splits
 from storage_lib.spark.reading.remembered_bits import BucketFiles, RememberedBits
-from storage_lib.spark.tasks.table_cache import TableKey, key_of
 from storage_lib.spark.types.spark_errors import storage_errors_of_spark
 from storage_lib.table.read.left_out_rows import STANDING_SCHEMA, LeftOutRows, encoded, left_out_rows
 

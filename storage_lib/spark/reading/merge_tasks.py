@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from storage_lib.spark.tasks.table_cache import TableKey
+from storage_lib.catalog.table_cache import TableKey
 from storage_lib.spark.types.spark_schema import arrow_schema_of, conform
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from storage_lib.catalog.table_cache import key_of
 from storage_lib.schema.filter.comparisons import IsNotNull
 from storage_lib.schema.filter.predicate import And
 from storage_lib.spark.data_source import statement_options
@@ -22,7 +23,6 @@ from storage_lib.spark.reading.null_columns import with_nulls
 from storage_lib.spark.reading.replaced_frame import replaced_frame
 from storage_lib.spark.reading.united_frames import united
 from storage_lib.spark.tasks.session_kind import is_connect
-from storage_lib.spark.tasks.table_cache import key_of
 from storage_lib.spark.types.spark_schema import struct_of
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
+from storage_lib.catalog.table_cache import TableKey
 from storage_lib.errors import InvalidInputError
-from storage_lib.spark.tasks.table_cache import TableKey
 from storage_lib.spark.tasks.worker_garbage import spare_what_is_imported
 from storage_lib.spark.types.spark_schema import ROW_POSITION
 from storage_lib.table.changes.answer_rows import SharedKeyError

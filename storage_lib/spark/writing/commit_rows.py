@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from storage_lib.materialized.commit.collected_rows import commit_collected, commit_sources
 from storage_lib.spark.data_source.table_source import register
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.tasks.driver_lease import given_back
@@ -14,7 +15,7 @@ from storage_lib.spark.types.spark_schema import check_write_schema
 from storage_lib.spark.writing.bucket_distribution import by_bucket, by_partition_and_bucket
 from storage_lib.spark.writing.computed_input import computed
 from storage_lib.spark.writing.source_write import write_by_source
-from storage_lib.spark.writing.write_job import collected, run_write, write_collected
+from storage_lib.spark.writing.write_job import collected, run_write
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -93,37 +94,3 @@ def commit_rows(
 def _collected(rows: DataFrame) -> pa.Table | None:
     with active_session(rows.sparkSession), storage_errors_of_spark():
         return collected(rows)
-
-
-def commit_collected(
-    rows: pa.Table,
-    table: DynamicTable,
-    begin: Callable[[], WriteContext],
-    commit_identifier: int,
-    *,
-    adds_up: bool = False,
-    sources: Sequence[SourceRange] = (),
-    watermark: int | None = None,
-) -> Snapshot | None:
-    """Write rows of this process, with the column of row kinds last, as ``commit_rows`` does."""
-    if rows.num_rows == 0:
-        return commit_sources(table, begin, commit_identifier, sources=sources, watermark=watermark)
-    context = begin()
-    with given_back(table, context):
-        return write_collected(
-            rows, table, context, commit_identifier, adds_up=adds_up, sources=sources, watermark=watermark
-        )
-
-
-def commit_sources(
-    table: DynamicTable,
-    begin: Callable[[], WriteContext],
-    commit_identifier: int,
-    *,
-    sources: Sequence[SourceRange],
-    watermark: int | None = None,
-) -> Snapshot | None:
-    """Commit new offsets of sources without rows; None without ``sources``. Raises as ``begin`` does."""
-    if not sources:
-        return None
-    return table.new_write().commit(begin(), [], commit_identifier, sources=sources, watermark=watermark)

@@ -17,8 +17,8 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j 
 from pyspark.accumulators import AccumulatorParam
 from pyspark.serializers import CPickleSerializer
 
+from storage_lib.catalog.table_cache import key_of
 from storage_lib.spark.tasks.driver_lease import give_up
-from storage_lib.spark.tasks.table_cache import key_of
 from storage_lib.spark.tasks.table_tasks import TaskMessage, commit_tasks, write_task
 from storage_lib.spark.types.unscaled_decimals import with_decimals
 
@@ -100,28 +100,6 @@ def run_write(
     finally:
         # pyspark keeps each accumulator as long as the process lives.
         finished.value.clear()
-    return commit_tasks(table, write_context, messages, commit_identifier, sources=sources, watermark=watermark)
-
-
-def write_collected(
-    rows: pa.Table,
-    table: DynamicTable,
-    write_context: WriteContext,
-    commit_identifier: int,
-    *,
-    adds_up: bool = False,
-    sources: Sequence[SourceRange] = (),
-    watermark: int | None = None,
-) -> Snapshot | None:
-    """Write the rows, which Spark gave the driver, and commit them; otherwise as ``run_write``."""
-    lease = write_context.lease
-    messages: list[TaskMessage] = []
-    try:
-        with nullcontext() if lease is None else table.new_write().leases.beating(lease):
-            messages.append(write_task(key_of(table), write_context, iter(rows.to_batches()), adds_up=adds_up))
-    except BaseException:
-        give_up(table, write_context.commit_user, [*messages, None], write_context)
-        raise
     return commit_tasks(table, write_context, messages, commit_identifier, sources=sources, watermark=watermark)
 
 

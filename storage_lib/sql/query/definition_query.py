@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.materialized.algebra import compile_query
-from storage_lib.spark.materialized.source_tables import source_table
+from storage_lib.materialized.sources.source_tables import source_table
 from storage_lib.sql.definition.virtual_columns import computed_columns
 from storage_lib.sql.query.query_runner import dataframe_of
 from storage_lib.sql.query.source_cycle import path_between

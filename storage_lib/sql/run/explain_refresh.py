@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.materialized.accumulators.accumulated_query import AccumulatedQuery
+from storage_lib.materialized.plan.accumulated_plan import AccumulatedPlan, accumulated_plan, why_not_worth_it
+from storage_lib.materialized.plan.refresh_plan import RefreshPlan, refresh_plan
+from storage_lib.materialized.plan.refresh_result import RefreshWork
+from storage_lib.materialized.sources.held_snapshots import held_snapshots
+from storage_lib.materialized.sources.source_tables import BoundQuery, bound_query
 from storage_lib.schema.options.materialized_table import RefreshMode
-from storage_lib.spark.materialized.accumulated_plan import AccumulatedPlan, accumulated_plan, why_not_worth_it
-from storage_lib.spark.materialized.accumulated_query import AccumulatedQuery, accumulated_query
-from storage_lib.spark.materialized.in_process import why_spark
-from storage_lib.spark.materialized.refresh_plan import RefreshPlan, refresh_plan
-from storage_lib.spark.materialized.refresh_result import RefreshWork
-from storage_lib.spark.materialized.source_tables import BoundQuery, bound_query
+from storage_lib.spark.engine.spark_engine import SparkEngine, duckdb_beside
 from storage_lib.sql.definition.delta_text import delta_text
-from storage_lib.sql.run.held_snapshots import held_snapshots
 from storage_lib.sql.state.result import Result, rows_of
 from storage_lib.sql.statements.materialized_statements import ExplainRefresh
 
@@ -33,7 +33,8 @@ def run_explain_refresh(state: SessionState, statement: ExplainRefresh) -> Resul
         raise InvalidInputError(message)
     bound = bound_query(table.address, definition)
     plan = refresh_plan(table, definition, bound, full=False)
-    plan, accumulated = accumulated_plan(state.spark, table, definition, bound, plan)
+    engine = SparkEngine(state.spark)
+    plan, accumulated = accumulated_plan(lambda: engine.accumulated_query(bound), table, definition, bound, plan)
     lines = [
         "== Next refresh ==",
         *_work(plan),
@@ -42,7 +43,7 @@ def run_explain_refresh(state: SessionState, statement: ExplainRefresh) -> Resul
         "== Sources ==",
         *_sources(table, bound, plan),
     ]
-    lines += ["", "== Operators ==", *_operators(state.spark, table, bound, plan, accumulated)]
+    lines += ["", "== Operators ==", *_operators(engine, table, bound, plan, accumulated)]
     changed = [name for name in plan.after if plan.after[name] != plan.before.get(name)]
     columns = [field.name for field in table.schema.fields]
     delta = delta_text(bound.compiled, table.name, columns, changed or bound.compiled.sources)
@@ -60,7 +61,7 @@ def _work(plan: RefreshPlan) -> list[str]:
 def _engine(spark: SparkSession, table: DynamicTable, bound: BoundQuery, plan: RefreshPlan) -> list[str]:
     if plan.work is RefreshWork.NONE:
         return []
-    reason = why_spark(spark, table, bound)
+    reason = duckdb_beside(spark).why_not_small_refreshes(table, bound)
     return ["by DuckDB in this process, if it is small" if reason is None else f"by Spark: {reason}"]
 
 
@@ -76,7 +77,7 @@ def _sources(table: DynamicTable, bound: BoundQuery, plan: RefreshPlan) -> list[
 
 
 def _operators(
-    spark: SparkSession, table: DynamicTable, bound: BoundQuery, plan: RefreshPlan, accumulated: AccumulatedPlan | None
+    engine: SparkEngine, table: DynamicTable, bound: BoundQuery, plan: RefreshPlan, accumulated: AccumulatedPlan | None
 ) -> list[str]:
     compiled = bound.compiled
     mode = None if table.definition is None else table.definition.refresh_mode
@@ -88,7 +89,7 @@ def _operators(
         operators = accumulated.query.accumulators.operators
     elif compiled.accumulators is not None and mode is not RefreshMode.FULL:
         why_not = why_not_worth_it(table, bound, plan.after)
-        found = accumulated_query(spark, bound) if why_not is None else None
+        found = engine.accumulated_query(bound) if why_not is None else None
         if isinstance(found, AccumulatedQuery):
             # Nothing has to be done now.
             operators = found.accumulators.operators

@@ -9,9 +9,9 @@ from pyspark.errors import AnalysisException
 
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.materialized.algebra import tables_of
+from storage_lib.materialized.sources.source_tables import BoundQuery, bound_query
 from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
 from storage_lib.spark.insert_stream.insert_stream import refuse_query, refuse_table
-from storage_lib.spark.materialized.source_tables import BoundQuery, bound_query
 from storage_lib.sql.query.changes_in_query import LostChangesError
 from storage_lib.sql.query.definition_query import definition_query
 

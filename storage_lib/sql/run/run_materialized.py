@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError
-from storage_lib.schema.options.nearest import did_you_mean
-from storage_lib.schema.options.option_precedence import merged_options
-from storage_lib.spark.materialized.alter_materialized import (
+from storage_lib.materialized.definition.alter_materialized import (
     resume,
     set_freshness,
-    set_query,
     set_refresh_mode,
     suspend,
 )
-from storage_lib.spark.materialized.create_materialized import create_materialized_table
-from storage_lib.spark.materialized.kept_snapshots import release_snapshots
-from storage_lib.spark.materialized.refresh_result import RefreshWork
-from storage_lib.spark.materialized.refresh_table import refresh
+from storage_lib.materialized.plan.refresh_result import RefreshWork
+from storage_lib.materialized.sources.kept_snapshots import release_snapshots
+from storage_lib.schema.options.nearest import did_you_mean
+from storage_lib.schema.options.option_precedence import merged_options
+from storage_lib.spark.engine.create_materialized_table import create_materialized_table
+from storage_lib.spark.engine.refresh import refresh
+from storage_lib.spark.engine.set_query import set_query
 from storage_lib.sql.definition.materialized_text import interval_of, materialized_text_of
 from storage_lib.sql.query.definition_query import definition_query
 from storage_lib.sql.run.run_show_describe import matches, no_database, static_values

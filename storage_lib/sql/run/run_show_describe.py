@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError, NotFoundError
+from storage_lib.materialized.sources.held_snapshots import held_snapshots
 from storage_lib.schema.filter.literal import typed_literal
 from storage_lib.schema.options.event_time import watermarks
 from storage_lib.schema.options.nearest import did_you_mean
@@ -16,7 +17,6 @@ from storage_lib.schema.options.table_options import masked
 from storage_lib.sql.definition.create_text import create_text_of
 from storage_lib.sql.definition.materialized_text import materialized_text_of
 from storage_lib.sql.definition.virtual_columns import computed_columns, computed_comment, is_virtual
-from storage_lib.sql.run.held_snapshots import held_snapshots
 from storage_lib.sql.state.result import Result, rows_of
 from storage_lib.sql.state.session_state import SessionState
 from storage_lib.sql.statements.parts import PartitionClause

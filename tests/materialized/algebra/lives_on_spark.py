@@ -25,8 +25,8 @@ from sqlglot import exp
 from storage_lib import open_catalog
 from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
 from storage_lib.spark import create_materialized_table, read, refresh
+from storage_lib.spark.engine import computed_once
 from storage_lib.spark.insert_stream.insert_stream import insert_stream
-from storage_lib.spark.materialized import computed_once
 from tests.materialized.algebra.maintained_answers import rounded
 from tests.materialized.algebra.random_queries import TABLES, RandomQueries
 from tests.materialized.algebra.small_rows import Row, SmallRows

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage_lib import open_catalog
-from storage_lib.duckdb.not_in_process import NotInProcessError
-from storage_lib.spark.materialized import apply_changes, whole_answer
-from storage_lib.spark.materialized.refresh_result import RefreshEngine
+from storage_lib.duckdb import duckdb_engine
+from storage_lib.materialized.engine import EngineRefusalError
+from storage_lib.materialized.plan.refresh_result import RefreshEngine
 
 if TYPE_CHECKING:
     from storage_lib.catalog.catalog import Catalog
@@ -38,10 +38,9 @@ def by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def only_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no change be computed in this process."""
+    """Let DuckDB compute nothing."""
 
     def refuse(*_: object, **__: object) -> None:
-        raise NotInProcessError("the test asks for Spark")
+        raise EngineRefusalError("the test asks for Spark")
 
-    for module in (apply_changes, whole_answer):
-        monkeypatch.setattr(module, "in_process", refuse)
+    monkeypatch.setattr(duckdb_engine, "refresh_in_duckdb", refuse)

@@ -16,11 +16,12 @@ import pytest
 pytest.importorskip("pyspark")
 
 from storage_lib import open_catalog
+from storage_lib.duckdb import duckdb_engine
+from storage_lib.materialized.accumulators.accumulated_state import ACCUMULATORS
+from storage_lib.materialized.plan.refresh_result import RefreshEngine, RefreshWork
+from storage_lib.materialized.sources.source_positions import recorded_position
 from storage_lib.spark import create_materialized_table, refresh, set_query
-from storage_lib.spark.materialized import accumulated_refresh, computed_once
-from storage_lib.spark.materialized.accumulated_state import ACCUMULATORS, commit_state, commit_state_here
-from storage_lib.spark.materialized.refresh_result import RefreshEngine, RefreshWork
-from storage_lib.spark.materialized.source_positions import recorded_position
+from storage_lib.spark.engine import accumulated_refresh, computed_once
 from tests.support.deep_tests import thinned
 from tests.support.materialized_answers import expected_bag, stored_bag
 
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
 
 ALWAYS = {"accumulators.rows-min": "0"}
-READ_SOURCE = "storage_lib.spark.materialized.apply_changes.source_rows"
-READ_SNAPSHOT = "storage_lib.spark.materialized.in_process.SnapshotRows.select"
+READ_SOURCE = "storage_lib.spark.engine.apply_changes.source_rows"
+READ_SNAPSHOT = "storage_lib.duckdb.refresh_in_duckdb.SnapshotRows.select"
 ORDERS = {"id": "INT NOT NULL", "cat": "STRING", "amount": "BIGINT", "price": "DECIMAL(12, 2)", "day": "DATE"}
 QUERIES = {
     "sums": "SELECT cat, count(*) AS n, sum(amount) AS total FROM orders GROUP BY cat",
@@ -58,8 +59,8 @@ def after_the_state(monkeypatch: pytest.MonkeyPatch, action: Callable[[], None])
 
         return committed
 
-    for commit in (commit_state, commit_state_here):
-        monkeypatch.setattr(accumulated_refresh, commit.__name__, then(commit))
+    for module, name in ((duckdb_engine, "commit_state"), (accumulated_refresh, "commit_state_of")):
+        monkeypatch.setattr(module, name, then(getattr(module, name)))
 
 
 def crash() -> None:

@@ -16,9 +16,9 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from storage_lib.materialized.service.staleness import staleness
+from storage_lib.materialized.sources.consistent_snapshots import lineage
 from storage_lib.spark import create_materialized_table
-from storage_lib.spark.materialized.consistent_snapshots import lineage
-from storage_lib.spark.materialized.staleness import staleness
 from tests.support.materialized_answers import expected_bag, stored_bag
 from tests.support.spark_processes import warm_environment
 

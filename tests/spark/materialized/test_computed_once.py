@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark")
 
-import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sql
@@ -19,8 +19,8 @@ from sqlglot import parse_one
 from storage_lib.materialized.algebra import Moment, Steps
 from storage_lib.materialized.algebra.render.statement import Renderer
 from storage_lib.materialized.algebra.tree.relational_operators import Aggregate, Filter, Named, Scan, Union
-from storage_lib.spark.materialized import computed_once as module
-from storage_lib.spark.materialized.computed_once import computed_once, computed_steps
+from storage_lib.spark.engine import computed_once as module
+from storage_lib.spark.engine.computed_once import computed_once, computed_steps
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

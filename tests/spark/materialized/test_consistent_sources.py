@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from storage_lib.materialized.sources.source_positions import recorded_position, source_name
 from storage_lib.spark import create_materialized_table, refresh
-from storage_lib.spark.materialized.source_positions import recorded_position, source_name
 from tests.support.materialized_answers import expected_bag, stored_bag
 
 if TYPE_CHECKING:

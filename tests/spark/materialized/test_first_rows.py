@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from storage_lib.materialized.plan.refresh_result import RefreshWork
 from storage_lib.spark import create_materialized_table, refresh
-from storage_lib.spark.materialized.refresh_result import RefreshWork
 from tests.support.materialized_answers import expected_bag, stored_bag
 
 if TYPE_CHECKING:

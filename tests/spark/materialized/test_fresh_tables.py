@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from storage_lib.materialized.plan.refresh_result import RefreshResult
+
 pytest.importorskip("pyspark")
 
 from pyspark.errors import PySparkException
 
 from storage_lib import InvalidInputError
 from storage_lib.io.environment import system_environment
+from storage_lib.materialized.service.fresh_tables import FreshTables
 from storage_lib.spark import create_materialized_table, refresh, resume, set_freshness, suspend
-from storage_lib.spark.materialized.fresh_tables import FreshTables
-from storage_lib.spark.materialized.refresh_result import RefreshResult
 from tests.support.materialized_answers import expected_bag, stored_bag
 from tests.support.moved_clock import MovedClock
 from tests.support.waiting import wait_until

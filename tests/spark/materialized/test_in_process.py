@@ -12,10 +12,12 @@ pytest.importorskip("pyspark")
 
 from storage_lib import AddColumn, RemoveOption, RenameColumn, SetOption
 from storage_lib.duckdb import duckdb_session
+from storage_lib.materialized import engine
+from storage_lib.materialized.plan.refresh_result import RefreshEngine, RefreshWork
+from storage_lib.materialized.sources import source_delta
+from storage_lib.materialized.sources.source_tables import bound_query
 from storage_lib.spark import create_materialized_table, refresh
-from storage_lib.spark.materialized import apply_changes, in_process, source_delta
-from storage_lib.spark.materialized.refresh_result import RefreshEngine, RefreshWork
-from storage_lib.spark.materialized.source_tables import bound_query
+from storage_lib.spark.engine.spark_engine import duckdb_beside
 from tests.support.materialized_answers import expected_bag, stored_bag
 
 if TYPE_CHECKING:
@@ -144,7 +146,7 @@ def test_expressions_without_an_exact_rule_are_left_to_spark(
     query: str,
     reason: str,
 ) -> None:
-    caplog.set_level("DEBUG", logger=apply_changes.__name__)
+    caplog.set_level("DEBUG", logger=engine.__name__)
     table, _ = kept(spark, catalog, query)
     orders.append([order(20)])
 
@@ -252,6 +254,6 @@ def test_it_is_known_before_a_refresh_why_spark_computes_it(
     assert table.definition is not None
     bound = bound_query(table.address, table.definition)
 
-    found = in_process.why_spark(spark, table, bound)
+    found = duckdb_beside(spark).why_not_small_refreshes(table, bound)
 
     assert found == reason or (reason is not None and (found or "").startswith(reason))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from storage_lib.catalog.catalog import Catalog
-    from storage_lib.spark.materialized.refresh_result import RefreshEngine
+    from storage_lib.materialized.plan.refresh_result import RefreshEngine
     from storage_lib.table.dynamic_table import DynamicTable
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("engine")]

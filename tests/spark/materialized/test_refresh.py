@@ -10,10 +10,12 @@ import pytest
 pytest.importorskip("pyspark")
 
 from storage_lib import AddColumn, AlterType, CommitConflictError, InvalidInputError, NotFoundError, RenameColumn
+from storage_lib.duckdb import duckdb_engine
+from storage_lib.materialized.commit.refresh_commit import commit_difference
+from storage_lib.materialized.plan.refresh_result import RefreshEngine, RefreshWork
 from storage_lib.spark import create_materialized_table, refresh, set_query, suspend
-from storage_lib.spark.materialized import apply_changes, whole_answer
-from storage_lib.spark.materialized.refresh_commit import commit_difference, commit_difference_here
-from storage_lib.spark.materialized.refresh_result import RefreshEngine, RefreshWork
+from storage_lib.spark.engine import apply_changes
+from storage_lib.spark.engine.commit_difference import commit_difference_of
 from tests.support.materialized_answers import expected_bag, stored_bag
 
 if TYPE_CHECKING:
@@ -45,8 +47,8 @@ def before_a_commit(monkeypatch: pytest.MonkeyPatch, action: Callable[[], None])
 
         return committed
 
-    monkeypatch.setattr(apply_changes, "commit_difference", first(commit_difference))
-    monkeypatch.setattr(apply_changes, "commit_difference_here", first(commit_difference_here))
+    monkeypatch.setattr(apply_changes, "commit_difference_of", first(commit_difference_of))
+    monkeypatch.setattr(duckdb_engine, "commit_difference", first(commit_difference))
 
 
 def assert_is_answer(catalog: Catalog, table: DynamicTable) -> None:
@@ -327,7 +329,7 @@ def test_a_refresh_that_always_conflicts_fails_in_the_end(
         message = "another commit was faster"
         raise CommitConflictError(message)
 
-    monkeypatch.setattr(whole_answer, "commit_difference_here", commit_refused)
+    monkeypatch.setattr(duckdb_engine, "commit_difference", commit_refused)
 
     with pytest.raises(CommitConflictError, match="another commit was faster"):
         refresh(spark, sums)

@@ -10,11 +10,11 @@ pytest.importorskip("pyspark")
 
 import pyarrow as pa
 
+from storage_lib.materialized.plan import refresh_plan
+from storage_lib.materialized.plan.refresh_costs import ROWS_MIN, RefreshCosts, RefreshSize
+from storage_lib.materialized.plan.refresh_result import RefreshWork
 from storage_lib.schema.options.materialized_table import RefreshMode
 from storage_lib.spark import create_materialized_table, refresh
-from storage_lib.spark.materialized import refresh_plan
-from storage_lib.spark.materialized.refresh_costs import ROWS_MIN, RefreshCosts, RefreshSize
-from storage_lib.spark.materialized.refresh_result import RefreshWork
 from tests.support.materialized_answers import expected_bag, stored_bag
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ pytest.importorskip("pyspark")
 
 from storage_lib import InvalidInputError
 from storage_lib.io.environment import system_environment
+from storage_lib.materialized.plan.refresh_result import RefreshResult
+from storage_lib.materialized.service.fresh_tables import FreshTables
 from storage_lib.spark import create_materialized_table
-from storage_lib.spark.materialized.fresh_tables import FreshTables
-from storage_lib.spark.materialized.refresh_on_demand import RefreshOnDemand, SparkStartError
-from storage_lib.spark.materialized.refresh_result import RefreshResult
+from storage_lib.spark.engine.refresh_on_demand import RefreshOnDemand, SparkStartError
 from storage_lib.spark.refresher import main
 from tests.support.materialized_answers import expected_bag, stored_bag
 from tests.support.waiting import wait_until

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from storage_lib.spark import create_materialized_table, refresh
-from storage_lib.spark.materialized import computed_once
+from storage_lib.spark.engine import computed_once
 from tests.support.changing_sources import QUERIES, ChangingSources
 from tests.support.deep_tests import thinned
 from tests.support.materialized_answers import expected_bag, stored_bag

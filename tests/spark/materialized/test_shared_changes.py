@@ -9,10 +9,10 @@ import pytest
 pytest.importorskip("pyspark")
 
 from storage_lib import AddColumn
+from storage_lib.materialized.plan.refresh_result import RefreshWork
+from storage_lib.materialized.sources import shared_changes
+from storage_lib.materialized.sources.shared_changes import ChangedRows, SharedChanges
 from storage_lib.spark import create_materialized_table, refresh
-from storage_lib.spark.materialized import shared_changes
-from storage_lib.spark.materialized.refresh_result import RefreshWork
-from storage_lib.spark.materialized.shared_changes import ChangedRows, SharedChanges
 from tests.support.materialized_answers import expected_bag, stored_bag
 from tests.support.paimon_rollback import roll_back_as_paimon_does
 

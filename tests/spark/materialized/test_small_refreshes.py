@@ -11,11 +11,12 @@ pytest.importorskip("pyspark")
 
 from storage_lib import AddColumn
 from storage_lib.file_store.snapshot.snapshot import CommitKind
+from storage_lib.materialized.plan.refresh_result import RefreshWork
+from storage_lib.materialized.sources import source_tables
 from storage_lib.spark import create_materialized_table, refresh
 from storage_lib.spark.compaction import distributed_compaction
-from storage_lib.spark.materialized import apply_changes, source_tables
-from storage_lib.spark.materialized.refresh_result import RefreshWork
-from storage_lib.spark.materialized.source_delta import source_rows
+from storage_lib.spark.engine import apply_changes
+from storage_lib.spark.engine.source_frames import source_rows
 from storage_lib.spark.writing import commit_rows
 from tests.support.materialized_answers import expected_bag, stored_bag
 

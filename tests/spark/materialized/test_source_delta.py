@@ -9,7 +9,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from storage_lib.spark.materialized import source_delta
+from storage_lib.materialized.sources import source_delta
+from storage_lib.spark.engine.source_frames import delta_frame
 from tests.support.deep_tests import crossed
 
 if TYPE_CHECKING:
@@ -68,12 +69,12 @@ def test_a_delta_is_the_difference_of_two_snapshots(
     for before, after, columns in ((1, newest, ["id", "p", "n", "v"]), (2, newest, ["v"]), (0, 2, ["id", "v"])):
         delta = source_delta.source_delta(table, columns, before, after)
         found: Counter[tuple[object, ...]] = Counter()
-        for row in delta.df(spark).collect():
+        for row in delta_frame(spark, delta).collect():
             found[tuple(map(repr, row[:-1]))] += row[-1]
         assert Counter({row: weight for row, weight in found.items() if weight}) == weighted(
             table, columns, before, after
         ), (kind, before, after, columns)
-        assert delta.df(spark).columns == [*columns, "_weight"]
+        assert delta_frame(spark, delta).columns == [*columns, "_weight"]
 
 
 def test_changes_of_columns_that_are_not_read_are_no_changes(spark: SparkSession, catalog: Catalog) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from storage_lib.materialized.plan.refresh_result import RefreshWork
 from storage_lib.spark import create_materialized_table, refresh
-from storage_lib.spark.materialized.refresh_result import RefreshWork
 from storage_lib.sql import Session
 from tests.support.deep_tests import crossed
 from tests.support.materialized_answers import stored_bag

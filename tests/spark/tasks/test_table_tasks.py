@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.datasource import WriterCommitMessage
 
 pytest.importorskip("pyspark")
 
-from pyspark.sql.datasource import WriterCommitMessage
 
+from storage_lib.catalog import table_cache
+from storage_lib.catalog.table_cache import key_of, table_at
 from storage_lib.errors import InvalidInputError, LeaseLostError
 from storage_lib.spark.data_source.batch_writer import TableBatchWriter
 from storage_lib.spark.data_source.checkpoint_identity import query_id_of
 from storage_lib.spark.data_source.stream_writer import TableStreamWriter
 from storage_lib.spark.data_source.table_source import DynamicTableSource
-from storage_lib.spark.tasks import table_cache
 from storage_lib.spark.tasks.driver_lease import give_up
-from storage_lib.spark.tasks.table_cache import key_of, table_at
 from storage_lib.spark.types.spark_schema import struct_of
 from storage_lib.table.protocol.snapshot_log_properties import SnapshotLogProperties
 from storage_lib.table.protocol.write_context import OverwriteScope

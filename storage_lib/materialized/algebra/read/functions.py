@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from storage_lib.materialized.algebra.read.not_incremental import NotIncrementalError
 from storage_lib.materialized.algebra.read.scope import type_of
 from storage_lib.materialized.algebra.read.spark_functions import ORDER_DEPENDENT, SCALAR, VOLATILE
 
-__all__ = ["aggregate_refusal", "first_generator", "first_sized_literal", "first_unknown", "first_volatile", "is_exact"]
+__all__ = ["check_aggregate", "first_generator", "first_sized_literal", "first_unknown", "first_volatile", "is_exact"]
 
 _VOLATILE_NODES: tuple[type[exp.Expr], ...] = tuple(
     node
@@ -137,14 +138,13 @@ def _is_sized(value: exp.Expr) -> bool:
     return isinstance(inner, exp.Literal) and not inner.is_string
 
 
-def aggregate_refusal(aggregate: exp.Expr) -> str | None:
-    """Return why there is no rule for an aggregate; None if there is one."""
+def check_aggregate(aggregate: exp.Expr) -> None:
+    """Raise ``NotIncrementalError`` for an aggregate without a rule."""
     function = _function(aggregate)
     if function.key in ORDER_DEPENDENT:
-        return f"{function.sql('spark')} depends on the order of rows, which tables do not have"
-    if isinstance(function, (*_EXACT, *_SUMS)):
-        return None
-    return f"there is no rule for {function.sql('spark')}"
+        raise NotIncrementalError(f"{function.sql('spark')} depends on the order of rows, which tables do not have")
+    if not isinstance(function, (*_EXACT, *_SUMS)):
+        raise NotIncrementalError(f"there is no rule for {function.sql('spark')}")
 
 
 def is_exact(aggregate: exp.Expr) -> bool:

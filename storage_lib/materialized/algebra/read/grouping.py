@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.materialized.algebra.read.aggregates import aggregates_in
+from storage_lib.materialized.algebra.read.functions import check_aggregate
 from storage_lib.materialized.algebra.read.not_incremental import NotIncrementalError
 from storage_lib.materialized.algebra.read.scope import Scope, in_tree, place_of, translated, type_of
 from storage_lib.materialized.algebra.read.subqueries import Subqueries
@@ -17,13 +18,13 @@ from storage_lib.materialized.algebra.tree.expressions import column, columns_in
 from storage_lib.materialized.algebra.tree.relational_operators import Aggregate, Item, Project, Relation
 
 if TYPE_CHECKING:
-    from storage_lib.materialized.algebra.read.reader import Reader
+    from storage_lib.materialized.algebra.read.query_reader import QueryReader
 
 __all__ = ["grouped"]
 
 
 def grouped(
-    reader: Reader,
+    reader: QueryReader,
     subqueries: Subqueries,
     relation: Relation,
     select: exp.Select,
@@ -43,7 +44,7 @@ def grouped(
             keys.append((each, name))
     computed: list[tuple[exp.Expr, Item]] = []
     for each in aggregates_in(select):
-        reader.check_aggregate(each)
+        check_aggregate(each)
         relation, value = subqueries.without_queries(relation, each)
         computed.append((each, (reader.names.column(), value)))
     items = {name: translated(each, scope) for each, name in keys}

@@ -12,9 +12,9 @@ from storage_lib.materialized.algebra.names import Names
 from storage_lib.materialized.algebra.query_sources import SourceTable
 from storage_lib.materialized.algebra.read.aggregates import is_aggregated
 from storage_lib.materialized.algebra.read.first_rows import top_rows
-from storage_lib.materialized.algebra.read.functions import aggregate_refusal
 from storage_lib.materialized.algebra.read.grouping import grouped
 from storage_lib.materialized.algebra.read.not_incremental import NotIncrementalError
+from storage_lib.materialized.algebra.read.query_reader import Answer, Shared
 from storage_lib.materialized.algebra.read.scope import Scope, place_of, translated, type_of
 from storage_lib.materialized.algebra.read.subqueries import Subqueries
 from storage_lib.materialized.algebra.read.windows import windowed
@@ -40,7 +40,7 @@ from storage_lib.materialized.algebra.tree.relational_operators import (
     Union,
 )
 
-__all__ = ["Answer", "Reader"]
+__all__ = ["Reader"]
 
 _REFUSED_CLAUSES = {
     "limit": "LIMIT of a scalar sub-query has no rule",
@@ -54,27 +54,6 @@ _REFUSED_CLAUSES = {
     "cluster": "CLUSTER BY has no rule",
     "distribute": "DISTRIBUTE BY has no rule",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """A common table expression: its query, its column names if given, and the expressions that it may read."""
-
-    query: exp.Expr
-    labels: Sequence[str]
-    shared: Mapping[str, Shared]
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A query's rows. ``labels`` are the names of ``relation.outputs``.
-
-    ``correlated``: conditions that also read columns of an outer query, and are not applied yet.
-    """
-
-    relation: Relation
-    labels: tuple[str, ...]
-    correlated: tuple[exp.Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +107,6 @@ class Reader:
         for join in select.args.get("joins") or ():
             relation = self._join(relation, join, scope, shared)
         return relation
-
-    def check_aggregate(self, aggregate: exp.Expr) -> None:
-        """Refuse an aggregate without a rule."""
-        refusal = aggregate_refusal(aggregate)
-        if refusal is not None:
-            raise NotIncrementalError(refusal)
 
     def _finished(
         self,

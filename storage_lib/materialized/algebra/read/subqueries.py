@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlglot import exp
 
 from storage_lib.materialized.algebra.read.aggregates import aggregates_in, is_aggregated
+from storage_lib.materialized.algebra.read.functions import check_aggregate
 from storage_lib.materialized.algebra.read.not_incremental import NotIncrementalError
 from storage_lib.materialized.algebra.read.scope import Scope, in_tree, translated
 from storage_lib.materialized.algebra.tree.expressions import column, columns_in, conjunction, conjuncts
@@ -26,7 +27,7 @@ from storage_lib.materialized.algebra.tree.relational_operators import (
 )
 
 if TYPE_CHECKING:
-    from storage_lib.materialized.algebra.read.reader import Reader, Shared
+    from storage_lib.materialized.algebra.read.query_reader import QueryReader, Shared
 
 __all__ = ["Subqueries"]
 
@@ -37,7 +38,7 @@ _Query = TypeVar("_Query", bound=exp.Expr)
 class Subqueries:
     """Applies conditions and expressions of one SELECT that may contain queries."""
 
-    reader: Reader
+    reader: QueryReader
     scope: Scope
     shared: Mapping[str, Shared]
 
@@ -141,7 +142,7 @@ class Subqueries:
         computed: list[tuple[exp.Expr, str]] = []
         used: dict[str, exp.Expr] = dict(keys)
         for each in aggregates_in(query):
-            self.reader.check_aggregate(each)
+            check_aggregate(each)
             value = translated(each, inner)
             if not columns_in(value) <= set(rows.outputs):
                 raise NotIncrementalError("an aggregate of a sub-query reads a column of an outer query")

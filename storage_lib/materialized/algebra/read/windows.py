@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from sqlglot import exp
 
 from storage_lib.materialized.algebra.names import Names
+from storage_lib.materialized.algebra.read.functions import check_aggregate
 from storage_lib.materialized.algebra.read.not_incremental import NotIncrementalError
 from storage_lib.materialized.algebra.read.scope import in_tree
 from storage_lib.materialized.algebra.read.subqueries import Subqueries
@@ -51,7 +52,7 @@ def windowed(
     by: list[tuple[exp.Expr, str]] = []
     partitions: dict[tuple[str, ...], list[exp.Window]] = {}
     for each in windows:
-        _check(subqueries, each)
+        _check(each)
         partitions.setdefault(tuple(sorted({key.sql() for key in each.args["partition_by"]})), []).append(each)
     for same in partitions.values():
         relation, more = _window(names, relation, same)
@@ -92,7 +93,7 @@ def _windows(value: exp.Expr) -> Iterator[exp.Window]:
             yield node
 
 
-def _check(subqueries: Subqueries, window: exp.Window) -> None:
+def _check(window: exp.Window) -> None:
     if window.args.get("alias") or window.args.get("first") or window.args.get("over") not in (None, "OVER"):
         raise NotIncrementalError("a named window has no rule; write its definition after OVER")
     if not window.args.get("partition_by"):
@@ -104,7 +105,7 @@ def _check(subqueries: Subqueries, window: exp.Window) -> None:
         # Rows that tie share a frame and so a value, but which of them is the last one is open.
         raise NotIncrementalError(f"{function.sql('spark')} needs a frame of ROWS")
     if not isinstance(function, _RANKS):
-        subqueries.reader.check_aggregate(function)
+        check_aggregate(function)
 
 
 def _is_by_rows(window: exp.Window) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from storage_lib.catalog.table_cache import table_at
 from storage_lib.schema.options.table_options import LogConsistency, ScanNormalize
 from storage_lib.spark.data_source import statement_options
 from storage_lib.spark.reading.frame_mark import snapshot_in
@@ -26,7 +27,6 @@ from storage_lib.spark.stream.plan.query_tree import (
     Union,
     Value,
 )
-from storage_lib.spark.tasks.table_cache import table_at
 from storage_lib.spark.types.spark_schema import ROW_POSITION
 
 if TYPE_CHECKING:

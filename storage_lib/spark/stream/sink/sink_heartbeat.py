@@ -4,28 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, fields
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import CorruptFileError, NotFoundError
+from storage_lib.progress.sink_state import SinkState
 
 if TYPE_CHECKING:
     from storage_lib.io.file_io import FileIO
-
-
-class SinkState(StrEnum):
-    """State of a sink; the last two are final."""
-
-    STARTING = "STARTING"
-    RUNNING = "RUNNING"
-    STOPPING = "STOPPING"
-    STOPPED = "STOPPED"
-    FAILED = "FAILED"
-
-    @property
-    def is_final(self) -> bool:
-        """Whether the process has ended, or is about to."""
-        return self in (SinkState.STOPPED, SinkState.FAILED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

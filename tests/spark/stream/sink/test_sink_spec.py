@@ -11,7 +11,8 @@ import pytest
 
 from storage_lib.errors import CorruptFileError, InvalidInputError
 from storage_lib.io.local.local_file_io import LocalFileIO
-from storage_lib.spark.stream.sink.sink_heartbeat import SinkHeartbeat, SinkState, read_heartbeat
+from storage_lib.progress.sink_state import SinkState
+from storage_lib.spark.stream.sink.sink_heartbeat import SinkHeartbeat, read_heartbeat
 from storage_lib.spark.stream.sink.sink_spec import SinkSource, SinkSpec
 
 SPEC = SinkSpec(

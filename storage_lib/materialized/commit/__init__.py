@@ -1,0 +1,1 @@
+"""The commit of a refresh: rows, positions of the sources, or both."""

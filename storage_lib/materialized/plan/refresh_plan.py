@@ -1,0 +1,177 @@
+"""Decide what a refresh has to do: nothing, apply the sources' changes, or compute the whole query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import NotFoundError, SnapshotExpiredError
+from storage_lib.file_store.snapshot.snapshot import CommitKind
+from storage_lib.materialized.plan.refresh_costs import COSTS, RefreshSize
+from storage_lib.materialized.plan.refresh_result import RefreshWork
+from storage_lib.materialized.sources.consistent_snapshots import consistent_snapshots
+from storage_lib.materialized.sources.full_reasons import why_full
+from storage_lib.materialized.sources.source_positions import (
+    DEFINITION,
+    SourcePosition,
+    position_of,
+    position_of_definition,
+    recorded_position,
+    source_name,
+)
+from storage_lib.materialized.sources.source_tables import needed_columns
+from storage_lib.schema.options.materialized_table import RefreshMode
+from storage_lib.table.protocol.source_offsets import SourceOffsets, SourceRange
+
+if TYPE_CHECKING:
+    from storage_lib.materialized.algebra import CompiledQuery
+    from storage_lib.materialized.sources.source_tables import BoundQuery
+    from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
+    from storage_lib.table.dynamic_table import DynamicTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshPlan:
+    """Work of one refresh. ``before`` and ``after`` are snapshot ids of the sources, by ``database.table``; 0: empty.
+
+    ``before`` is only set for an incremental refresh. ``ranges`` are the positions from which and to which the commit
+    moves the table, ``based_on`` is the table's newest snapshot (0: none).
+    """
+
+    work: RefreshWork
+    reason: str
+    based_on: int
+    before: Mapping[str, int]
+    after: Mapping[str, int]
+    ranges: tuple[SourceRange, ...]
+    watermark: int | None
+    keeps_snapshots: bool = False
+    """Whether the next refresh may apply changes since ``after``."""
+
+
+def refresh_plan(
+    table: DynamicTable, definition: MaterializedTableDefinition, bound: BoundQuery, *, full: bool, why: str = ""
+) -> RefreshPlan:
+    """Plan a refresh of the table. ``full``: compute the whole query, for the reason ``why``, even without changes."""
+    newest = table.inspect.latest_snapshot()
+    recorded = SourceOffsets() if newest is None else table.inspect.source_positions(newest.id)
+    names = {name: source_name(source) for name, source in bound.sources.items()}
+    known = {name: recorded_position(recorded, key) for name, key in names.items()}
+    is_current = recorded_position(recorded, DEFINITION) == position_of_definition(definition)
+    not_before = {name: each.snapshot_id for name, each in known.items() if each is not None} if is_current else {}
+    after = consistent_snapshots(bound.sources, not_before)
+    based_on = 0 if newest is None else newest.id
+    if after is None:
+        reached = {name: each.snapshot_id for name, each in known.items() if each is not None}
+        waits = "the sources derive from different snapshots of a table; refresh the ones that are behind first"
+        return _nothing(waits, based_on, reached)
+    snapshots = {name: bound.sources[name].inspect.snapshot(at) if at else None for name, at in after.items()}
+    ends = {name: position_of(snapshot) for name, snapshot in snapshots.items()}
+    has_moved = not is_current or any(known[name] != end for name, end in ends.items())
+    compiled = bound.compiled
+    if not has_moved and not full and compiled.is_deterministic:
+        return _nothing(_why_nothing(bound.sources, after), based_on, after)
+    found = _why_whole(definition, bound, known, after, is_current=is_current, is_first=not recorded.positions)
+    if found is None and not full and definition.refresh_mode is RefreshMode.AUTO:
+        found = _why_faster(query_of(table, definition), bound.sources, known, after)
+    reason = (why or found or "requested") if full else found
+    work = RefreshWork.INCREMENTAL if reason is None else RefreshWork.FULL
+    marks = [None if each is None else each.watermark for each in snapshots.values()]
+    return RefreshPlan(
+        work=work,
+        reason=reason or "the changes of the sources are known",
+        based_on=based_on,
+        before={name: each.snapshot_id for name, each in known.items() if each is not None} if reason is None else {},
+        after=after,
+        ranges=(
+            SourceRange(
+                source=DEFINITION,
+                start=recorded.of(DEFINITION),
+                end=position_of_definition(definition).to_offsets(),
+            ),
+            *(
+                SourceRange(source=names[name], start=recorded.of(names[name]), end=end.to_offsets())
+                for name, end in ends.items()
+            ),
+        ),
+        watermark=None if None in marks else min((each for each in marks if each is not None), default=None),
+        keeps_snapshots=definition.refresh_mode is not RefreshMode.FULL and _applies_changes(compiled),
+    )
+
+
+def _applies_changes(compiled: CompiledQuery) -> bool:
+    return compiled.is_incremental and compiled.is_deterministic
+
+
+def _why_nothing(sources: Mapping[str, DynamicTable], after: Mapping[str, int]) -> str:
+    """Return why no position moves: without newer snapshots, or because newer ones would not agree."""
+    newest = {name: source.inspect.latest_snapshot_id() or 0 for name, source in sources.items()}
+    derived = sorted(name for name, each in sources.items() if each.definition is not None)
+    if newest == after or not derived:
+        return "no source has changed"
+    behind = [name for name in derived if newest[name] == after[name]] or derived
+    return f"newer snapshots of the sources do not agree yet; refresh {', '.join(behind)} first"
+
+
+def _nothing(reason: str, based_on: int, reached: Mapping[str, int]) -> RefreshPlan:
+    return RefreshPlan(
+        work=RefreshWork.NONE, reason=reason, based_on=based_on, before={}, after=reached, ranges=(), watermark=None
+    )
+
+
+def _why_whole(
+    definition: MaterializedTableDefinition,
+    bound: BoundQuery,
+    known: Mapping[str, SourcePosition | None],
+    after: Mapping[str, int],
+    *,
+    is_current: bool,
+    is_first: bool,
+) -> str | None:
+    """Return why the whole query has to be computed, or None."""
+    if is_first:
+        return "first refresh"
+    if not is_current:
+        return "the query was changed"
+    if definition.refresh_mode is RefreshMode.FULL:
+        return "refresh mode FULL"
+    compiled = bound.compiled
+    if not _applies_changes(compiled):
+        return compiled.reason or "the query is not deterministic"
+    for name, source in bound.sources.items():
+        columns = needed_columns(compiled, name, source)
+        reason = why_full(name, source, columns, known[name], after[name])
+        if reason is not None:
+            return reason
+    return None
+
+
+def query_of(table: DynamicTable, definition: MaterializedTableDefinition) -> str:
+    """Return the name of a table's present query among the times of refreshes."""
+    return f"{table.uuid} {position_of_definition(definition).mark}"
+
+
+def _why_faster(
+    query: str,
+    sources: Mapping[str, DynamicTable],
+    known: Mapping[str, SourcePosition | None],
+    after: Mapping[str, int],
+) -> str | None:
+    if not COSTS.knows(query):
+        return None
+    changed = stored = 0
+    try:
+        for name, each in known.items():
+            rows = sources[name].inspect.snapshot(after[name]).total_record_count if after[name] else 0
+            stored += rows
+            if each is None or each.snapshot_id == 0:
+                changed += rows
+                continue
+            for snapshot_id in range(each.snapshot_id + 1, after[name] + 1):
+                snapshot = sources[name].inspect.snapshot(snapshot_id)
+                changed += 0 if snapshot.commit_kind is CommitKind.COMPACT else abs(snapshot.delta_record_count)
+    except (SnapshotExpiredError, NotFoundError):
+        # Expired just now; the refresh will say so.
+        return None
+    return COSTS.why_full(query, RefreshSize(changed, stored))

@@ -1,0 +1,137 @@
+"""Keep materialized tables fresh, in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import InvalidInputError, NotFoundError, PermanentError, StorageError
+from storage_lib.materialized.plan.refresh_result import RefreshResult, RefreshWork
+from storage_lib.materialized.service.refresh_order import refresh_order
+from storage_lib.materialized.service.staleness import staleness
+from storage_lib.schema.options.materialized_table import RefreshStatus
+
+if TYPE_CHECKING:
+    import threading
+
+    from storage_lib.catalog.catalog import Catalog
+    from storage_lib.io.environment import Clock
+    from storage_lib.table.dynamic_table import DynamicTable
+
+_FIRST_PAUSE_SECONDS = 1.0
+_LONGEST_PAUSE_SECONDS = 60.0
+
+Refresh = Callable[["DynamicTable"], "RefreshResult"]
+"""Refreshes a table."""
+
+Report = Callable[[str, "RefreshResult | Exception"], None]
+"""Receives a table's name, and the result or the error of its refresh."""
+
+
+@dataclass(slots=True)
+class _Failure:
+    """Last failure of a table's refresh. ``situation``: what would have to change for a permanent error to go away."""
+
+    situation: Hashable
+    is_permanent: bool
+    retry_at: float
+    pause: float
+
+
+@dataclass(slots=True)
+class FreshTables:
+    """Refreshes the tables that lag behind their sources, a table after those that it reads. Not thread-safe.
+
+    ``names`` are the tables (``database.table``); None: all materialized tables of the catalog, also ones that are
+    created later. Suspended tables are left alone. A table whose refresh fails does not stop the others: it is tried
+    again after a pause that doubles up to a minute, or after a permanent error once its query or a source has changed.
+    ``query_errors`` are the engine's errors of a query over these rows, such as a division by zero, and permanent.
+    """
+
+    refresh: Refresh
+    catalog: Catalog
+    clock: Clock
+    report: Report
+    names: Sequence[str] | None = None
+    query_errors: tuple[type[Exception], ...] = ()
+    _failures: dict[str, _Failure] = field(default_factory=dict, init=False)
+
+    def run(self, stop: threading.Event, *, poll_seconds: float) -> None:
+        """Refresh tables until ``stop`` is set, and look for new commits every ``poll_seconds``."""
+        while not stop.is_set():
+            self.run_once(stop)
+            stop.wait(poll_seconds)
+
+    def run_once(self, stop: threading.Event | None = None) -> int:
+        """Refresh each table that is due once; return the number of refreshes that committed.
+
+        Raises ``InvalidInputError`` if one of ``names`` is not a materialized table, and for a circle of tables.
+        """
+        tables = self._tables()
+        reads = {name: () if each.definition is None else each.definition.sources for name, each in tables.items()}
+        committed = 0
+        for name in refresh_order(reads):
+            if stop is not None and stop.is_set():
+                break
+            committed += self._refreshed(name, tables[name])
+        return committed
+
+    def _tables(self) -> dict[str, DynamicTable]:
+        if self.names is not None:
+            tables = {name: self.catalog.load_table(name) for name in self.names}
+            for name, table in tables.items():
+                if table.definition is None:
+                    message = f"table {name} is not a materialized table"
+                    raise InvalidInputError(message)
+            return tables
+        found = {}
+        for name in self.catalog.list_tables():
+            try:
+                table = self.catalog.load_table(name)
+            except NotFoundError:
+                # Dropped since it was listed.
+                continue
+            if table.definition is not None:
+                found[name] = table
+        return found
+
+    def _refreshed(self, name: str, table: DynamicTable) -> bool:
+        """Refresh a table if it is due; return whether that committed."""
+        definition = table.definition
+        if definition is None or definition.status is not RefreshStatus.ACTIVATED:
+            return False
+        situation: Hashable = (definition, table.schema.id)
+        expected: tuple[type[Exception], ...] = (StorageError, *self.query_errors)
+        try:
+            stale = staleness(table, definition)
+            situation = (definition, table.schema.id, stale.snapshots)
+            if not self._may_try(name, situation) or not stale.is_due(definition.freshness, self.clock.now_millis()):
+                return False
+            result = self.refresh(table)
+        except expected as error:
+            self._note(name, situation, error)
+            return False
+        self._failures.pop(name, None)
+        if result.mode is not RefreshWork.NONE:
+            self.report(name, result)
+        return result.snapshot_id is not None
+
+    def _may_try(self, name: str, situation: Hashable) -> bool:
+        failure = self._failures.get(name)
+        if failure is None or failure.situation != situation:
+            return True
+        return not failure.is_permanent and self.clock.monotonic() >= failure.retry_at
+
+    def _note(self, name: str, situation: Hashable, error: Exception) -> None:
+        known = self._failures.get(name)
+        if known is not None and known.is_permanent and known.situation == situation:
+            return
+        pause = _FIRST_PAUSE_SECONDS if known is None else min(known.pause * 2, _LONGEST_PAUSE_SECONDS)
+        self._failures[name] = _Failure(
+            situation=situation,
+            is_permanent=isinstance(error, (PermanentError, *self.query_errors)),
+            retry_at=self.clock.monotonic() + pause,
+            pause=pause,
+        )
+        self.report(name, error)

@@ -1,0 +1,81 @@
+"""Since when a materialized table lags behind its sources."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import NotFoundError, SnapshotExpiredError
+from storage_lib.materialized.sources.source_positions import (
+    DEFINITION,
+    position_of_definition,
+    recorded_position,
+    source_name,
+)
+from storage_lib.materialized.sources.source_tables import source_at
+
+if TYPE_CHECKING:
+    from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
+    from storage_lib.table.dynamic_table import DynamicTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staleness:
+    """What a materialized table does not contain yet.
+
+    ``since_millis`` is the time (epoch milliseconds) of the oldest commit of a source that the table does not contain;
+    None if it contains all. ``snapshots`` are the newest snapshots of the sources (0: none), by name. ``is_new``: it
+    was never refreshed with its present query.
+    """
+
+    since_millis: int | None
+    snapshots: tuple[tuple[str, int], ...]
+    is_new: bool
+
+    def is_due(self, freshness: timedelta | None, now_millis: int) -> bool:
+        """Return whether a refresh should begin now.
+
+        A table with a freshness waits for half of it, so that several commits need one refresh, which then has the
+        other half of the time.
+        """
+        if self.is_new:
+            return True
+        if self.since_millis is None:
+            return False
+        waits = timedelta(0) if freshness is None else freshness / 2
+        return now_millis - self.since_millis >= waits.total_seconds() * 1000
+
+
+def staleness(table: DynamicTable, definition: MaterializedTableDefinition) -> Staleness:
+    """Compare the newest positions of a materialized table with its sources.
+
+    Raises ``NotFoundError`` for a source that does not exist.
+    """
+    newest = table.inspect.latest_snapshot_id()
+    positions = None if newest is None else table.inspect.source_positions(newest)
+    oldest: list[int] = []
+    snapshots: list[tuple[str, int]] = []
+    for name in definition.sources:
+        source = source_at(table.address, name)
+        latest = source.inspect.latest_snapshot_id() or 0
+        snapshots.append((name, latest))
+        position = None if positions is None else recorded_position(positions, source_name(source))
+        reached = 0 if position is None else position.snapshot_id
+        if latest != reached:
+            oldest.append(_time_of(source, reached + 1, latest))
+    is_current = positions is not None and recorded_position(positions, DEFINITION) == position_of_definition(
+        definition
+    )
+    return Staleness(since_millis=min(oldest, default=None), snapshots=tuple(snapshots), is_new=not is_current)
+
+
+def _time_of(source: DynamicTable, first: int, latest: int) -> int:
+    """Return the time of the first snapshot that the table does not contain; 0 if it is not there any more."""
+    if first > latest:
+        # The source was rolled back or recreated.
+        return 0
+    try:
+        return source.inspect.snapshot(first).time_millis
+    except (NotFoundError, SnapshotExpiredError):
+        return 0

@@ -1,0 +1,1 @@
+"""Spark as the engine of materialized tables."""

@@ -1,1 +1,0 @@
-"""Materialized tables: created from a query, and kept equal to its answer by refreshes."""
