@@ -60,6 +60,16 @@ def test_a_folder_holds_its_facade_and_the_folders_of_its_subjects() -> None:
     assert modules == FACADES
 
 
+def test_a_folder_has_at_most_twenty_modules() -> None:
+    # Users import each operator by its own module, so their folder is an index.
+    modules = {
+        folder: len(list((CHECKOUT / folder).glob("*.py"))) - 1
+        for folder in PACKAGES - {"plugins/dynamic_table/operators"}
+    }
+
+    assert {folder: count for folder, count in modules.items() if count > 20} == {}
+
+
 def test_every_folder_of_code_is_a_package() -> None:
     folders = {
         module.parent.relative_to(CHECKOUT).as_posix()

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from storage_lib import DynamicTable, MemoryCatalog
 from storage_lib.dump import indented
-from storage_lib.file_store.merge_tree.merge_function.aggregators import functions_documentation
+from storage_lib.file_store.merge_tree.aggregate_function.aggregators import functions_documentation
 from storage_lib.format.avro_container import decode_container
 from storage_lib.io.file_io import FileIO
 from storage_lib.log_store.codec.debezium_json import DebeziumJson

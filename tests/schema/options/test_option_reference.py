@@ -8,7 +8,7 @@ from enum import StrEnum
 import pytest
 
 from storage_lib import InvalidInputError, describe_options
-from storage_lib.file_store.merge_tree.merge_function.aggregators import _FUNCTIONS
+from storage_lib.file_store.merge_tree.aggregate_function.aggregators import _FUNCTIONS
 from storage_lib.schema.options.known_options import is_known_option
 from storage_lib.schema.options.option_reference import option_descriptions, paimon_descriptions
 from storage_lib.schema.options.table_options import MergeEngine, TableOptions, older_spellings, option_keys

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.merge_tree.aggregate_function.combined_value import Product
+from storage_lib.file_store.merge_tree.aggregate_function.field_aggregator import FieldAggregator
 from storage_lib.file_store.merge_tree.merge_function.column_by_column import ColumnByColumn
-from storage_lib.file_store.merge_tree.merge_function.combined_value import Product
-from storage_lib.file_store.merge_tree.merge_function.field_aggregator import FieldAggregator
 from storage_lib.file_store.merge_tree.merge_function.merge_function import retracts
 from storage_lib.file_store.merge_tree.merge_function.merged_rows import MergedRows, field_versions
 from storage_lib.file_store.merge_tree.merge_function.versions import Versions

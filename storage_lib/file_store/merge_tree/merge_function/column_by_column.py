@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from storage_lib.file_store.merge_tree.merge_function.field_aggregator import FieldAggregator
+from storage_lib.file_store.merge_tree.aggregate_function.field_aggregator import FieldAggregator
 from storage_lib.file_store.merge_tree.merge_function.merged_rows import MergedRows
 from storage_lib.file_store.merge_tree.merge_function.removal import (
     after_removal,

@@ -18,7 +18,7 @@ import polars as pl
 import pyarrow as pa
 
 from storage_lib.file_store.data_file.key_value import VALUE_KIND
-from storage_lib.file_store.merge_tree.merge_function.field_versions import NOTHING
+from storage_lib.file_store.merge_tree.aggregate_function.field_versions import NOTHING
 from storage_lib.file_store.merge_tree.merge_function.removal import only_rows
 from storage_lib.file_store.merge_tree.merge_function.versions import Versions
 from storage_lib.schema.options.field_options import SequenceGroup

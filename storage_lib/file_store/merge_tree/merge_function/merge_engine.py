@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.merge_tree.aggregate_function.aggregators import LAST_NON_NULL_VALUE, aggregator_of
+from storage_lib.file_store.merge_tree.aggregate_function.chosen_value import LastValue
+from storage_lib.file_store.merge_tree.aggregate_function.combined_value import Count, Product, Sum
+from storage_lib.file_store.merge_tree.aggregate_function.field_aggregator import FieldAggregator, IgnoreRetract
 from storage_lib.file_store.merge_tree.merge_function.aggregation import Aggregation
-from storage_lib.file_store.merge_tree.merge_function.aggregators import LAST_NON_NULL_VALUE, aggregator_of
-from storage_lib.file_store.merge_tree.merge_function.chosen_value import LastValue
-from storage_lib.file_store.merge_tree.merge_function.combined_value import Count, Product, Sum
 from storage_lib.file_store.merge_tree.merge_function.deduplicate import DEDUPLICATE, Deduplicate
-from storage_lib.file_store.merge_tree.merge_function.field_aggregator import FieldAggregator, IgnoreRetract
 from storage_lib.file_store.merge_tree.merge_function.first_row import FirstRow
 from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction
 from storage_lib.file_store.merge_tree.merge_function.partial_update import PartialUpdate

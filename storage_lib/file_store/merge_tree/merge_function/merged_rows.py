@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from storage_lib.file_store.data_file.key_value import SEQUENCE_NUMBER, VALUE_KIND
-from storage_lib.file_store.merge_tree.merge_function.field_aggregator import MergedField
-from storage_lib.file_store.merge_tree.merge_function.field_versions import FieldVersions
+from storage_lib.file_store.merge_tree.aggregate_function.field_aggregator import MergedField
+from storage_lib.file_store.merge_tree.aggregate_function.field_versions import FieldVersions
 from storage_lib.file_store.merge_tree.merge_function.versions import Versions
 from storage_lib.schema.types.row_kind import RowKind
 

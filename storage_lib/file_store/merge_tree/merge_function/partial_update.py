@@ -16,16 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.file_store.merge_tree.merge_function.aggregation import refuse_what_cannot_be_taken_back
-from storage_lib.file_store.merge_tree.merge_function.chosen_value import LastNonNullValue, LastValue
-from storage_lib.file_store.merge_tree.merge_function.collected_value import Collect
-from storage_lib.file_store.merge_tree.merge_function.column_by_column import ColumnByColumn
-from storage_lib.file_store.merge_tree.merge_function.field_aggregator import (
+from storage_lib.file_store.merge_tree.aggregate_function.chosen_value import LastNonNullValue, LastValue
+from storage_lib.file_store.merge_tree.aggregate_function.collected_value import Collect
+from storage_lib.file_store.merge_tree.aggregate_function.field_aggregator import (
     FieldAggregator,
     IgnoreRetract,
     MergedField,
 )
-from storage_lib.file_store.merge_tree.merge_function.field_versions import FieldVersions
+from storage_lib.file_store.merge_tree.aggregate_function.field_versions import FieldVersions
+from storage_lib.file_store.merge_tree.merge_function.aggregation import refuse_what_cannot_be_taken_back
+from storage_lib.file_store.merge_tree.merge_function.column_by_column import ColumnByColumn
 from storage_lib.file_store.merge_tree.merge_function.group_removal import Flags, GroupRemoval, Positions
 from storage_lib.file_store.merge_tree.merge_function.merge_function import retracts
 from storage_lib.file_store.merge_tree.merge_function.merged_rows import MergedRows, field_versions

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.file_store.data_file.comparable_key import comparable_integers, is_integer_like
-from storage_lib.file_store.merge_tree.merge_function.field_aggregator import MergedField
-from storage_lib.file_store.merge_tree.merge_function.field_versions import NOTHING, FieldVersions
+from storage_lib.file_store.merge_tree.aggregate_function.field_aggregator import MergedField
+from storage_lib.file_store.merge_tree.aggregate_function.field_versions import NOTHING, FieldVersions
 from storage_lib.schema.types.data_types import DataType
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.file_store.merge_tree.merge_function.chosen_value import (
+from storage_lib.file_store.merge_tree.aggregate_function.chosen_value import (
     BooleanExtreme,
     Extreme,
     FirstNonNullValue,
@@ -14,9 +14,9 @@ from storage_lib.file_store.merge_tree.merge_function.chosen_value import (
     LastNonNullValue,
     LastValue,
 )
-from storage_lib.file_store.merge_tree.merge_function.collected_value import Collect, MergeMap
-from storage_lib.file_store.merge_tree.merge_function.combined_value import Count, ListAgg, Product, Sum
-from storage_lib.file_store.merge_tree.merge_function.field_aggregator import FieldAggregator, IgnoreRetract
+from storage_lib.file_store.merge_tree.aggregate_function.collected_value import Collect, MergeMap
+from storage_lib.file_store.merge_tree.aggregate_function.combined_value import Count, ListAgg, Product, Sum
+from storage_lib.file_store.merge_tree.aggregate_function.field_aggregator import FieldAggregator, IgnoreRetract
 from storage_lib.schema.options.field_options import DELIMITER_DEFAULT, FieldOptions
 from storage_lib.schema.table_schema import DataField
 from storage_lib.schema.types.data_types import DataType, TypeRoot

@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage_lib.file_store.merge_tree.merge_function.field_aggregator import MergedField
-from storage_lib.file_store.merge_tree.merge_function.field_versions import FieldVersions
+from storage_lib.file_store.merge_tree.aggregate_function.field_aggregator import MergedField
+from storage_lib.file_store.merge_tree.aggregate_function.field_versions import FieldVersions
 
 Mask = npt.NDArray[np.bool_]
 

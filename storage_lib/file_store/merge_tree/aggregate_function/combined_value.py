@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.file_store.merge_tree.merge_function.decimal_products import decimal_products, decimal_quotients
-from storage_lib.file_store.merge_tree.merge_function.exact_sums import exact_sums
-from storage_lib.file_store.merge_tree.merge_function.field_aggregator import MergedField
-from storage_lib.file_store.merge_tree.merge_function.field_versions import FieldVersions
+from storage_lib.file_store.merge_tree.aggregate_function.decimal_products import decimal_products, decimal_quotients
+from storage_lib.file_store.merge_tree.aggregate_function.exact_sums import exact_sums
+from storage_lib.file_store.merge_tree.aggregate_function.field_aggregator import MergedField
+from storage_lib.file_store.merge_tree.aggregate_function.field_versions import FieldVersions
 
 
 @dataclass(frozen=True, kw_only=True)

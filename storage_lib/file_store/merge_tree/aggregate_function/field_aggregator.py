@@ -15,7 +15,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from storage_lib.file_store.merge_tree.merge_function.field_versions import FieldVersions
+from storage_lib.file_store.merge_tree.aggregate_function.field_versions import FieldVersions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
