@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
 
 import pytest
 
 from storage_lib import CommitConflictError, DynamicTable, LeaseLostError, MemoryCatalog
-from storage_lib.io.file_io import FileIO
 from storage_lib.io.local.memory_file_io import MemoryFileIO
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.table.protocol.source_offsets import SourceRange
@@ -17,26 +15,9 @@ from tests.support.fake_environment import fake_environment
 from tests.support.faulty_file_io import FaultyFileIO
 from tests.support.mortal_process import reopened_in
 from tests.support.orders_table import applied, content, orders, rows, streamed
+from tests.support.sleepy_storage import SleepyStorage
 
-_Answer = TypeVar("_Answer")
 SOURCE = "theirs"
-
-
-class SleepyStorage(FaultyFileIO):
-    """Stalls its process before operation ``at`` (from 1, log operations count) and calls ``meanwhile``."""
-
-    def __init__(self, delegate: FileIO, at: int, meanwhile: Callable[[], None]) -> None:
-        super().__init__(delegate)
-        self._at = at
-        self._meanwhile = meanwhile
-
-    def _do(
-        self, operation: str, path: str, act: Callable[[], _Answer], *, torn: Callable[[], None] | None = None
-    ) -> _Answer:
-        if len(self.calls) + 1 == self._at:
-            self._at = 0
-            self._meanwhile()
-        return super()._do(operation, path, act, torn=torn)
 
 
 def _source(end: int, start: int | None = None) -> SourceRange:

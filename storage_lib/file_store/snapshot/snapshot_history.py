@@ -53,7 +53,17 @@ class SnapshotHistory:
     def latest(self) -> Snapshot | None:
         """Return the newest snapshot; None for a table without a commit."""
         latest_id = self.latest_id()
-        return None if latest_id is None else self.load(latest_id)
+        if latest_id is None:
+            return None
+        try:
+            return self.load(latest_id)
+        except SnapshotExpiredError:
+            # It expired just now, or a writer that was suspended created it again, and died before it looked.
+            self._files.forget()
+            newest = self.latest_id()
+            if newest in (None, latest_id):
+                raise
+            return self.load(newest or latest_id)
 
     def load(self, snapshot_id: int) -> Snapshot:
         """Return snapshot ``snapshot_id``.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from storage_lib.errors import CorruptFileError, NotFoundError
+from storage_lib.errors import CommitOutcomeUnknownError, CorruptFileError, NotFoundError
 from storage_lib.io.after_commit import after_commit
 from storage_lib.io.environment import Clock
 from storage_lib.io.file_io import FileIO
@@ -52,6 +52,10 @@ class NumberedFiles:
         self._seen = found
         return found
 
+    def forget(self) -> None:
+        """Let the next search for the highest number begin at LATEST instead of the number that was seen last."""
+        self._seen = None
+
     def _refuse_loss(self, newest: int | None) -> None:
         """Raise ``CorruptFileError`` if LATEST names a file newer than all existing ones.
 
@@ -94,11 +98,15 @@ class NumberedFiles:
         return self._file_io.read_bytes(self.path(number))
 
     def create(self, number: int, data: bytes) -> bool:
-        """Create file ``number``, which is the commit, or return False if it exists.
+        """Create file ``number``, which is the commit, or return False if it exists, or existed and was deleted.
 
-        Raises ``CommitOutcomeUnknownError`` if the store's answer was lost.
+        Raises ``CommitOutcomeUnknownError`` if the store's answer was lost, or if file ``number`` is out of use by now
+        and it can't be told whether this call created it before.
         """
         if not self._file_io.create_if_absent(self.path(number), data):
+            return False
+        if self._hints and self._is_out_of_use(number):
+            self._give_up(number)
             return False
         self._seen = number
         if self._hints:
@@ -108,6 +116,33 @@ class NumberedFiles:
                 if number == _FIRST_WITH_HINTS:
                     self.write_earliest(number)
         return True
+
+    def _is_out_of_use(self, number: int) -> bool:
+        """Return whether all files up to ``number`` have been declared out of use.
+
+        So it is if this process was suspended before it created the file, and others created it and deleted it.
+        """
+        earliest = self._hint(EARLIEST)
+        while earliest is not None and number < earliest:
+            if self._file_io.exists(self.path(earliest)):
+                return True
+            invalid, earliest = earliest, self._hint(EARLIEST)
+            if earliest == invalid:
+                return False
+        return False
+
+    def _give_up(self, number: int) -> None:
+        """Delete the file, which takes the place of one that is gone; raise if it may have been in use before.
+
+        Files are deleted in their order. So if this one is there and the next one is not, it was created afterwards.
+        """
+        if self._file_io.exists(self.path(number + 1)) or not self._file_io.exists(self.path(number)):
+            message = (
+                f"{self.path(number)} was created, and is out of use: this process was suspended for so long that it "
+                "is not known which happened first"
+            )
+            raise CommitOutcomeUnknownError(message)
+        self._file_io.delete(self.path(number), below=self._directory)
 
     def write_earliest(self, number: int) -> None:
         """Declare all files below ``number`` out of use. Call this before deleting them."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage_lib.errors import CorruptFileError, NotFoundError
+from storage_lib.errors import CommitOutcomeUnknownError, CorruptFileError, NotFoundError
 from storage_lib.io.local.memory_file_io import MemoryFileIO
 from storage_lib.io.table_directory.numbered_files import NumberedFiles
 from tests.support.faulty_file_io import Fault, FaultKind, FaultyFileIO, SimulatedCrash
@@ -204,3 +204,56 @@ def test_whatever_io_dies_latest_never_says_more_than_there_is() -> None:
                 assert int(files.read_bytes(f"{DIRECTORY}/LATEST")) <= (latest or 0)
             assert numbered(files).create((latest or 0) + 1, b"next")
     assert deaths == 2 * len(counted.calls)
+
+
+def expired(files: MemoryFileIO, below: int, *, deleted: int) -> None:
+    """Let an expiry run: all numbers below ``below`` are out of use, and those below ``deleted`` are gone."""
+    numbered(files).write_earliest(below)
+    for number in range(1, deleted):
+        files.delete(f"{DIRECTORY}/snapshot-{number}", below=DIRECTORY)
+
+
+def test_a_file_that_takes_the_place_of_a_deleted_one_is_not_created() -> None:
+    files = filled(6)
+    late = numbered(files)
+    expired(files, 6, deleted=6)
+
+    assert not late.create(2, b"late")
+
+    assert files.read_bytes(f"{DIRECTORY}/LATEST") == b"6"
+    assert (late.earliest_id(), late.latest_id(), late.ids()) == (6, 6, [6])
+    assert late.create(7, b"7")
+
+
+def test_whether_the_last_deleted_file_was_created_before_is_said_to_be_unknown() -> None:
+    files = filled(6)
+    expired(files, 6, deleted=6)
+
+    with pytest.raises(CommitOutcomeUnknownError, match="suspended"):
+        numbered(files).create(5, b"late")
+
+    assert files.read_bytes(f"{DIRECTORY}/LATEST") == b"6"
+    assert numbered(files).latest_id() == 6
+
+
+def test_a_file_that_expired_before_its_creator_looked_is_said_to_be_unknown() -> None:
+    files = filled(1)
+
+    class Suspended(FaultyFileIO):
+        def create_if_absent(self, path: str, data: bytes) -> bool:
+            created = super().create_if_absent(path, data)
+            others = numbered(files)
+            for number in (3, 4):
+                assert others.create(number, b"theirs")
+            expired(files, 4, deleted=4)
+            return created
+
+    with pytest.raises(CommitOutcomeUnknownError, match="suspended"):
+        numbered(Suspended(files)).create(2, b"ours")
+
+
+def test_a_hint_of_a_file_that_is_not_there_does_not_prevent_a_commit() -> None:
+    files = filled(2)
+    numbered(files).write_earliest(9)
+
+    assert numbered(files).create(3, b"3")

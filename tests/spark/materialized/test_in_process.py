@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 
 from storage_lib import AddColumn, RemoveOption, RenameColumn, SetOption
 from storage_lib.duckdb import duckdb_session
-from storage_lib.materialized import engine
+from storage_lib.materialized.engine import first_able
 from storage_lib.materialized.plan.refresh_result import RefreshEngine, RefreshWork
 from storage_lib.materialized.sources import source_delta
 from storage_lib.materialized.sources.source_tables import bound_query
@@ -146,7 +146,7 @@ def test_expressions_without_an_exact_rule_are_left_to_spark(
     query: str,
     reason: str,
 ) -> None:
-    caplog.set_level("DEBUG", logger=engine.__name__)
+    caplog.set_level("DEBUG", logger=first_able.__module__)
     table, _ = kept(spark, catalog, query)
     orders.append([order(20)])
 

@@ -1,0 +1,129 @@
+"""A writer is suspended before any of its I/Os while others commit and expire what it knew, then resumes.
+
+Whatever it reports has to be true: a commit that it acknowledges is there, once; one that it refuses is not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from storage_lib import DynamicTable, MemoryCatalog, StorageError
+from storage_lib.io.local.memory_file_io import MemoryFileIO
+from tests.support.crash_points import named
+from tests.support.deep_tests import crossed
+from tests.support.fake_environment import fake_environment
+from tests.support.faulty_file_io import FaultyFileIO
+from tests.support.mortal_process import reopened_in
+from tests.support.orders_table import COLUMNS, NAME, applied, content, rows, streamed
+from tests.support.sleepy_storage import SleepyStorage
+
+OTHERS = {f"b {number} 1" for number in range(100, 104)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Act:
+    """What the suspended process does, and how its effect is seen in the rows."""
+
+    run: Callable[[DynamicTable], object]
+    happened: Callable[[set[str]], bool] | None = None
+
+
+ACTS = {
+    "append": Act(run=lambda table: table.append(rows("+I a 1 1")), happened=lambda found: "a 1 1" in found),
+    "identified": Act(
+        run=lambda table: table.append(rows("+I a 1 1"), commit_user="job", commit_identifier=3),
+        happened=lambda found: "a 1 1" in found,
+    ),
+    "delete": Act(run=lambda table: table.delete("id = 9"), happened=lambda found: "a 9 0" not in found),
+    "update": Act(run=lambda table: table.update("id = 9", {"price": 5}), happened=lambda found: "a 9 5" in found),
+    "overwrite": Act(
+        run=lambda table: table.overwrite(rows("+I a 7 7"), partition={"dt": "a"}),
+        happened=lambda found: "a 7 7" in found,
+    ),
+    "compact": Act(run=lambda table: table.compact()),
+    "roll back": Act(
+        run=lambda table: (table.append(rows("+I a 6 6")), table.rollback_to(snapshot_id=1)),
+    ),
+    "expire": Act(
+        run=lambda table: (table.append(rows("+I a 6 6")), table.maintenance.expire_snapshots(retain_last=1))
+    ),
+}
+TABLES: dict[str, tuple[list[str], dict[str, str]]] = {
+    "key and log": (["dt", "id"], {}),
+    "key": (["dt", "id"], {"log.system": "none"}),
+    "counts": ([], {"log.system": "none"}),
+    "append-only": ([], {"log.system": "none", "write-mode": "append-only"}),
+    "deletion vectors": (["dt", "id"], {"log.system": "none", "deletion-vectors.enabled": "true"}),
+}
+MEANWHILE = {"all expire": (4, 1), "the last stay": (4, 3), "one more": (1, 1)}
+"""Commits of the others, and how many snapshots they keep."""
+
+
+def made(kind: str, files: MemoryFileIO) -> DynamicTable:
+    primary_key, options = TABLES[kind]
+    table = MemoryCatalog(environment=fake_environment(files)).create_table(
+        NAME,
+        COLUMNS,
+        primary_key=primary_key,
+        partition_by=["dt"],
+        options={**({} if kind == "append-only" else {"bucket": "1"}), "lease.timeout": "1 s", **options},
+    )
+    table.append(rows("+I a 9 0", "+I b 9 0"))
+    return table
+
+
+def go_on(*handles: DynamicTable) -> None:
+    """Write by all of these, which have to be able to, and compare the log with the rows."""
+    for number, handle in enumerate(handles):
+        handle.append(rows(f"+I b {200 + number} 2"))
+    if handles[0].log is not None:
+        assert content(handles[0]) == applied(streamed(handles[0]))
+
+
+@pytest.mark.parametrize(("kind", "name", "meanwhile"), crossed(TABLES, ACTS, MEANWHILE))
+def test_what_a_suspended_writer_reports_is_true_wherever_it_was_suspended(
+    kind: str, name: str, meanwhile: str
+) -> None:
+    if kind == "append-only" and name in ("delete", "update"):
+        name = "append"  # such a table takes no other changes
+    act, (commits, kept) = ACTS[name], MEANWHILE[meanwhile]
+    outcomes = Counter[bool | None]()
+    for at in range(1, 500):
+        files = MemoryFileIO()
+        table = made(kind, files)
+        woken = list[int]()
+
+        def others(table: DynamicTable = table, files: MemoryFileIO = files, woken: list[int] = woken) -> None:
+            woken.append(1)
+            other = reopened_in(FaultyFileIO(files), table, names="other")
+            for change in sorted(OTHERS)[:commits]:
+                other.append(rows(f"+I {change}"))
+            other.maintenance.expire_snapshots(retain_last=kept)
+
+        sleeper = reopened_in(SleepyStorage(files, at, others), table, names="sleeper")
+        committed: bool | None = True
+        try:
+            act.run(sleeper)
+        except StorageError as error:
+            committed = error.committed
+        if not woken:
+            break
+        outcomes[committed] += 1
+
+        handles = (reopened_in(FaultyFileIO(files), table, names="late"), table, sleeper)
+        with named(f"I/O {at}"):
+            for handle in handles:
+                found = content(handle)
+                assert committed is None or act.happened is None or act.happened(found) == committed
+                assert name == "roll back" or set(sorted(OTHERS)[:commits]) <= found
+                assert len(handle.to_arrow()) == len(found), "no row is there twice"
+            go_on(*handles)
+    else:
+        pytest.fail("it never came to an end without being suspended")
+    assert outcomes[True]
+    # Where its snapshot was created and deleted before it could look, or took the place of the last one that expired.
+    assert meanwhile == "one more" or outcomes[None] <= 2
