@@ -136,17 +136,22 @@ class FileStore:
         """Schema in which rows are read and written."""
         return self._schema
 
-    def new_write(self, base: Snapshot | None, *, overwrite: bool = False, sequence_block: int = 0) -> FileStoreWrite:
+    def new_write(
+        self, base: Snapshot | None, *, overwrite: bool = False, stored_rows: bool = False, sequence_block: int = 0
+    ) -> FileStoreWrite:
         """Return a writer for one commit whose rows are newer than all of ``base`` (None: a table without a commit).
 
         If several writers of one commit may write to the same bucket, each numbers its rows in its own
         ``sequence_block``. With ``overwrite`` its rows are older than all later commits: for ``commit.overwrite``.
+        ``stored_rows``: the rows of an overwrite were read from this table, so that merge functions leave them as they
+        are; a count is a count then, and not a value to be counted.
         """
 
         def new_writer(partition: bytes, bucket: int) -> BucketWriter:
             data_files = self._data_file_writer(partition, bucket)
             if overwrite:
-                return self._kind.overwriter(data_files, self.read.reader(partition, bucket))
+                reader = self.read.reader(partition, bucket)
+                return self._kind.overwriter(data_files, reader, stored_rows=stored_rows)
             live = self.scan.live_files(base, partitions=(partition,)).of(partition, bucket)
             # Rows of an overwrite have sequence number 0, and later rows have to be newer.
             newest = max((entry.file.max_sequence_number for entry in live), default=0)

@@ -164,7 +164,13 @@ class DynamicTable:
             input_rows=self._writes.input,
             old_rows=self._reads.old_rows,
             writes=self._writes.direct,
+            newest_schema=lambda: self._schema_changes.newest(),  # noqa: PLW0108  appends need none
         )
+
+    @property
+    def _row_verbs_now(self) -> RowVerbs:
+        """Verbs that write stored rows again, with all columns of the table, also those that others have added."""
+        return self.refresh()._row_verbs  # noqa: SLF001  of the same table
 
     @built_once
     def _rewriting(self) -> TableRewrite:
@@ -495,7 +501,8 @@ class DynamicTable:
         new rows), and each key is given once. Raises ``InvalidInputError`` for missing columns and for a table without
         a primary key; otherwise as ``append`` does.
         """
-        return self._row_verbs.upsert(rows, (commit_user, commit_identifier), change_tracking, partial=partial)
+        verbs = self._row_verbs_now if partial else self._row_verbs
+        return verbs.upsert(rows, (commit_user, commit_identifier), change_tracking, partial=partial)
 
     @reports_outcome
     def update(
@@ -516,7 +523,7 @@ class DynamicTable:
         the primary key, values of the wrong type, append-only tables, and merge engines that combine rows; otherwise as
         ``append`` does.
         """
-        return self._row_verbs.update(filter, values, (commit_user, commit_identifier), change_tracking)
+        return self._row_verbs_now.update(filter, values, (commit_user, commit_identifier), change_tracking)
 
     @reports_outcome
     def delete(
@@ -531,7 +538,7 @@ class DynamicTable:
 
         Raises as ``update`` does.
         """
-        return self._row_verbs.delete(filter_or_keys, (commit_user, commit_identifier), change_tracking)
+        return self._row_verbs_now.delete(filter_or_keys, (commit_user, commit_identifier), change_tracking)
 
     @reports_outcome
     def merge(
@@ -554,7 +561,7 @@ class DynamicTable:
         ``not_matched_by_source`` are kept or deleted, which reads the whole table. For other conditions use SQL's MERGE
         INTO. Raises ``InvalidInputError`` for a key that the source has twice, and as ``update`` does.
         """
-        return self._row_verbs.merge(
+        return self._row_verbs_now.merge(
             source,
             (commit_user, commit_identifier),
             change_tracking,

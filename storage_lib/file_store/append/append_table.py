@@ -47,7 +47,13 @@ class AppendTable:
             memtable_bytes_max=self.memtable_bytes_max,
         )
 
-    def overwriter(self, data_files: DataFileWriter, _reader: DataFileReader) -> AppendWriter:
+    def overwriter(
+        self,
+        data_files: DataFileWriter,
+        reader: DataFileReader,  # noqa: ARG002  its files have no versions
+        *,
+        stored_rows: bool = False,  # noqa: ARG002  no merge
+    ) -> AppendWriter:
         """Return a writer whose sequence numbers start at 0."""
         return self.writer(data_files, next_sequence=0)
 

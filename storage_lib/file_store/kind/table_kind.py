@@ -82,8 +82,13 @@ class TableKind(FileGrouping, Protocol):
     def writer(self, data_files: DataFileWriter, *, next_sequence: int) -> BucketWriter:
         """Create a writer that appends; ``next_sequence`` is above the bucket's highest at its base snapshot."""
 
-    def overwriter(self, data_files: DataFileWriter, reader: DataFileReader) -> BucketWriter:
-        """Create a writer that overwrites a bucket; its rows are older than rows appended afterwards."""
+    def overwriter(
+        self, data_files: DataFileWriter, reader: DataFileReader, *, stored_rows: bool = False
+    ) -> BucketWriter:
+        """Create a writer that overwrites a bucket; its rows are older than rows appended afterwards.
+
+        ``stored_rows``: they were read from the table, each key once.
+        """
 
     def read(
         self,

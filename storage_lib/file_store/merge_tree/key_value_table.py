@@ -19,6 +19,7 @@ from storage_lib.file_store.merge_tree.compaction.full_compaction import FullCom
 from storage_lib.file_store.merge_tree.compaction.marking_compactor import MarkingCompactor
 from storage_lib.file_store.merge_tree.interval_partition import interval_partition
 from storage_lib.file_store.merge_tree.levels import levels_of
+from storage_lib.file_store.merge_tree.merge_function.deduplicate import DEDUPLICATE
 from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction
 from storage_lib.file_store.merge_tree.merge_tree_reader import BATCH_ROWS_MAX, read_merged
 from storage_lib.file_store.merge_tree.merge_tree_writer import MergeTreeWriter
@@ -66,15 +67,17 @@ class KeyValueTable:
             with_changelog=self.producer is ChangelogProducer.INPUT,
         )
 
-    def overwriter(self, data_files: DataFileWriter, reader: DataFileReader) -> OverwriteWriter:
-        """Return a writer of one sorted run at the deepest level."""
+    def overwriter(
+        self, data_files: DataFileWriter, reader: DataFileReader, *, stored_rows: bool = False
+    ) -> OverwriteWriter:
+        """Return a writer of one sorted run at the deepest level; ``stored_rows`` are not merged as input is."""
         return OverwriteWriter(
             key_value=self.layout,
             data_files=data_files,
             reader=reader,
             top_level=self.level_count - 1,
             memtable_bytes_max=self.memtable_bytes_max,
-            merge_function=self.merge_function,
+            merge_function=DEDUPLICATE if stored_rows else self.merge_function,
         )
 
     def read(

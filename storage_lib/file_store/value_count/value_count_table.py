@@ -54,7 +54,13 @@ class ValueCountTable:
         """Return a writer of files at level 0."""
         return self.counts.writer(data_files, next_sequence=next_sequence)
 
-    def overwriter(self, data_files: DataFileWriter, reader: DataFileReader) -> OverwriteWriter:
+    def overwriter(
+        self,
+        data_files: DataFileWriter,
+        reader: DataFileReader,
+        *,
+        stored_rows: bool = False,  # noqa: ARG002  counted
+    ) -> OverwriteWriter:
         """Return a writer of one sorted run at the deepest level."""
         return self.counts.overwriter(data_files, reader)
 

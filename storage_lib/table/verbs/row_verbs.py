@@ -14,13 +14,14 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage_lib.errors import InvalidInputError, StorageError
+from storage_lib.errors import CommitConflictError, InvalidInputError, StorageError
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.schema.filter.filter_text import Filter, as_predicate
 from storage_lib.schema.filter.literal import exact_scalar, typed_literal
 from storage_lib.schema.filter.predicate import Predicate
 from storage_lib.schema.options.nearest import did_you_mean
 from storage_lib.schema.options.table_options import MergeEngine, UpdateBeforeSource
+from storage_lib.schema.table_schema import TableSchema
 from storage_lib.schema.types.nested_types import is_nested
 from storage_lib.schema.types.row_kind import ROW_KIND_SYMBOLS, RowKind
 from storage_lib.table.changes.row_expression import computed_by_row
@@ -44,9 +45,16 @@ class RowVerbs:
     """The verbs of ``DynamicTable`` that read before they write; see their docstrings there."""
 
     def __init__(
-        self, context: TableContext, *, input_rows: InputRows, old_rows: PointLookup, writes: DirectWrites
+        self,
+        context: TableContext,
+        *,
+        input_rows: InputRows,
+        old_rows: PointLookup,
+        writes: DirectWrites,
+        newest_schema: Callable[[], TableSchema],
     ) -> None:
         self._context = context
+        self._newest_schema = newest_schema
         self._name = context.name
         self._schema = context.schema
         self._names = [field.name for field in context.schema.fields]
@@ -144,7 +152,7 @@ class RowVerbs:
                     yield self._with_kind(batch, RowKind.UPDATE_BEFORE)
                 yield self._with_kind(after, RowKind.UPDATE_AFTER)
 
-        return self._commit(rows_of, identity, tracked)
+        return self._commit(rows_of, identity, tracked, writes_stored=True)
 
     def delete(
         self,
@@ -169,7 +177,7 @@ class RowVerbs:
             for batch in self._matching(base, predicate):
                 yield self._with_kind(batch, RowKind.DELETE)
 
-        return self._commit(rows_of, identity, tracked)
+        return self._commit(rows_of, identity, tracked, writes_stored=True)
 
     def merge(
         self,
@@ -215,7 +223,7 @@ class RowVerbs:
                     absent = pc.less(pa.array(places_of(batch.select(keys), asked)), 0)
                     yield self._with_kind(batch.filter(absent), RowKind.DELETE)
 
-        return self._commit(rows_of, identity, tracked)
+        return self._commit(rows_of, identity, tracked, writes_stored=True)
 
     # --- parts --------------------------------------------------------------------------------------------------
 
@@ -224,7 +232,10 @@ class RowVerbs:
         rows_of: _RowsOf,
         identity: tuple[str | None, int | None],
         tracked: bool | None,  # noqa: FBT001
+        *,
+        writes_stored: bool = False,
     ) -> Snapshot | None:
+        """Write the rows under a lease. ``writes_stored``: among them are stored rows, so they need all columns."""
         builder = self._writes.builder
         user, identifier = write_identity_of(self._name, self._context.environment, *identity)
         earlier = builder.commits.committed(user, identifier)
@@ -234,6 +245,8 @@ class RowVerbs:
         leases = self._context.leases
         try:
             with leases.beating(write_context.lease) if write_context.lease is not None else nullcontext():
+                if writes_stored:
+                    self._refuse_other_columns()
                 base_id = write_context.base_snapshot_id
                 base = None if not base_id else self._context.file_store.snapshots.load(base_id)
                 changes = rows_of(base)
@@ -246,6 +259,16 @@ class RowVerbs:
             builder.abort(write_context, [])
             return None
         return self._writes.write(write_context, _batches(first, changes), identifier)
+
+    def _refuse_other_columns(self) -> None:
+        """Raise ``CommitConflictError`` if the columns were changed just now: stored values of others would be lost."""
+        newest = self._newest_schema()
+        if newest.id != self._schema.id:
+            message = (
+                f"table {self._name}: its schema was changed to version {newest.id} while this change began under "
+                f"version {self._schema.id}. Nothing was committed; run it again"
+            )
+            raise CommitConflictError(message)
 
     def _matching(self, base: Snapshot | None, condition: Filter | None) -> Iterator[pa.Table]:
         """Yield the matching rows, including rows of files that batch reads skip until they are compacted."""

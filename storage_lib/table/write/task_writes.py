@@ -54,7 +54,10 @@ class TaskWrites:
         file_write = None
         if not (self._is_log_first and write_context.writes_log):
             file_write = self._file_store.new_write(
-                base, overwrite=write_context.overwrite is not None, sequence_block=task_index or 0
+                base,
+                overwrite=write_context.overwrite is not None,
+                stored_rows=write_context.is_difference,
+                sequence_block=task_index or 0,
             )
         log = self._task_log_writer(write_context, only_task=task_index is None)
         pre_images = None

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -276,6 +277,59 @@ def test_merged_rows_of_other_engines_go_on_being_merged() -> None:
     rewritten = table.rewrite(options={"bucket": "3"})
     rewritten.append(inserted("a 1 1"))
     assert content(rewritten) == {"a 1 16"}
+
+
+AGGREGATED: dict[str, tuple[str, list[Any]]] = {
+    "sum": ("BIGINT", [5, None, 7]),
+    "product": ("DECIMAL(20, 2)", [Decimal("1.50"), Decimal("2.00"), None]),
+    "count": ("BIGINT", [100, None, 7]),
+    "min": ("BIGINT", [5, 3, None]),
+    "max": ("BIGINT", [5, 3, None]),
+    "first_value": ("STRING", [None, "b", "c"]),
+    "first_non_null_value": ("STRING", [None, "b", "c"]),
+    "last_value": ("STRING", ["a", "b", None]),
+    "last_non_null_value": ("STRING", ["a", "b", None]),
+    "listagg": ("STRING", ["a", "b", None]),
+    "bool_and": ("BOOLEAN", [True, None, False]),
+    "bool_or": ("BOOLEAN", [False, None, True]),
+    "collect": ("ARRAY<INT>", [[1, 2], None, [2]]),
+    "merge_map": ("MAP<STRING, INT>", [[("a", 1)], None, [("a", 2), ("b", 3)]]),
+}
+
+
+@pytest.mark.parametrize("function", AGGREGATED)
+@pytest.mark.parametrize("memory", ["256 mb", "64 kb"])
+def test_a_rewriting_leaves_the_rows_of_every_aggregate_function_as_they_are(function: str, memory: str) -> None:
+    kind, values = AGGREGATED[function]
+    table = MemoryCatalog({"log.system": "none"}).create_table(
+        "d.t",
+        {"id": "INT", "v": kind},
+        primary_key=["id"],
+        options={
+            "merge-engine": "aggregation",
+            "fields.v.aggregate-function": function,
+            "bucket": "1",
+            "write-buffer-size": memory,
+        },
+    )
+    for value in values:
+        table.append(pa.table({"id": [1], "v": [value]}, table.arrow_schema))
+    table.append(pa.table({"id": [2], "v": [values[0]]}, table.arrow_schema))
+    before = table.to_arrow().sort_by("id").to_pylist()
+
+    rewritten = table.rewrite(options={"bucket": "3"})
+
+    assert rewritten.to_arrow().sort_by("id").to_pylist() == before
+    rewritten.compact()
+    assert rewritten.to_arrow().sort_by("id").to_pylist() == before
+    for handle in (table.refresh(), rewritten):
+        handle.append(pa.table({"id": [2], "v": [values[-1]]}, table.arrow_schema))
+    again = MemoryCatalog({"log.system": "none"}).create_table(
+        "d.t", {"id": "INT", "v": kind}, primary_key=["id"], options=dict(table.schema.options)
+    )
+    for value in (values[0], values[-1], values[-1]):
+        again.append(pa.table({"id": [2], "v": [value]}, table.arrow_schema))
+    assert rewritten.to_arrow(filter="id = 2").to_pylist() == again.to_arrow().to_pylist()
 
 
 def test_rows_larger_than_the_memory_for_writing_are_spilled() -> None:

@@ -11,8 +11,18 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from storage_lib import DynamicTable, InvalidInputError, MemoryCatalog, UnavailableError, col
+from storage_lib import (
+    AddColumn,
+    AlterType,
+    CommitConflictError,
+    DynamicTable,
+    InvalidInputError,
+    MemoryCatalog,
+    UnavailableError,
+    col,
+)
 from storage_lib.catalog.catalog import Catalog
+from storage_lib.table.builders.write_builder import WriteBuilder
 from tests.support.deep_tests import thinned
 from tests.support.fake_environment import fake_environment
 from tests.support.orders_table import COLUMNS, NAME, applied, content, orders, reopened, rows, streamed
@@ -337,3 +347,67 @@ def test_another_writer_cannot_commit_between_the_read_and_the_write() -> None:
     assert content(table) == {"a 1 11"}
     reopened(table).append(rows("+I a 1 99"))
     assert content(table) == {"a 1 99"}
+
+
+def altered_by_another(log: str, *, wider: bool) -> tuple[DynamicTable, DynamicTable]:
+    """Return a table that was opened before another process added a column and wrote into it, and the altered one."""
+    catalog = MemoryCatalog({} if log == "log" else {"log.system": "none"})
+    catalog.create_table("shop.t", {"id": "INT", "v": "INT"}, primary_key=["id"])
+    old = catalog.load_table("shop.t")
+    old.append([{"id": 1, "v": 1}])
+    altered = catalog.load_table("shop.t").alter(
+        AddColumn("x", "STRING"), *([AlterType("v", "BIGINT")] if wider else [])
+    )
+    altered.append([{"id": 1, "v": 1, "x": "kept"}, {"id": 2, "v": 2**40 if wider else 2, "x": "kept"}])
+    return old, altered
+
+
+VERBS_OF_STORED_ROWS: dict[str, tuple[Callable[[DynamicTable], object], list[dict[str, object]]]] = {
+    "update": (lambda table: table.update("id = 1", {"v": 5}), [{"id": 1, "v": 5, "x": "kept"}]),
+    "partial upsert": (lambda table: table.upsert([{"id": 1, "v": 5}], partial=True), [{"id": 1, "v": 5, "x": "kept"}]),
+    "merge": (lambda table: table.merge([{"id": 1, "v": 5}]), [{"id": 1, "v": 5, "x": "kept"}]),
+    "delete": (lambda table: table.delete("id = 1"), []),
+}
+
+
+@pytest.mark.parametrize("log", ["log", "no log"])
+@pytest.mark.parametrize("wider", [True, False], ids=["wider", "as wide"])
+@pytest.mark.parametrize("verb", VERBS_OF_STORED_ROWS)
+def test_a_table_that_was_opened_before_a_column_was_added_keeps_the_values_in_it(
+    verb: str,
+    wider: bool,  # noqa: FBT001
+    log: str,
+) -> None:
+    act, expected = VERBS_OF_STORED_ROWS[verb]
+    old, altered = altered_by_another(log, wider=wider)
+    stream = None if altered.log is None else altered.stream(startup="latest")
+
+    act(old)
+
+    assert altered.to_arrow(filter="id = 1").to_pylist() == expected
+    assert altered.to_arrow(filter="id = 2").to_pylist() == [{"id": 2, "v": 2**40 if wider else 2, "x": "kept"}]
+    if stream is not None:
+        changes = stream.poll()
+        assert changes is not None
+        assert {row["x"] for row in changes.to_pylist()} == {"kept"}
+
+
+def test_a_column_that_is_added_while_an_update_begins_refuses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = MemoryCatalog()
+    table = catalog.create_table("shop.t", {"id": "INT", "v": "INT"}, primary_key=["id"])
+    table.append([{"id": 1, "v": 1}])
+    begin = WriteBuilder.begin
+
+    def begun(builder: WriteBuilder, **arguments: Any) -> Any:
+        monkeypatch.setattr(WriteBuilder, "begin", begin)
+        catalog.load_table("shop.t").alter(AddColumn("x", "STRING")).append([{"id": 1, "v": 1, "x": "kept"}])
+        return begin(builder, **arguments)
+
+    monkeypatch.setattr(WriteBuilder, "begin", begun)
+    with pytest.raises(CommitConflictError, match="run it again") as refused:
+        table.update("id = 1", {"v": 2})
+
+    assert refused.value.committed is False
+    assert table.inspect.lease_holder() is None
+    table.update("id = 1", {"v": 2})
+    assert catalog.load_table("shop.t").to_arrow().to_pylist() == [{"id": 1, "v": 2, "x": "kept"}]
