@@ -50,6 +50,9 @@ EXTRAS_OF_MODULES = {
 }
 """The extras that install each importable package; without a reason to prefer another one, errors name the first."""
 
+_COMES_WITH = {"py4j": "pyspark"}
+"""Packages that we import, too, and the package that brings each."""
+
 _NAMED_OTHERWISE = {"airflow": "apache-airflow", "kafka": "kafka-python"}
 
 
@@ -95,6 +98,7 @@ def _missing_package(error: Exception) -> str | None:
     if not isinstance(error, ModuleNotFoundError) or error.name is None:
         return None
     package, _, submodule = error.name.partition(".")
+    package = _COMES_WITH.get(package, package)
     # A missing submodule means that the package is there, in another version, unless its import has been blocked.
     is_missing = not submodule or sys.modules.get(package, error) is None
     return package if is_missing and package in EXTRAS_OF_MODULES else None

@@ -83,9 +83,9 @@ def file_io_of(warehouse: str, options: Mapping[str, str]) -> FileIO:
         if scheme in _HDFS:
             return _hdfs(settings)
     except ImportError as error:
-        raise InvalidInputError(import_problem(f"warehouse {warehouse}", error)) from error
+        raise InvalidInputError(import_problem(warehouse, error)) from error
     known = ", ".join(f"{each}://" for each in (*_OBJECT_STORES, *_HDFS))
-    message = f"warehouse {warehouse}: no storage answers to {scheme}://; use a path of this machine or one of {known}"
+    message = f"{warehouse}: no storage answers to {scheme}://; use a path of this machine or one of {known}"
     raise InvalidInputError(message)
 
 

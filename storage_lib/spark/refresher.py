@@ -20,22 +20,29 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
-
 from storage_lib.catalog.open_catalog import open_catalog
+from storage_lib.distribution import import_problem
 from storage_lib.errors import InvalidInputError, StorageError
 from storage_lib.io.environment import Environment, system_environment
-from storage_lib.materialized.plan.refresh_result import RefreshResult
-from storage_lib.materialized.service.fresh_tables import FreshTables
-from storage_lib.materialized.service.refresher_heartbeat import RefresherHeartbeat
-from storage_lib.materialized.service.refresher_spec import RefresherSpec
 from storage_lib.progress.sink_state import SinkState
 from storage_lib.schema.options.secret_text import hidden_in
-from storage_lib.spark.engine.refresh_on_demand import RefreshOnDemand, SparkStartError
-from storage_lib.spark.engine.value_settings import unusual_configuration
-from storage_lib.spark.runtime.spark_java import REMEDY, java_problem, java_version
-from storage_lib.spark.runtime.spark_session import session
+
+try:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    from storage_lib.materialized.plan.refresh_result import RefreshResult
+    from storage_lib.materialized.service.fresh_tables import FreshTables
+    from storage_lib.materialized.service.refresher_heartbeat import RefresherHeartbeat
+    from storage_lib.materialized.service.refresher_spec import RefresherSpec
+    from storage_lib.spark.engine.refresh_on_demand import RefreshOnDemand, SparkStartError
+    from storage_lib.spark.engine.value_settings import unusual_configuration
+    from storage_lib.spark.runtime.spark_java import REMEDY, java_problem, java_version
+    from storage_lib.spark.runtime.spark_session import session
+except ImportError as error:
+    if __name__ != "__main__":
+        raise
+    raise SystemExit(import_problem("python -m storage_lib.spark.refresher", error, "spark", "sql")) from error
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

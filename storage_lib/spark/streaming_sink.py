@@ -17,24 +17,31 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from storage_lib.catalog.open_catalog import open_catalog
+from storage_lib.distribution import import_problem
 from storage_lib.errors import InvalidInputError, PermanentError, StorageError
 from storage_lib.io.environment import Environment, system_environment
 from storage_lib.log_store.external.external_topic import COLUMN_TYPES
 from storage_lib.progress.sink_state import SinkState
 from storage_lib.schema.options.option_values import parse_boolean
 from storage_lib.schema.options.secret_text import hidden_in
-from storage_lib.spark.runtime.restricted_sql import refuse_commands, restrict_sql
-from storage_lib.spark.runtime.spark_session import session
-from storage_lib.spark.stream.plan.stream_plan import LOOKUP, STATE, StreamPlan
-from storage_lib.spark.stream.plan.write_plan import plan_of_write
-from storage_lib.spark.stream.sink.sink_checkpoint import checkpoint_to_resume
-from storage_lib.spark.stream.sink.sink_heartbeat import SinkHeartbeat
-from storage_lib.spark.stream.sink.sink_spec import SinkSpec
-from storage_lib.spark.types.spark_schema import struct_of
-from storage_lib.spark.verbs.changelog_verbs import read_changelog
-from storage_lib.spark.verbs.dataframe_verbs import read_stream
-from storage_lib.spark.verbs.stream_verbs import reports_sources, write_stream
-from storage_lib.spark.verbs.table_stream import TableStream
+
+try:
+    from storage_lib.spark.runtime.restricted_sql import refuse_commands, restrict_sql
+    from storage_lib.spark.runtime.spark_session import session
+    from storage_lib.spark.stream.plan.stream_plan import LOOKUP, STATE, StreamPlan
+    from storage_lib.spark.stream.plan.write_plan import plan_of_write
+    from storage_lib.spark.stream.sink.sink_checkpoint import checkpoint_to_resume
+    from storage_lib.spark.stream.sink.sink_heartbeat import SinkHeartbeat
+    from storage_lib.spark.stream.sink.sink_spec import SinkSpec
+    from storage_lib.spark.types.spark_schema import struct_of
+    from storage_lib.spark.verbs.changelog_verbs import read_changelog
+    from storage_lib.spark.verbs.dataframe_verbs import read_stream
+    from storage_lib.spark.verbs.stream_verbs import reports_sources, write_stream
+    from storage_lib.spark.verbs.table_stream import TableStream
+except ImportError as error:
+    if __name__ != "__main__":
+        raise
+    raise SystemExit(import_problem("python -m storage_lib.spark.streaming_sink", error, "spark")) from error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

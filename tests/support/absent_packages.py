@@ -10,10 +10,12 @@ import contextlib
 import io
 import json
 import os
+import runpy
 import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, DistributionFinder, MetadataPathFinder
@@ -143,6 +145,33 @@ def _parse() -> None:
     from storage_lib.sql import parse  # noqa: F401
 
 
+def _names(package: str) -> Callable[[], None]:
+    """Use all public names of a package; the last error that names an extra is the answer, or the first other one."""
+
+    def run() -> None:
+        module = import_module(package)
+        refusal = None
+        for name in module.__all__:
+            try:
+                getattr(module, name)
+            except ImportError as error:
+                refusal = error
+                if "pip install" not in str(error):
+                    break
+        if refusal is not None:
+            raise refusal
+
+    return run
+
+
+def _process(module: str) -> Callable[[], None]:
+    def run() -> None:
+        sys.argv = [module]
+        runpy.run_module(module, run_name="__main__")
+
+    return run
+
+
 def _command(*arguments: str) -> Callable[[], None]:
     def run() -> None:
         from storage_lib.cli.app import app
@@ -174,11 +203,17 @@ PROGRAMS: tuple[tuple[str, str, Callable[[], None], str], ...] = (
     ("psycopg", "a catalog", _warehouse("lake", metastore="sql", uri="postgresql://127.0.0.1:1/c"), "sql-catalog"),
     ("pymetastore", "a catalog", _warehouse("lake", metastore="hive", uri="thrift://127.0.0.1:1"), "hive"),
     ("pyspark", "a data frame", _spark, "spark"),
+    ("py4j", "the names of the connector", _names("storage_lib.spark"), "spark"),
     ("pyspark", "a session", _sql, "spark,sql"),
+    ("pyspark", "the names of the connector", _names("storage_lib.spark"), "spark"),
+    ("pyspark", "the refresher", _process("storage_lib.spark.refresher"), "spark,sql"),
+    ("pyspark", "a stream of its own", _process("storage_lib.spark.streaming_sink"), "spark"),
     ("rich", "the command line", _command("--version"), "cli"),
     ("sqlalchemy", "a catalog", _warehouse("lake", metastore="sql", uri="sqlite://"), "sql-catalog"),
     ("sqlglot", "a filter", _filter, "sql"),
     ("sqlglot", "a session", _sql, "spark,sql"),
+    ("sqlglot", "the names of SQL", _names("storage_lib.sql"), "spark,sql"),
+    ("sqlglot", "the refresher", _process("storage_lib.spark.refresher"), "spark,sql"),
     ("thrift", "a catalog", _warehouse("lake", metastore="hive", uri="thrift://127.0.0.1:1"), "hive"),
     ("typer", "the command line", _command("--version"), "cli"),
 )

@@ -8,17 +8,20 @@ from typing import Any
 
 import pytest
 
-__all__ = ["EXTRAS", "advice", "is_installed", "needed"]
+__all__ = ["EXTRAS", "advice", "is_installed", "needed", "needs"]
 
 EXTRAS = {
     "airflow": "airflow",
+    "check_jsonschema": "dev",
     "confluent_kafka": "dev",
     "deltalake": "bench",
     "duckdb": "duckdb",
     "great_expectations": "quality",
+    "grpc_status": "connect",
     "hatchling": "dev",
     "hdfs_native": "hdfs",
     "httpx": "registry",
+    "jinja2": "airflow",
     "kafka": "kafka",
     "lark": "sql",
     "lz4": "kafka",
@@ -27,6 +30,7 @@ EXTRAS = {
     "pandas": "pandas",
     "prompt_toolkit": "cli",
     "psutil": "bench",
+    "psycopg": "sql-catalog",
     "py4j": "spark",
     "pymetastore": "hive",
     "pypaimon_rust": "dev",
@@ -36,6 +40,7 @@ EXTRAS = {
     "sqlglot": "sql",
     "thrift": "hive",
     "typer": "cli",
+    "yaml": "airflow",
 }
 """Modules that tests or what they import need, and the extra that brings each."""
 
@@ -47,6 +52,12 @@ def needed(module: str) -> Any:
     return import_module(module)
 
 
+def needs(*modules: str) -> pytest.MarkDecorator:
+    """Mark tests that need these modules of extras; they are skipped, naming the extra, where one is not installed."""
+    missing = [module for module in modules if not is_installed(module)]
+    return pytest.mark.skipif(bool(missing), reason=advice(missing[0]) if missing else "")
+
+
 def is_installed(module: str) -> bool:
     """Return whether a module's package is in this environment."""
     return find_spec(module.partition(".")[0]) is not None
@@ -55,4 +66,4 @@ def is_installed(module: str) -> bool:
 def advice(module: str) -> str:
     """Return what is missing and how to get it."""
     package = module.partition(".")[0]
-    return f"{package}, of the extra {EXTRAS[package]}, is not installed: run `make setup`"
+    return f"{package}, of the extra {EXTRAS[package]}, is not installed here; the environment of `make setup` has it"
