@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date, datetime, time
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -73,6 +73,12 @@ def _commit(bucket: BucketOnDisk, model: dict[str, tuple[Any, ...]], changes: Co
             model[repr(key)] = (*key, value)
 
 
+def _spelled(row: tuple[Any, ...]) -> str:
+    """Return the row as text that tells 0.0 from -0.0; Arrow's versions have different objects for the zone UTC."""
+    values = (value.astimezone(UTC) if isinstance(value, datetime) and value.tzinfo else value for value in row)
+    return repr(tuple(values))
+
+
 @pytest.mark.parametrize("key", KEYS)
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
@@ -97,10 +103,10 @@ def test_a_merge_read_of_any_history_is_what_a_dictionary_holds(key: str, data: 
         elif action == "leveled":
             bucket.compact(LeveledCompaction(level0_trigger=2, level_base_bytes=1500, level_multiplier=2))
 
-    expected = sorted(map(repr, model.values()))
+    expected = sorted(map(_spelled, model.values()))
     in_key_order = bucket.rows(ordered=True)
-    assert sorted(map(repr, bucket.rows())) == expected
-    assert sorted(map(repr, in_key_order)) == expected
+    assert sorted(map(_spelled, bucket.rows())) == expected
+    assert sorted(map(_spelled, in_key_order)) == expected
     keys = [bucket.key_value.comparable_key(bucket.key_value.key_bytes(bucket.batch([row]), 0)) for row in in_key_order]
     assert keys == sorted(keys)
 

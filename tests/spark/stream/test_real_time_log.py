@@ -116,6 +116,7 @@ def test_a_bucket_that_spark_can_not_compute_is_refused(
         records_of(spark.sql("SELECT CAST(1 AS DECIMAL(10, 2)) AS id"), table)
 
 
+@pytest.mark.usefixtures("kafka")
 def test_a_log_in_memory_or_in_avro_is_refused(make_table: Callable[..., DynamicTable]) -> None:
     with pytest.raises(InvalidInputError, match="its log is not in Kafka"):
         refuse_table(orders(None, **{"log.consistency": "eventual"}))
