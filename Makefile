@@ -17,8 +17,9 @@ UNIT_TESTS := tests/schema tests/format tests/file_store tests/log_store/codec t
 	tests/test_changelog.py tests/test_facade.py tests/test_folders.py tests/test_public_names.py tests/test_error_tree.py \
 	tests/test_generated_pages.py
 # Of the folders of the core, those that take little time; `make core ARGS=tests/table` runs others.
-CORE_TESTS := tests/schema tests/format tests/io tests/file_store tests/log_store tests/table/read tests/table/write \
-	tests/catalog/warehouse tests/test_life_of_a_row.py
+CORE_TESTS := tests/schema tests/format tests/io tests/file_store tests/log_store tests/progress tests/catalog \
+	$(addprefix tests/table/,evolve input inspect protocol read sources stream verbs write) \
+	tests/test_built_once.py tests/test_dump.py tests/test_facade.py tests/test_life_of_a_row.py tests/test_missing_extras.py
 FAST_ARGS := $(if $(FAST),-m "not integration")
 
 .DEFAULT_GOAL := help
@@ -55,9 +56,9 @@ core: ## Install only the core, without extras, and run what belongs to it
 	@$(PYTHON) docker/local/stack_setup.py core
 	.local/core/bin/python -m pytest -q -n 2 --dist loadscope -m "not integration" $(or $(ARGS),$(CORE_TESTS))
 
-lowest: ## Install the lowest versions that pyproject.toml admits, and run the tests that start no other process
+lowest: ## Install the lowest versions that pyproject.toml admits, and run the tests that start no other process; SLICE=3 runs one of eight parts of them
 	@$(PYTHON) docker/local/stack_setup.py lowest
-	.local/lowest/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(or $(ARGS),-m "not integration")
+	.local/lowest/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m "not integration" $(if $(SLICE),--part $(SLICE)) $(ARGS)
 
 unit: setup ## Run the tests that are pure computation or use local files only, in under a minute
 	$(VENV)/bin/python -m pytest -q -n 2 --dist loadscope -m "not integration and not airflow" $(UNIT_TESTS) $(ARGS)

@@ -8,7 +8,7 @@ and, on request, MkDocs for the documentation site: `make docs`
 
     .local/docs     its locked environment
 
-environments that show what `pyproject.toml` says of dependencies: `make core` and `make lowest`
+environments that show what `pyproject.toml` says of dependencies, and need nothing else: `make core`, `make lowest`
 
     .local/core     the project without extras, and what runs its tests
     .local/lowest   the project with all extras, in the lowest versions that it admits
@@ -97,24 +97,38 @@ def main(arguments: list[str]) -> None:
     """Set up missing parts; ``servers`` and others add theirs, ``lock`` rewrites the locks. Silent if complete."""
     use_a_fitting_python()
     try:
-        java = find_java()
-        LOCAL.mkdir(exist_ok=True)
-        with one_at_a_time():
-            if arguments[:1] == ["lock"]:
-                write_locks(arguments[1:], java)
-            set_up(java)
-            if arguments[:1] == ["docs"]:
-                make(DOCS, "MkDocs, for the documentation site", fingerprint(DOCS_LOCK), install_docs)
-            if arguments[:1] == ["core"]:
-                make(CORE, "the project without extras", project_fingerprint(), install_core)
-            if arguments[:1] == ["lowest"]:
-                make(LOWEST, "the project with the lowest versions (2 GB)", project_fingerprint(), install_lowest)
-            if arguments[:1] == ["servers"]:
-                set_up_servers(java)
+        if arguments in (["core"], ["lowest"]):
+            set_up_alone(arguments[0])
+        else:
+            set_up_and(arguments)
     except (SetupError, JavaMissingError) as error:
         sys.exit(f"setup: {error}")
     except KeyboardInterrupt:
         sys.exit("setup: interrupted; run `make setup` again to continue")
+
+
+def set_up_alone(which: str) -> None:
+    """Bring one of the environments up to date that need no other part, and no Java."""
+    LOCAL.mkdir(exist_ok=True)
+    with one_at_a_time():
+        if which == "core":
+            make(CORE, "the project without extras", project_fingerprint(), install_core)
+        else:
+            make(LOWEST, "the project with the lowest versions (2 GB)", project_fingerprint(), install_lowest)
+
+
+def set_up_and(arguments: list[str]) -> None:
+    """Set up missing parts, before them the locks if they are asked for, and after them other parts."""
+    java = find_java()
+    LOCAL.mkdir(exist_ok=True)
+    with one_at_a_time():
+        if arguments[:1] == ["lock"]:
+            write_locks(arguments[1:], java)
+        set_up(java)
+        if arguments[:1] == ["docs"]:
+            make(DOCS, "MkDocs, for the documentation site", fingerprint(DOCS_LOCK), install_docs)
+        if arguments[:1] == ["servers"]:
+            set_up_servers(java)
 
 
 def set_up(java: Path) -> None:
@@ -235,7 +249,7 @@ def install_core() -> None:
 
 def install_lowest() -> None:
     """Install the project with all extras, each in the lowest version that pyproject.toml admits."""
-    install_anew(LOWEST, "--resolution", "lowest-direct", "--editable", f"{CHECKOUT}[dev]")
+    install_anew(LOWEST, "--resolution", "lowest-direct", "--editable", f"{CHECKOUT}[dev,lineage]")
 
 
 def install_anew(environment: Path, *what: object) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.airflow,
     pytest.mark.integration,
-    pytest.mark.skipif(PROGRAM is None, reason="no Chromium is installed"),
+    pytest.mark.skipif(PROGRAM is None, reason="there is no Chromium here: run `apt-get install chromium`"),
 ]
 
 HOSTILE = '"><img src=x onerror="window.hacked=1"><script>window.hacked=2</script>'

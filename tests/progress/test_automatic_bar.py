@@ -15,6 +15,9 @@ from storage_lib.progress import automatic_bar as automatic_bar_module
 from storage_lib.progress import report_to
 from storage_lib.progress.automatic_bar import automatic_bar
 from storage_lib.progress.operation import operation
+from tests.support.extras import needs
+
+pytestmark = needs("rich")
 
 
 class StandardError(io.StringIO):

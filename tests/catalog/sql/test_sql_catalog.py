@@ -11,7 +11,10 @@ import pytest
 from local_postgres import LocalPostgres
 from storage_lib import InvalidInputError, UnavailableError, open_catalog
 from tests.support.catalog_homes import CatalogHome, catalog_home
+from tests.support.extras import needs
 from tests.support.other_readers import create_with_pypaimon, needs_pypaimon, read_with_pypaimon
+
+pytestmark = needs("sqlalchemy")
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "item": ["pen", "ink"]})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.deep_tests import SLICES, is_selected
+from tests.support.deep_tests import SLICES, is_selected, slice_of
 
 # A test that uses the fixture on the left gets the marks on the right.
 MARKS_OF_FIXTURES = {
@@ -30,6 +30,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=range(1, SLICES + 1),
         help=f"run one of {SLICES} slices of the tests that only `make deep` runs, and no others",
     )
+    parser.addoption(
+        "--part", type=int, choices=range(1, SLICES + 1), help=f"run one of {SLICES} parts of the chosen tests"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -47,6 +50,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_taken(item: pytest.Item, config: pytest.Config) -> bool:
+    if config.getoption("part") not in {None, slice_of(item.nodeid)}:
+        return False
     if item.get_closest_marker("drill"):
         return "drill" in config.getoption("markexpr")
     return is_selected(
@@ -57,7 +62,15 @@ def _is_taken(item: pytest.Item, config: pytest.Config) -> bool:
     )
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest) -> None:
+    """Refuse a server in a run of tests that start no process: the test asks for it as it runs, and lacks the mark."""
+    if fixturedef.argname in MARKS_OF_FIXTURES and "not integration" in request.config.getoption("markexpr"):
+        pytest.fail(f"this test starts {fixturedef.argname}: say so, @pytest.mark.usefixtures({fixturedef.argname!r})")
+
+
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Let a run succeed whose slice has no test of the chosen folders."""
-    if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and session.config.getoption("slice") is not None:
+    """Let a run succeed whose slice or part has no test of the chosen folders."""
+    chosen = session.config.getoption("slice") or session.config.getoption("part")
+    if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and chosen:
         session.exitstatus = pytest.ExitCode.OK

@@ -55,7 +55,10 @@ def pytest_report_header() -> list[str]:
     packages = sorted({extra for module, extra in EXTRAS.items() if not is_installed(module)})
     if packages:
         extras = ", ".join(packages)
-        said.append(f"NOT INSTALLED: the extras {extras}; the tests that need them are skipped. Run `make setup`.")
+        said.append(
+            f"NOT INSTALLED: the extras {extras}; the tests that need them are skipped. "
+            "The environment of `make setup` has all, and `make test` uses it."
+        )
     return said
 
 
@@ -67,6 +70,11 @@ class TestFile(pytest.Module):
     def _getobj(self) -> object:
         try:
             return super()._getobj()  # type: ignore[no-untyped-call]  # pytest leaves it untyped
+        except pytest.skip.Exception as skipped:
+            name = str(skipped.msg).partition("'")[2].partition("'")[0]  # of importorskip
+            if name not in EXTRAS or is_installed(name):
+                raise
+            raise pytest.skip.Exception(advice(name), allow_module_level=True) from skipped
         except self.CollectError as error:
             missing = error.__cause__
             name = (missing.name or "").partition(".")[0] if isinstance(missing, ModuleNotFoundError) else ""
