@@ -16,7 +16,7 @@ from typing import Any
 from dynamic_table.arguments.rendered_argument import is_nothing
 from dynamic_table.declarations.table_declarations import load_yaml, refusal
 from dynamic_table.policies.allowed_callable import load_allowed_callable
-from dynamic_table.quality.expectation_code import refuse_code
+from dynamic_table.quality.listed_expectations import refuse_unlisted
 
 __all__ = ["expectations_of"]
 
@@ -28,7 +28,7 @@ def expectations_of(named: object, table: str, folder: Path) -> Any:
     """Return the expectations: those given, those of the given file or function, or those of the table's own file.
 
     A relative path is resolved against ``folder``, the DAG file's. Raises InvalidInputError for a missing file, and
-    for code in expectations that are given as plain data.
+    for expectations that are given as plain data and not listed for forms.
     """
     from storage_lib.errors import InvalidInputError
 
@@ -40,7 +40,7 @@ def expectations_of(named: object, table: str, folder: Path) -> Any:
             raise InvalidInputError(message)
         return _listed(load_yaml(found), found)
     if not isinstance(named, str) or named.lstrip().startswith("["):
-        refuse_code(named)
+        refuse_unlisted(named)
         return named
     if ":" in named and Path(named).suffix not in SUFFIXES:
         return _listed(load_allowed_callable(named)(), named)

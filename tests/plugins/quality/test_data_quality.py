@@ -10,6 +10,7 @@ import pytest
 
 from dynamic_table.quality.data_quality import check_expectations
 from dynamic_table.quality.expectation_suites import expectations_of
+from dynamic_table.quality.listed_expectations import _LISTED
 from storage_lib.errors import InvalidInputError
 
 # Great Expectations imports deprecated names
@@ -98,11 +99,47 @@ def test_expectations_of_a_form_hold_no_code(tmp_path: Path, kwargs: dict[str, o
     filled = json.loads(json.dumps(kwargs).replace("{done}", str(done)))
     given = [{"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "id", **filled}}]
 
-    with pytest.raises(InvalidInputError, match="which may run code"):
+    with pytest.raises(InvalidInputError, match="not allowed from a form"):
         expectations_of(given, "db.t", tmp_path)
     (tmp_path / "authors.json").write_text(json.dumps(given))
     assert expectations_of("authors.json", "db.t", tmp_path) == given
     assert not done.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "kwargs"),
+    [
+        ("expect_column_values_to_match_json_schema", {"column": "id", "json_schema": {"$ref": "file:///etc/passwd"}}),
+        ("expect_column_values_to_match_json_schema", {"column": "id", "json_schema": {}}),
+        ("expect_query_results_to_match_comparison", {"base_query": "SELECT 1", "comparison_query": "SELECT 1"}),
+        ("unexpected_rows_expectation", {"unexpected_rows_query": "SELECT 1"}),
+        ("expect_table_row_count_to_equal_other_table", {"other_table_name": "db.secret"}),
+        ("expect_column_values_to_be_between", {"column": "id", "min_value": {"$PARAMETER": "urn:x"}}),
+        ("expect_column_values_to_be_in_set", {"column": "id", "value_set": {"$PARAMETER": "urn:x"}}),
+        ("expect_column_values_to_be_of_type", {"column": "id", "type_": "__import__('os')"}),
+        ("expect_column_values_to_not_be_null", {"column": "id", "condition_parser": "pandas"}),
+        ("expect_column_values_to_not_be_null", {"column": "id", "result_format": {"x": 1}}),
+        ("expect_something_of_a_later_release", {"column": "id"}),
+    ],
+)
+def test_a_form_names_listed_expectations_and_arguments_only(
+    tmp_path: Path, name: str, kwargs: dict[str, object]
+) -> None:
+    given = [{"type": name, "kwargs": kwargs}]
+
+    with pytest.raises(InvalidInputError, match="not allowed from a form"):
+        expectations_of(given, "db.t", tmp_path)
+
+
+def test_every_listed_expectation_and_argument_is_one_of_great_expectations() -> None:
+    import great_expectations.expectations.core  # noqa: F401  it registers them
+    from great_expectations.expectations.registry import get_expectation_impl
+
+    unknown = {
+        name: arguments.keys() - get_expectation_impl(name).__fields__.keys() for name, arguments in _LISTED.items()
+    }
+
+    assert {name: arguments for name, arguments in unknown.items() if arguments} == {}
 
 
 def test_expectations_of_a_form_that_only_compare_are_taken(tmp_path: Path) -> None:
