@@ -1,8 +1,8 @@
 """The expectations that a form may contain, by name, with the arguments of each: they only compare values.
 
 Great Expectations runs some arguments as code (conditions, queries), and reads files, addresses and other tables for
-others (``$ref`` of a JSON schema, ``urn:`` parameters). Files of expectations and functions may contain them all, because
-the authors of DAGs write both. An expectation that a later release adds is not allowed before it is listed here.
+others (``$ref`` of a JSON schema, ``urn:`` parameters). Files of expectations and functions may contain them all,
+because the authors of DAGs write both. An expectation of a later release is not allowed before it is listed here.
 """
 
 from __future__ import annotations
