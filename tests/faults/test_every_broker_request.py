@@ -26,6 +26,7 @@ from storage_lib.log_store.kafka.kafka_log_store import KafkaLogStore
 from storage_lib.table.protocol.snapshot_log_properties import SnapshotLogProperties
 from tests.support.broker_restart import kill_and_restart
 from tests.support.committed_orders import assert_every_start_leads_to_the_table, committed_log, of_key
+from tests.support.deep_tests import thinned
 from tests.support.faulty_file_io import SimulatedCrash
 from tests.support.mortal_writer import USER, is_frozen, started
 from tests.support.orders_table import applied, content, orders
@@ -34,6 +35,8 @@ from tests.support.table_writing_process import own_rows
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.integration]
+
+TRANSACTIONAL = frozenset({"InitProducerIdRequest", "AddPartitionsToTxnRequest", "ProduceRequest", "EndTxnRequest"})
 
 
 class Shop:
@@ -89,10 +92,11 @@ def _texts(name: str, number: int) -> list[str]:
     return [f"{row['_row_kind']} {row['dt']} {row['id']} {row['price']}" for row in own_rows(name, number).to_pylist()]
 
 
-def test_a_writer_killed_at_any_request_is_survived(shop: Shop) -> None:
+@pytest.mark.parametrize("step", thinned([2, 1]))
+def test_a_writer_killed_at_any_request_is_survived(shop: Shop, step: int) -> None:
     deaths = 0
     while True:
-        process, _ = started(shop, deaths + 1, at=deaths + 1, moment=Moment.ANSWERED)
+        process, _ = started(shop, deaths + 1, at=deaths * step + 1, moment=Moment.ANSWERED)
         process.join(240)
         if process.exitcode == 0:
             break
@@ -103,23 +107,24 @@ def test_a_writer_killed_at_any_request_is_survived(shop: Shop) -> None:
             shop.commit(name, deaths)
     shop.commit("1", deaths + 1)
 
-    assert deaths > 8, "the traps have become blind"
+    assert deaths * step > 8, "the traps have become blind"
     shop.check()
 
 
-def test_a_writer_frozen_at_any_request_past_its_lease_changes_nothing_when_it_wakes_up(shop: Shop) -> None:
+@pytest.mark.parametrize("step", thinned([3, 1]))
+def test_a_writer_frozen_at_any_request_past_its_lease_changes_nothing_when_it_wakes_up(shop: Shop, step: int) -> None:
     said: list[object] = []
     while not said or isinstance(said[-1], str):
-        at = len(said) + 1
-        process, answer = started(shop, at, at=at, moment=Moment.UNSENT, stroke=signal.SIGSTOP)
+        number, at = len(said) + 1, len(said) * step + 1
+        process, answer = started(shop, number, at=at, moment=Moment.UNSENT, stroke=signal.SIGSTOP)
         wait_until(lambda process=process: is_frozen(process) or not process.is_alive())  # type: ignore[misc]
-        shop.commit("2", at)
+        shop.commit("2", number)
         if process.pid is not None and process.is_alive():
             os.kill(process.pid, signal.SIGCONT)
         assert answer.poll(240), "it never woke up"
         said.append(answer.recv())
         process.join(240)
-        shop.commit("1", at)
+        shop.commit("1", number)
 
     assert "LeaseLostError" in said
     shop.check()
@@ -137,19 +142,22 @@ def test_a_lost_connection_at_any_request_costs_a_repetition_at_most(shop: Shop,
     shop.check()
 
 
-def test_a_broker_killed_at_each_kind_of_request_loses_nothing(own_broker: LocalKafka, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kinds", thinned([TRANSACTIONAL, None]), ids=["of a transaction", "all"])
+def test_a_broker_killed_at_each_kind_of_request_loses_nothing(
+    own_broker: LocalKafka, tmp_path: Path, kinds: frozenset[str] | None
+) -> None:
     shop = Shop(tmp_path / "warehouse", own_broker.bootstrap_servers)
 
     with request_trap(at=None, moment=Moment.UNSENT) as sent:
         shop.commit("1", 1)
-    kinds = {kind: place for place, kind in enumerate(sent, start=1)}
-    for number, place in enumerate(kinds.values(), start=2):
+    places = {kind: place for place, kind in enumerate(sent, start=1) if kinds is None or kind in kinds}
+    for number, place in enumerate(places.values(), start=2):
         moment = Moment.LOST if number % 2 else Moment.ANSWERED
         with request_trap(at=place, moment=moment, act=lambda: kill_and_restart(own_broker)):
             shop.commit("1", number)
         shop.commit("2", number)
 
-    assert {"InitProducerIdRequest", "AddPartitionsToTxnRequest", "ProduceRequest", "EndTxnRequest"} <= kinds.keys()
+    assert places.keys() >= TRANSACTIONAL
     shop.check()
 
 

@@ -6,6 +6,8 @@ did; or the request fails without effect. Then on a real S3 server behind a netw
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.io.environment import system_environment
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.remote.object_store_file_io import ObjectStoreFileIO
+from tests.support.deep_tests import crossed
 from tests.support.faulty_file_io import Fault, FaultKind, FaultyFileIO
 from tests.support.faulty_http import FaultyHttp, HttpFault
 from tests.support.storages import ALL, objects_in_memory, open_storage
@@ -23,6 +26,14 @@ from tests.support.stored_table import StoredTable, orders_schema
 
 KINDS = (FaultKind.FAIL, FaultKind.LOSE_ANSWER, FaultKind.ANSWER_503, FaultKind.DELAY)
 TWINS = tuple(each for each in ALL if each not in ("local-not-durable", "faulty-without-fault"))
+
+
+def _storages_and_faults() -> Iterator[object]:
+    for twin, kind, times in product(TWINS, KINDS, (1, 6)):
+        name, marks = (twin, ()) if isinstance(twin, str) else (twin.values[0], twin.marks)
+        # Each fault takes a second on HDFS.
+        deep = (pytest.mark.deep,) if name == "hdfs" and times > 1 else ()
+        yield pytest.param(name, kind, times, marks=(*marks, *deep))
 
 
 def table_over(files: FileIO, root: str) -> StoredTable:
@@ -47,9 +58,7 @@ def check_committed_once(files: FileIO, root: str, told: Snapshot, rows: list[tu
     assert table.rows() == sorted(rows, key=repr)
 
 
-@pytest.mark.parametrize("times", [1, 6])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("twin", TWINS)
+@pytest.mark.parametrize(("twin", "kind", "times"), list(_storages_and_faults()))
 def test_a_commit_happens_once_over_every_storage(
     kind: FaultKind, times: int, twin: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
@@ -92,8 +101,7 @@ def test_a_commit_that_loses_the_race_and_its_answer_commits_after_the_winner(ki
     check_committed_once(files, root, told, [("a", 1, "ours"), ("a", 3, "rival's")])
 
 
-@pytest.mark.parametrize("times", [1, 8])
-@pytest.mark.parametrize("fault", HttpFault)
+@pytest.mark.parametrize(("fault", "times"), crossed(HttpFault, (8, 1)))
 def test_a_commit_happens_once_over_a_network_that_breaks(
     fault: HttpFault, times: int, s3: LocalS3, tmp_path: Path
 ) -> None:

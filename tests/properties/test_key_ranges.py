@@ -17,6 +17,7 @@ from storage_lib.format import formats
 from storage_lib.format.parquet_format import ParquetFormat
 from storage_lib.schema.filter.column_reference import col
 from storage_lib.schema.filter.predicate import Predicate
+from tests.support.deep_tests import crossed
 from tests.support.key_pools import KEY_POOLS, KEYS, table_of
 from tests.support.random_life import ADD, DELETE, ENGINES, Engine
 from tests.support.shared_table import Change, Row, arrow_of, sorted_rows
@@ -121,9 +122,9 @@ def rows_by_range(table: DynamicTable, target: int, condition: Predicate | None 
             yield from (tuple(row.values()) for row in batch.to_pylist())
 
 
-@pytest.mark.parametrize("options", [{}, VECTORS], ids=["plain", "vectors"])
-@pytest.mark.parametrize("name", ENGINES)
-def test_the_ranges_of_a_bucket_add_up_to_its_rows(name: str, options: Mapping[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "kind"), crossed(ENGINES, ("vectors", "plain")))
+def test_the_ranges_of_a_bucket_add_up_to_its_rows(name: str, kind: str, tmp_path: Path) -> None:
+    options = VECTORS if kind == "vectors" else {}
     if options and not ENGINES[name].takes_vectors:
         options = LOOKED_UP
     lives = [Life(tmp_path / str(seed), seed, ENGINES[name], options) for seed in range(3)]

@@ -20,12 +20,13 @@ from storage_lib.format.parquet_format import ParquetFormat
 from storage_lib.schema.types.row_kind import ROW_KIND_COLUMN
 from storage_lib.table.builders.read_builder import ReadBuilder
 from storage_lib.table.read.left_out_rows import LeftOutRows, encoded, left_out_rows
+from tests.support.deep_tests import thinned
 from tests.support.key_pools import KEY_POOLS, table_of
 from tests.support.shared_table import Row
 
 TARGETS = (1, 500, 3_000, 1_000_000)
 """Bytes of a split: from one for each row group to one for each bucket."""
-COMMITS = 12
+COMMITS = (4, 12)
 DELETE = "-D"
 
 
@@ -35,8 +36,9 @@ def small_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "ParquetFormat", functools.partial(ParquetFormat, row_group_rows_max=4))
 
 
+@pytest.mark.parametrize("commits", thinned(COMMITS))
 @pytest.mark.parametrize("name", KEY_POOLS)
-def test_files_without_the_rows_left_out_have_the_rows_of_the_table(name: str, tmp_path: Path) -> None:
+def test_files_without_the_rows_left_out_have_the_rows_of_the_table(name: str, commits: int, tmp_path: Path) -> None:
     types, pool, _ = KEY_POOLS[name]
     names = [f"k{index}" for index in range(len(types))]
     table = WarehouseCatalog(str(tmp_path)).create_table(
@@ -48,7 +50,7 @@ def test_files_without_the_rows_left_out_have_the_rows_of_the_table(name: str, t
     drawn = np.random.default_rng(len(name))
     expected: dict[str, Row] = {}
     left_out = 0
-    for version in range(COMMITS):
+    for version in range(commits):
         chosen = [pool[index] for index in drawn.permutation(len(pool))[: int(drawn.integers(1, 40))]]
         rows = table_of(table, [(*key, version) for key in chosen])
         if drawn.random() < 0.25:
@@ -65,7 +67,7 @@ def test_files_without_the_rows_left_out_have_the_rows_of_the_table(name: str, t
             assert len(found) == len(dict(found)), (version, target)
             assert {key: row[-1] for key, row in found} == {key: row[-1] for key, row in expected.items()}
         left_out += sum(count for _, count in read_by_pyarrow(table, TARGETS[0]))
-    assert left_out > COMMITS
+    assert left_out > commits
 
 
 def test_a_column_may_have_any_name_that_is_not_reserved(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from storage_lib import open_catalog
+from tests.support.deep_tests import thinned
 from tests.support.fenced_blocks import sections
 from tests.support.spark_processes import REPOSITORY, clean_environment
 from tests.support.spark_topics import committed_values
@@ -37,22 +38,26 @@ pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(15
 TABLES, ORDERS, TOTALS = (block.text for block in CHAIN.blocks if block.language == "python")
 BROKER = "127.0.0.1:9092"
 SEED = 23
-BATCHES = 14
+LIVES = ((1, 8), (2, 14))
+"""Numbers of queries that are killed, and of files of input."""
 Order = tuple[int, int, str]  # auction, amount, day
 MOMENTS = ("offsets", "commits", "snapshot")
 """A micro-batch is planned; Spark has recorded it as done; its rows have become visible."""
 
 
-def test_two_queries_that_are_killed_at_random_end_with_the_same_totals(kafka: LocalKafka, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kills", "batches"), thinned([pytest.param(*each) for each in LIVES]))
+def test_two_queries_that_are_killed_at_random_end_with_the_same_totals(
+    kafka: LocalKafka, tmp_path: Path, kills: int, batches: int
+) -> None:
     dice = random.Random(SEED)  # noqa: S311  chance, not secrets
-    changes, orders = _changes(dice)
+    changes, orders = _changes(dice, batches)
     chain = Chain(tmp_path, kafka.bootstrap_servers, _input(changes))
     assert chain.run("tables", TABLES).wait(240) == 0, chain.said("tables")
     victims = ["orders", "daily_totals"]
     dice.shuffle(victims)
 
     with chain.running("orders", ORDERS), chain.running("daily_totals", TOTALS):
-        for victim in victims:
+        for victim in victims[:kills]:
             chain.kill_after(victim, dice.choice(MOMENTS), count=dice.randint(1, 3))
         chain.give_the_rest()
         wait_until(lambda: chain.totals() == _totals(orders), seconds=600)
@@ -164,11 +169,11 @@ class Chain:
         process.wait()
 
 
-def _changes(dice: random.Random) -> tuple[list[tuple[str, int, Order]], dict[int, Order]]:
+def _changes(dice: random.Random, batches: int) -> tuple[list[tuple[str, int, Order]], dict[int, Order]]:
     """Return (op, id, order) of every change, some of them of existing orders, and the resulting orders."""
     orders: dict[int, Order] = {}
     changes = []
-    for step in range(BATCHES * 10):
+    for step in range(batches * 10):
         key = dice.choice(sorted(orders)) if orders and dice.random() < 0.5 else step
         op = ("d" if dice.random() < 0.3 else "u") if key in orders else "c"
         # Auctions outside the dimension have no category.

@@ -46,8 +46,12 @@ def started(
 
 
 def is_frozen(process: BaseProcess) -> bool:
-    """Return whether SIGSTOP has taken effect on the process."""
-    return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    """Return whether SIGSTOP has taken effect on the process; not if it has ended."""
+    try:
+        stat = Path(f"/proc/{process.pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return stat.rpartition(")")[2].split()[0] == "T"
 
 
 def _write(say: Connection, warehouse: str, servers: str, number: int, at: int, moment: str, stroke: int) -> None:

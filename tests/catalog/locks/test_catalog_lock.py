@@ -19,6 +19,7 @@ from storage_lib.catalog.locks.catalog_lock import CatalogLock
 from storage_lib.io.combined.locked_file_io import LockedFileIO
 from storage_lib.io.local.local_file_io import LocalFileIO
 from tests.support.catalog_homes import APART, CatalogHome, catalog_home
+from tests.support.deep_tests import thinned
 from tests.support.lock_racing_process import LackingFileIO, lacking_catalog
 
 REPOSITORY = Path(__file__).parents[3]
@@ -188,14 +189,17 @@ def test_a_table_lives_on_a_store_without_create_if_absent(sqlite_home: CatalogH
     assert catalog.list_tables() == []
 
 
-@pytest.fixture
-def racers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[CatalogHome, list[subprocess.Popen[str]]]]:
-    """Start eight processes that commit fifty times each."""
+@pytest.fixture(params=thinned([(4, 10), (8, 50)]), ids=["a few", "many"])
+def racers(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[tuple[CatalogHome, int, list[subprocess.Popen[str]]]]:
+    """Start four processes that commit ten times each; in deep tests eight, fifty times."""
     home = catalog_home("postgres", request, tmp_path)
+    count, commits = request.param
     options = {"log.system": "none", **home.options}
     lacking_catalog(home.warehouse, options).create_table("shop.events", COLUMNS, options=APPEND_ONLY)
-    started = [process(home, {}, "shop.events", str(number), "50") for number in range(8)]
-    yield home, started
+    started = [process(home, {}, "shop.events", str(number), str(commits)) for number in range(count)]
+    yield home, commits, started
     for each in started:
         each.kill()
         each.communicate()
@@ -204,14 +208,15 @@ def racers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Cat
 @pytest.mark.postgres
 @pytest.mark.integration
 def test_processes_that_race_on_a_store_without_create_if_absent_lose_and_repeat_no_commit(
-    racers: tuple[CatalogHome, list[subprocess.Popen[str]]],
+    racers: tuple[CatalogHome, int, list[subprocess.Popen[str]]],
 ) -> None:
-    home, started = racers
+    home, commits, started = racers
     for each in started:
         _, said = each.communicate(timeout=500)
         assert each.returncode == 0, said
 
     table = open_catalog(home.warehouse, {"log.system": "none", **home.options}).load_table("shop.events")
 
-    assert sorted(table.to_arrow()["id"].to_pylist()) == sorted(n * 1000 + each for n in range(8) for each in range(50))
-    assert table.context.file_store.snapshots.latest_id() == 400
+    expected = [number * 1000 + each for number in range(len(started)) for each in range(commits)]
+    assert sorted(table.to_arrow()["id"].to_pylist()) == expected
+    assert table.context.file_store.snapshots.latest_id() == len(expected)

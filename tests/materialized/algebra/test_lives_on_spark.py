@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from tests.materialized.algebra.lives_on_spark import LifeOnSpark
+from tests.support.deep_tests import thinned
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", thinned([1, 2]))
 def test_tables_and_streams_of_random_queries_hold_their_answers(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.materialized.algebra.maintained_answers import MaintainedAnswer
 from tests.materialized.algebra.random_queries import TABLES
 from tests.materialized.algebra.small_rows import SmallRows
+from tests.support.deep_tests import crossed
 
 PARTS = [
     "SELECT cat FROM orders",
@@ -41,8 +42,7 @@ AROUND = {
 }
 
 
-@pytest.mark.parametrize("around", AROUND)
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(("part", "around"), crossed(PARTS, AROUND))
 def test_the_answer_is_that_of_the_query_after_every_refresh(part: str, around: str) -> None:
     rng = Random(f"{part} {around}")  # noqa: S311  chance, not secrets
     answer = MaintainedAnswer(AROUND[around].format(part=part), TABLES, SmallRows(rng), rng)

@@ -16,6 +16,7 @@ from storage_lib.schema.table_schema import TableSchema, new_table_schema
 from storage_lib.schema.types.type_spelling import parse_columns
 from storage_lib.spark.types.jvm_bucket import jvm_bucket
 from storage_lib.spark.writing.bucket_distribution import bucket_column, python_bucket
+from tests.support.deep_tests import thinned
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +44,7 @@ ROWS = pa.table(
 )
 COLUMNS = "i INT, b BIGINT, d DATE, s STRING, t STRING"
 TYPES = {"i": "INT", "b": "BIGINT", "d": "DATE"}
-MANY = 1_000_000
+MANY = (50_000, 1_000_000)
 
 
 def table_schema(*keys: str, columns: str = COLUMNS, **options: str) -> TableSchema:
@@ -67,12 +68,13 @@ def test_keys_of_numbers_dates_and_texts(spark: SparkSession, keys: tuple[str, .
     assert found == expected.tolist()
 
 
+@pytest.mark.parametrize("many", thinned(MANY))
 @pytest.mark.parametrize("keys", [("b",), ("i",), ("d",), ("b", "d", "i")])
-def test_a_million_random_keys(spark: SparkSession, keys: tuple[str, ...]) -> None:
+def test_many_random_keys(spark: SparkSession, keys: tuple[str, ...], many: int) -> None:
     columns = {
-        "i": pa.array(RANDOM.integers(-(2**31), 2**31, MANY), pa.int32()),
-        "b": pa.array(RANDOM.integers(-(2**63), 2**63 - 1, MANY), pa.int64()),
-        "d": pa.array(RANDOM.integers(-700_000, 2_900_000, MANY), pa.int32()).cast(pa.date32()),
+        "i": pa.array(RANDOM.integers(-(2**31), 2**31, many), pa.int32()),
+        "b": pa.array(RANDOM.integers(-(2**63), 2**63 - 1, many), pa.int64()),
+        "d": pa.array(RANDOM.integers(-700_000, 2_900_000, many), pa.int32()).cast(pa.date32()),
     }
     rows = pa.table({name: columns[name] for name in keys})
     schema = table_schema(*keys, columns=", ".join(f"{name} {TYPES[name]}" for name in keys), bucket="1024")

@@ -14,6 +14,7 @@ from storage_lib import CommitConflictError, DynamicTable, InvalidInputError, Wa
 from storage_lib.schema.evolution.schema_changes import SetOption
 from storage_lib.table.protocol.write_context import OverwriteScope, TableCommitMessage, WriteContext
 from storage_lib.table.write.dynamic_buckets import assigners_of_rows, limits_of
+from tests.support.deep_tests import thinned
 from tests.support.dynamic_bucket_lives import Life, check_index
 from tests.support.other_readers import needs_pypaimon, read_with_pypaimon, read_with_rust
 from tests.support.paimon_core import PaimonCore
@@ -308,13 +309,14 @@ def test_other_readers_show_the_same(
     assert sorted(tuple(row.values()) for row in read_with_rust(tmp_path, table.name).to_pylist()) == rows(table)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", thinned(range(12), keep=4))
 def test_a_life_shows_what_was_written(seed: int, tmp_path: Path) -> None:
     Life(seed, tmp_path, None).live(10)
 
 
-@pytest.mark.integration
-def test_lives_shared_with_paimons_java_core_show_what_was_written(tmp_path: Path) -> None:
-    with PaimonCore() as java:
-        for seed in range(1000, 1012):
-            Life(seed, tmp_path, java).live(8)
+@pytest.mark.parametrize("seeds", thinned([range(1000, 1004), range(1004, 1012)]), ids=str)
+def test_lives_shared_with_paimons_java_core_show_what_was_written(
+    paimon_core: PaimonCore, tmp_path: Path, seeds: range
+) -> None:
+    for seed in seeds:
+        Life(seed, tmp_path, paimon_core).live(8)
