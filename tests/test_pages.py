@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.fenced_blocks import Section, sections
+from tests.support.line_servant import LineServant
 
 CHECKOUT = Path(__file__).parents[1]
 README = CHECKOUT / "README.md"
@@ -54,34 +57,51 @@ def pages_with_programs() -> list[object]:
     return found
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the working directory of all programs: that of a JVM can't be changed."""
+    return tmp_path_factory.mktemp("pages")
+
+
+@pytest.fixture
+def folder(home: Path) -> Path:
+    """Return the working directory without what other pages have left there."""
+    for each in home.iterdir():
+        shutil.rmtree(each) if each.is_dir() else each.unlink()
+    return home
+
+
+@pytest.fixture(scope="module")
+def programs(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LineServant]:
+    """Run one process for the programs of all pages: starting Spark takes longer than most of them."""
+    beside = tmp_path_factory.mktemp("beside-the-pages")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(map(str, (CHECKOUT, CHECKOUT / "plugins"))),
+        "AIRFLOW_HOME": str(beside / "airflow"),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    command = [sys.executable, CHECKOUT / "tests" / "support" / "page_programs.py"]
+    servant = LineServant(command, beside / "programs.log", environment=environment, cwd=home)
+    yield servant
+    servant.close()
+
+
 @pytest.mark.parametrize(("page", "runnable"), pages_with_programs())
 def test_the_programs_of_a_page_run_in_one_folder_and_print_what_is_shown(
-    page: Path, runnable: list[Section], tmp_path: Path, request: pytest.FixtureRequest
+    page: Path, runnable: list[Section], programs: LineServant, folder: Path, request: pytest.FixtureRequest
 ) -> None:
     for section in runnable:
         program = section.program
         if "kafka" in section.needs:
             program = program.replace(BROKER, request.getfixturevalue("kafka").bootstrap_servers)
-        (tmp_path / "program.py").write_text(program)
+        (folder / "program.py").write_text(program)
 
-        ran = subprocess.run(
-            [sys.executable, "program.py"],
-            cwd=tmp_path,
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join(map(str, (CHECKOUT, CHECKOUT / "plugins"))),
-                "AIRFLOW_HOME": str(tmp_path / "airflow"),
-                "SPARK_LOCAL_IP": "127.0.0.1",
-            },
-            capture_output=True,
-            text=True,
-            timeout=500,
-            check=False,
-        )
+        ran = programs.ask({"program": "program.py"})
 
-        assert ran.returncode == 0, f"{page.name}, {section.title}:\n{ran.stderr}"
+        assert not ran["failure"], f"{page.name}, {section.title}:\n{ran['failure']}"
         for shown in section.prints:
-            assert shown in ran.stdout, f"{page.name}, {section.title}"
+            assert shown in ran["printed"], f"{page.name}, {section.title}"
 
 
 def test_every_guide_has_something_to_run() -> None:

@@ -39,6 +39,16 @@ def run(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.spark
 @pytest.mark.integration
+def test_the_sums_of_a_large_table_are_measured_and_right(tmp_path: Path) -> None:
+    done = run(tmp_path, "--works", "large", "--rows", "3000", "--refreshes", "2")
+
+    assert done.returncode == 0, done.stderr
+    assert_sums(json.loads((tmp_path / "results" / "incremental.json").read_text()))
+
+
+@pytest.mark.deep
+@pytest.mark.spark
+@pytest.mark.integration
 def test_every_work_is_measured_and_its_answers_are_right(tmp_path: Path) -> None:
     write_tiny_tpch(tmp_path / "data")
     tpch = ("--scale", "0.0003", "--pairs", "1", "--warm-ups", "0", f"--data={tmp_path / 'data'}")
@@ -56,12 +66,16 @@ def test_every_work_is_measured_and_its_answers_are_right(tmp_path: Path) -> Non
     [ages] = [each for each in records if each["work"] == "nexmark"]
     assert (ages["query"], ages["mode"]) == ("q02", "incremental")
     assert 0 < ages["since_commit_p50"] <= ages["since_commit_p99"] < ages["since_creation_p99"] + 1
+    assert_sums(records)
+    assert (tmp_path / "results" / "incremental.svg").read_text() == picture_of(records)
+    assert [len(table(records)) for table in (tpch_table, nexmark_table, large_table)] == [3, 2, 2]
+
+
+def assert_sums(records: list[dict[str, Any]]) -> None:
     sums = [each for each in records if each["work"] == "large table"]
     assert [each["mode"] for each in sums] == ["full", "incremental", "incremental"]
     assert sums[-1]["rows_read"] == 2000
     assert all(each["jvm_bytes"] > each["driver_bytes"] > 0 for each in sums)
-    assert (tmp_path / "results" / "incremental.svg").read_text() == picture_of(records)
-    assert [len(table(records)) for table in (tpch_table, nexmark_table, large_table)] == [3, 2, 2]
 
 
 def test_a_query_that_was_left_out_is_refused_with_its_reason(tmp_path: Path) -> None:

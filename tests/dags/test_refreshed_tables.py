@@ -240,6 +240,7 @@ def test_a_run_by_hand_waits_for_the_run_that_is_refreshing(
     rest.wait_until(lambda: reached(shares, orders), "the downstream table", timeout=240)
 
 
+@pytest.mark.deep  # tests/plugins runs the operator; other DAGs mark a task that a sink serves
 def test_a_refresher_keeps_a_table_fresh_until_its_task_is_marked_as_success(
     rest: AirflowRest, airflow: LocalAirflow, catalog: Catalog, orders: DynamicTable
 ) -> None:

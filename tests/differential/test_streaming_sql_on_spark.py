@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(900)]
 
-SEEDS = (range(5), range(5, 16))
+SEEDS = (range(3), range(3, 16))
 SHARE_RIGHT_MIN = 0.4
 
 

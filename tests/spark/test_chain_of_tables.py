@@ -24,7 +24,7 @@ pytest.importorskip("pyspark")
 from storage_lib import open_catalog
 from tests.support.deep_tests import thinned
 from tests.support.fenced_blocks import sections
-from tests.support.spark_processes import REPOSITORY, clean_environment
+from tests.support.spark_processes import REPOSITORY, warm_environment
 from tests.support.spark_topics import committed_values
 from tests.support.waiting import wait_until
 
@@ -97,7 +97,7 @@ class Chain:
             return subprocess.Popen(
                 [sys.executable, path.name],
                 cwd=self._directory,
-                env={**clean_environment(), "SPARK_LOCAL_IP": "127.0.0.1", "TZ": "UTC"},
+                env={**warm_environment(), "SPARK_LOCAL_IP": "127.0.0.1", "TZ": "UTC"},
                 stdout=said,
                 stderr=said,
                 start_new_session=True,

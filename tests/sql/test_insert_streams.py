@@ -88,16 +88,20 @@ SINKS = {name: columns for name, columns in COLUMNS.items() if columns is not No
 FEW = ("joined", "grouped")
 
 
-@pytest.mark.parametrize("names", thinned([FEW, tuple(SINKS)]), ids=["a few sinks", "all sinks"])
+@pytest.mark.parametrize(
+    ("names", "rounds"),
+    thinned([pytest.param(FEW, 2), pytest.param(FEW, 3), pytest.param(tuple(SINKS), 3)]),
+    ids=["a few sinks", "more rounds", "all sinks"],
+)
 def test_after_each_run_over_a_random_history_the_sink_holds_the_answer(
-    streams: Streams, catalog: Catalog, names: tuple[str, ...]
+    streams: Streams, catalog: Catalog, names: tuple[str, ...], rounds: int
 ) -> None:
     sources = ChangingSources(catalog, 1)
     sinks = {name: SINKS[name] for name in names}
     for name, columns in sinks.items():
         streams.sql.execute(f"CREATE TABLE {name}_sink ({columns})")
     history: list[str] = []
-    for _ in range(3):
+    for _ in range(rounds):
         history += [sources.step(without=STOPS) for _ in range(sources.random.randrange(1, 5))]
         for name in sinks:
             if sources.random.random() < 0.7:

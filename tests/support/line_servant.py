@@ -6,7 +6,7 @@ import atexit
 import json
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,14 @@ class RefusedError(AssertionError):
 class LineServant:
     """One process; it ends when its standard input closes, at the latest when this process ends."""
 
-    def __init__(self, command: Sequence[str | Path], log: Path) -> None:
+    def __init__(
+        self,
+        command: Sequence[str | Path],
+        log: Path,
+        *,
+        environment: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> None:
         self._log = log
         with log.open("w") as said:
             self._process = subprocess.Popen(
@@ -28,7 +35,8 @@ class LineServant:
                 stderr=said,
                 text=True,
                 encoding="utf-8",
-                env={**os.environ, "TZ": "UTC"},
+                env={**(os.environ if environment is None else environment), "TZ": "UTC"},
+                cwd=cwd,
                 start_new_session=True,  # keep Ctrl-C from reaching it
             )
         atexit.register(self.close)

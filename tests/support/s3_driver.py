@@ -1,13 +1,14 @@
-"""Separate driver that reads a table in S3 with Hadoop's client, which the session of the other tests does not have.
+"""Separate driver that reads tables in S3 with Hadoop's client, which the session of the other tests does not have.
 
-``python s3_driver.py`` takes the job as JSON on the command line: ``warehouse``, ``catalog_options``, ``conf`` of the
-session, and ``queries`` of SQL. It prints one JSON value by line for each query: the rows, what EXPLAIN says about the
-files, or the error.
+``python s3_driver.py`` takes the ``conf`` of its session as JSON on the command line, and jobs by line: ``warehouse``,
+``catalog_options``, and ``queries`` of SQL. It answers each job with one value for each query: the rows, what EXPLAIN
+says about the files, or the error.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import Any
 
@@ -15,17 +16,21 @@ from tests.support.spark_jars import SPARK_S3, jars_in
 
 
 def main() -> None:
-    """Answer the queries."""
-    job = json.loads(sys.argv[1])
-    from storage_lib import open_catalog
-    from storage_lib.spark import session
-    from storage_lib.sql import Session
+    """Answer the jobs until the standard input ends. What the JVM prints goes to the log, with the errors."""
+    with os.fdopen(os.dup(1), "w") as answers:
+        os.dup2(2, 1)
+        from storage_lib import open_catalog
+        from storage_lib.spark import session
+        from storage_lib.sql import Session
 
-    spark = session("s3", master="local[2]", conf={**job["conf"], "spark.jars": jars_in(SPARK_S3)})
-    spark.sparkContext.setLogLevel("OFF")
-    with Session(spark, open_catalog(job["warehouse"], job["catalog_options"])) as sql:
-        for query in job["queries"]:
-            print(json.dumps(_answer(sql, query)), flush=True)
+        conf = {**json.loads(sys.argv[1]), "spark.jars": jars_in(SPARK_S3)}
+        spark = session("s3", master="local[2]", conf=conf)
+        spark.sparkContext.setLogLevel("OFF")
+        for line in sys.stdin:
+            job = json.loads(line)
+            with Session(spark, open_catalog(job["warehouse"], job["catalog_options"])) as sql:
+                found = [_answer(sql, query) for query in job["queries"]]
+            print(json.dumps({"answers": found}), file=answers, flush=True)
 
 
 def _answer(sql: Any, query: str) -> dict[str, Any]:

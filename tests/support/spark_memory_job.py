@@ -101,8 +101,6 @@ def main() -> None:
     job = json.loads(sys.argv[1])
     spark = session("memory test", master=job["master"], conf=job["conf"])
     catalog = open_catalog(job["warehouse"])
-    # The first table starts and fills what is the same for each size.
-    measured(spark, catalog, 1000)
     heap = spark.sparkContext._jvm.java.lang.Runtime.getRuntime().maxMemory()  # type: ignore[union-attr, unused-ignore]
     print(json.dumps({"heap_bytes": heap, "sizes": [measured(spark, catalog, rows) for rows in job["rows"]]}))
     spark.stop()

@@ -119,7 +119,8 @@ def test_a_refresh_reads_no_rows_of_the_source_but_the_changes(
 
 
 @pytest.mark.parametrize(
-    ("seed", "rows_here"), thinned([pytest.param(2, 2), pytest.param(1, 20_000), pytest.param(3, 0)])
+    ("seed", "rows_here", "steps"),
+    thinned([pytest.param(2, 2, 3), pytest.param(2, 2, 5), pytest.param(1, 20_000, 5), pytest.param(3, 0, 5)]),
 )
 def test_every_refresh_of_a_random_life_with_crashes_is_exact(
     spark: SparkSession,
@@ -128,6 +129,7 @@ def test_every_refresh_of_a_random_life_with_crashes_is_exact(
     monkeypatch: pytest.MonkeyPatch,
     seed: int,
     rows_here: int,
+    steps: int,
     engine: RefreshEngine,
 ) -> None:
     monkeypatch.setattr(computed_once, "ROWS_HERE_MAX", rows_here)
@@ -135,7 +137,7 @@ def test_every_refresh_of_a_random_life_with_crashes_is_exact(
     tables = [sums(spark, catalog, name) for name in QUERIES]
     history: list[str] = []
 
-    for step in range(5):
+    for step in range(steps):
         for _ in range(rng.randrange(3)):
             number, amount = rng.randrange(14), rng.choice([None, *range(8)])
             orders.upsert([order(number, rng.choice([None, "a", "b", "d"]), amount)])

@@ -19,6 +19,7 @@ pytest.importorskip("pyspark")
 from storage_lib.materialized.service.staleness import staleness
 from storage_lib.materialized.sources.consistent_snapshots import lineage
 from storage_lib.spark import create_materialized_table
+from tests.support.deep_tests import thinned
 from tests.support.materialized_answers import expected_bag, stored_bag
 from tests.support.spark_processes import warm_environment
 
@@ -44,17 +45,18 @@ TABLES = {
         "JOIN per_cat o ON o.cat = c.cat"
     ),
 }
-LINES = (2, 5, 9, 1)
+LINES = ((2, 5), (2, 5, 9, 1))
 """After how many refreshes each refresher is killed."""
 
 SECONDS_MAX = 0.6
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize("lines", thinned(LINES), ids=str)
 def test_a_chain_and_a_diamond_survive_kills(
-    spark: SparkSession, spark_conf: dict[str, str], catalog: Catalog, tmp_path: Path
+    spark: SparkSession, spark_conf: dict[str, str], catalog: Catalog, tmp_path: Path, lines: tuple[int, ...]
 ) -> None:
-    _keep_through_kills(spark, spark_conf, catalog, tmp_path, LINES)
+    _keep_through_kills(spark, spark_conf, catalog, tmp_path, lines)
 
 
 @pytest.mark.drill

@@ -163,7 +163,7 @@ def altered(rng: Random, table: DynamicTable) -> DynamicTable:
             return table.alter(SetOption("file.format", rng.choice(["parquet", "parquet", "orc", "avro"])))
 
 
-@pytest.mark.parametrize("seeds", thinned([range(5), range(5, 10)]), ids=str)
+@pytest.mark.parametrize("seeds", thinned([range(2), range(2, 10)]), ids=str)
 def test_random_aggregates_are_those_of_the_rows(
     spark: SparkSession, make_table: Callable[..., DynamicTable], seeds: range
 ) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,9 @@ pytest.importorskip("pyspark")
 
 from storage_lib import open_catalog
 from tests.support import s3_driver
+from tests.support.line_servant import LineServant
 from tests.support.spark_jars import SPARK_S3
-from tests.support.spark_processes import clean_environment
+from tests.support.spark_processes import warm_environment
 
 if TYPE_CHECKING:
     from local_s3 import LocalS3
@@ -30,15 +32,31 @@ pytestmark = [
 COLUMNS = pa.schema([("id", pa.int64()), ("dt", pa.string()), ("v", pa.string())])
 
 
-def answers(warehouse: str, options: dict[str, str], conf: dict[str, str], *queries: str) -> list[dict[str, Any]]:
-    job = {"warehouse": warehouse, "catalog_options": options, "conf": conf, "queries": queries}
-    command = [sys.executable, s3_driver.__file__, json.dumps(job)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=clean_environment())
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+@contextmanager
+def driver_with(conf: dict[str, str], log: Path) -> Iterator[LineServant]:
+    command = [sys.executable, s3_driver.__file__, json.dumps(conf)]
+    servant = LineServant(command, log, environment=warm_environment())
+    yield servant
+    servant.close()
 
 
-def test_files_in_s3_are_read_by_sparks_own_readers_and_merged_ones_by_tasks(s3: LocalS3, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LineServant]:
+    """Start one driver for the tests that configure only the catalog."""
+    with driver_with({}, tmp_path_factory.mktemp("s3-driver") / "driver.log") as servant:
+        yield servant
+
+
+def answers(driver: LineServant, warehouse: str, options: dict[str, str], *queries: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = driver.ask({"warehouse": warehouse, "catalog_options": options, "queries": queries})[
+        "answers"
+    ]
+    return found
+
+
+def test_files_in_s3_are_read_by_sparks_own_readers_and_merged_ones_by_tasks(
+    s3: LocalS3, driver: LineServant, tmp_path: Path
+) -> None:
     warehouse = f"s3://lake{tmp_path}"
     catalog = open_catalog(warehouse, s3.options)
     options = {"bucket": "2", "write-only": "true"}
@@ -48,9 +66,9 @@ def test_files_in_s3_are_read_by_sparks_own_readers_and_merged_ones_by_tasks(s3:
     table.append(pa.table([[*range(50, 60)], [days[0]] * 10, ["new"] * 10], schema=COLUMNS))
 
     by_day, few, whole = answers(
+        driver,
         warehouse,
         s3.options,
-        {},
         "SELECT count(*) AS n, max(v) AS v FROM db.t WHERE dt = '2026-01-02'",
         "SELECT id, dt, v FROM db.t WHERE id = 51 ORDER BY dt",
         "SELECT count(*) AS n, count_if(v = 'new') AS new FROM db.t",
@@ -69,12 +87,14 @@ def test_files_in_s3_are_read_by_sparks_own_readers_and_merged_ones_by_tasks(s3:
     assert "local-secret" not in by_day["plan"] + whole["plan"]
 
 
-def test_a_wrong_key_is_an_error_that_names_the_store_and_no_answer(s3: LocalS3, tmp_path: Path) -> None:
+def test_a_wrong_key_is_an_error_that_names_the_store_and_no_answer(
+    s3: LocalS3, driver: LineServant, tmp_path: Path
+) -> None:
     warehouse = f"s3://lake{tmp_path}"
     table = open_catalog(warehouse, s3.options).create_table("db.t", COLUMNS)
     table.append(pa.table([[1], ["d"], ["v"]], schema=COLUMNS))
 
-    (answer,) = answers(warehouse, {**s3.options, "s3.secret-key": "wrong"}, {}, "SELECT count(*) FROM db.t")
+    (answer,) = answers(driver, warehouse, {**s3.options, "s3.secret-key": "wrong"}, "SELECT count(*) FROM db.t")
 
     assert answer["error"].startswith("InvalidInputError: can't list s3://lake")
     assert "403 Forbidden" in answer["error"]
@@ -87,7 +107,8 @@ def test_a_key_that_only_sparks_client_has_wrong_leaves_the_files_to_tasks(s3: L
     table.append(pa.table([[1], ["d"], ["v"]], schema=COLUMNS))
 
     conf = {"spark.hadoop.fs.s3a.bucket.lake.secret.key": "wrong", "spark.hadoop.fs.s3a.retry.limit": "1"}
-    (answer,) = answers(warehouse, s3.options, conf, "SELECT count(*) AS n FROM db.t")
+    with driver_with(conf, tmp_path / "driver.log") as driver:
+        (answer,) = answers(driver, warehouse, s3.options, "SELECT count(*) AS n FROM db.t")
 
     assert answer["rows"] == [{"n": 1}]
     assert "snapshot 1: 0 files (0 bytes) by Spark's readers, 1 files (" in answer["plan"]
