@@ -163,7 +163,7 @@ def altered(rng: Random, table: DynamicTable) -> DynamicTable:
             return table.alter(SetOption("file.format", rng.choice(["parquet", "parquet", "orc", "avro"])))
 
 
-@pytest.mark.parametrize("seeds", thinned([range(2), range(2, 10)]), ids=str)
+@pytest.mark.parametrize("seeds", thinned([range(3), range(3, 10)]), ids=str)
 def test_random_aggregates_are_those_of_the_rows(
     spark: SparkSession, make_table: Callable[..., DynamicTable], seeds: range
 ) -> None:
@@ -190,7 +190,7 @@ def test_random_aggregates_are_those_of_the_rows(
                 assert found.schema == read.schema, where
                 assert rows_of(found) == rows_of(read) == of_duckdb(table, query), where
                 answered += is_answered(sql, ours)
-    assert answered >= 4, f"{answered}: some queries are answered by metadata"
+    assert answered >= len(seeds) - 1, f"{answered}: some queries are answered by metadata"
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import json
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,19 +31,16 @@ pytestmark = [
 COLUMNS = pa.schema([("id", pa.int64()), ("dt", pa.string()), ("v", pa.string())])
 
 
-@contextmanager
-def driver_with(conf: dict[str, str], log: Path) -> Iterator[LineServant]:
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LineServant]:
+    """Start one driver, whose own client of S3 has a wrong key for the bucket ``locked``."""
+    of_bucket = "spark.hadoop.fs.s3a.bucket.locked"
+    conf = {f"{of_bucket}.secret.key": "wrong", f"{of_bucket}.retry.limit": "1"}
     command = [sys.executable, s3_driver.__file__, json.dumps(conf)]
+    log = tmp_path_factory.mktemp("s3-driver") / "driver.log"
     servant = LineServant(command, log, environment=warm_environment())
     yield servant
     servant.close()
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LineServant]:
-    """Start one driver for the tests that configure only the catalog."""
-    with driver_with({}, tmp_path_factory.mktemp("s3-driver") / "driver.log") as servant:
-        yield servant
 
 
 def answers(driver: LineServant, warehouse: str, options: dict[str, str], *queries: str) -> list[dict[str, Any]]:
@@ -101,14 +97,15 @@ def test_a_wrong_key_is_an_error_that_names_the_store_and_no_answer(
     assert "Check the URL, the credentials" in answer["error"]
 
 
-def test_a_key_that_only_sparks_client_has_wrong_leaves_the_files_to_tasks(s3: LocalS3, tmp_path: Path) -> None:
-    warehouse = f"s3://lake{tmp_path}"
+def test_a_key_that_only_sparks_client_has_wrong_leaves_the_files_to_tasks(
+    s3: LocalS3, driver: LineServant, tmp_path: Path
+) -> None:
+    s3.create_bucket("locked")
+    warehouse = f"s3://locked{tmp_path}"
     table = open_catalog(warehouse, s3.options).create_table("db.t", COLUMNS)
     table.append(pa.table([[1], ["d"], ["v"]], schema=COLUMNS))
 
-    conf = {"spark.hadoop.fs.s3a.bucket.lake.secret.key": "wrong", "spark.hadoop.fs.s3a.retry.limit": "1"}
-    with driver_with(conf, tmp_path / "driver.log") as driver:
-        (answer,) = answers(driver, warehouse, s3.options, "SELECT count(*) AS n FROM db.t")
+    (answer,) = answers(driver, warehouse, s3.options, "SELECT count(*) AS n FROM db.t")
 
     assert answer["rows"] == [{"n": 1}]
     assert "snapshot 1: 0 files (0 bytes) by Spark's readers, 1 files (" in answer["plan"]
