@@ -90,9 +90,9 @@ def test_the_largest_and_smallest_double_are_those_of_spark(spark: SparkSession,
     for some in (rows[:8], rows[8:], changed, [{**row, "level": -0.0} for row in rows[3:6]]):
         signals.upsert(some)
         answers = {}
-        for engine, table in by.items():
-            assert refresh(spark, table).engine == engine
-            answers[engine] = sorted(map(repr, table.refresh().to_arrow().to_pylist()))
+        for chosen, table in by.items():
+            assert refresh(spark, table).engine == chosen
+            answers[chosen] = sorted(map(repr, table.refresh().to_arrow().to_pylist()))
         assert answers["duckdb"] == answers["spark"]
 
 
