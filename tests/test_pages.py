@@ -81,7 +81,7 @@ def programs(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[L
         "AIRFLOW_HOME": str(beside / "airflow"),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    command = [sys.executable, CHECKOUT / "tests" / "support" / "page_programs.py"]
+    command: list[str | Path] = [sys.executable, CHECKOUT / "tests" / "support" / "page_programs.py"]
     servant = LineServant(command, beside / "programs.log", environment=environment, cwd=home)
     yield servant
     servant.close()
