@@ -53,6 +53,23 @@ class MapParts:
         return pa.MapArray.from_arrays(pa.array(self.offsets), keys, values, type=type_, mask=_mask(self.nulls))
 
 
+def as_list(array: pa.Array) -> pa.Array:
+    """Return an array of any list type as a ``list``."""
+    kind = array.type
+    if pa.types.is_list(kind):
+        return array
+    if not (pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind)):
+        return array.cast(pa.list_(kind.value_type))
+    # pyarrow (up to 26) casts a view to a list with too short a buffer of offsets.
+    nulls = null_mask(array)
+    sizes = array.sizes.to_numpy().astype(np.int64)
+    if nulls is not None:
+        sizes[np.asarray(nulls)] = 0
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    mask = None if nulls is None else pa.array(np.asarray(nulls))
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), array.flatten(), mask=mask)
+
+
 def list_parts(array: pa.Array) -> ListParts:
     """Split a list array into its parts."""
     array = _without_hidden_elements(array)

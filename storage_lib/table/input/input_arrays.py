@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.types.data_types import DataType, TypeRoot
 from storage_lib.schema.types.exact_decimals import as_decimals
-from storage_lib.schema.types.nested_arrays import list_parts, map_parts, null_mask, struct_child, struct_of
+from storage_lib.schema.types.nested_arrays import as_list, list_parts, map_parts, null_mask, struct_child, struct_of
 from storage_lib.schema.types.nested_types import (
     ArrayType,
     MapType,
@@ -24,6 +24,7 @@ from storage_lib.schema.types.nested_types import (
 from storage_lib.schema.types.variant import as_variants, holds_variants
 
 _WITH_LENGTH = (TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY)
+_TEXTS = (TypeRoot.CHAR, TypeRoot.VARCHAR)
 _COUNT = DataType(TypeRoot.INTEGER, nullable=False)
 _NO_VARIANT = (
     "a struct of the binaries 'value' and 'metadata' as parse_json makes it in Spark, and VariantVal.parseJson in "
@@ -46,20 +47,21 @@ def conformed(array: pa.Array, wanted: DataType, place: str) -> pa.Array:
     elif array.type != wanted.arrow:
         try:
             is_decimal = pa.types.is_decimal(wanted.arrow) and not pa.types.is_null(array.type)
-            array = as_decimals(array, wanted.arrow) if is_decimal else array.cast(wanted.arrow, safe=True)
+            array = as_decimals(array, wanted.arrow) if is_decimal else _cast(array, wanted.arrow)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             message = (
                 f"column {place!r} is {wanted} and can't hold every value of the input's {array.type}: {error}. "
                 "Mend these values, or cast the column yourself"
             )
             raise InvalidInputError(message) from error
+    _check_text(array, wanted, place)
     _check_length(array, wanted, place)
     return array
 
 
 def fits_exactly(given: pa.DataType, wanted: DataType) -> bool:
     """Return whether ``conformed`` returns every array of type ``given`` unchanged."""
-    return not is_nested(wanted) and given == wanted.arrow and wanted.length is None
+    return not is_nested(wanted) and given == wanted.arrow and wanted.length is None and wanted.root not in _TEXTS
 
 
 def misfit(given: pa.DataType, wanted: DataType, place: str) -> str | None:
@@ -115,6 +117,28 @@ def _parts_of(given: pa.DataType, wanted: DataType) -> list[tuple[str, pa.DataTy
             return [(given.field(index).name, given.field(index).type) for index in range(given.num_fields)]
 
 
+def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Cast values; ``ArrowInvalid`` for one that the type can't hold, also for a number that would be infinite."""
+    cast = array.cast(wanted, safe=True)
+    if pa.types.is_floating(array.type) and pa.types.is_floating(wanted) and wanted.bit_width < array.type.bit_width:
+        grown = pc.and_(pc.is_inf(cast), pc.invert(pc.is_inf(array)))
+        if pc.any(grown).as_py():
+            message = f"{array.filter(grown)[0].as_py()} is larger than any finite {wanted}"
+            raise pa.ArrowInvalid(message)
+    return cast
+
+
+def _check_text(array: pa.Array, wanted: DataType, place: str) -> None:
+    """Refuse bytes that are no text; readers in Rust and Java fail at them, or end their process."""
+    if wanted.root not in _TEXTS:
+        return
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        message = f"column {place!r} is {wanted}, and the input has bytes that are no text: {error}"
+        raise InvalidInputError(message) from error
+
+
 def _variants(array: pa.Array, place: str) -> pa.Array:
     try:
         return as_variants(array)
@@ -126,7 +150,7 @@ def _variants(array: pa.Array, place: str) -> pa.Array:
 def _nested(array: pa.Array, wanted: DataType, place: str) -> pa.Array:
     match wanted:
         case ArrayType():
-            lists = list_parts(array if pa.types.is_list(array.type) else array.cast(pa.list_(array.type.value_type)))
+            lists = list_parts(as_list(array))
             element = _child(lists.values, wanted.element, f"{place}.element")
             return lists.with_values(element, wanted.arrow)
         case MapType() | MultisetType():

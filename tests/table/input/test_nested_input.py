@@ -6,9 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from storage_lib import InvalidInputError
 from storage_lib.schema.table_schema import TableSchema
+from storage_lib.schema.types.nested_arrays import as_list
 from storage_lib.table.input.input_rows import InputRows
 from tests.support.schemas import schema_of
 
@@ -70,3 +73,47 @@ def test_a_slice_with_elements_hidden_behind_nulls_is_taken_as_what_it_shows() -
 def test_what_does_not_fit_is_refused_by_its_path(columns: dict[str, Any], told: str) -> None:
     with pytest.raises(InvalidInputError, match=told):
         _conform(**columns)
+
+
+@given(st.lists(st.none() | st.lists(st.sampled_from("abc"), max_size=4), max_size=8), st.data())
+def test_views_of_lists_are_taken_as_the_lists_that_they_show(
+    values: list[list[str] | None], data: st.DataObject
+) -> None:
+    view = data.draw(st.sampled_from([pa.list_view(pa.string()), pa.large_list_view(pa.string())]))
+    rows = pa.array(values, view)
+    order = data.draw(st.permutations(range(len(values))))
+    begin = data.draw(st.integers(0, len(values)))
+    shown = rows.take(pa.array(order, pa.int64())).slice(begin)
+
+    found = as_list(shown)
+
+    found.validate(full=True)
+    assert found.to_pylist() == [values[place] for place in order][begin:]
+
+
+def test_bytes_that_are_no_text_are_refused() -> None:
+    wrong = pa.Array.from_buffers(
+        pa.binary(), 1, [None, pa.array([0, 2], pa.int32()).buffers()[1], pa.py_buffer(b"a\xff")]
+    )
+    schema = schema_of("id INT, v STRING, tags ARRAY<STRING>", key="id")
+
+    for columns in (
+        {"v": wrong.view(pa.string())},
+        {"tags": pa.ListArray.from_arrays([0, 1], wrong.view(pa.string()))},
+    ):
+        rows = pa.RecordBatch.from_pydict({"id": pa.array([1]), **columns})
+        with pytest.raises(InvalidInputError, match="no text"):
+            InputRows("db.t", schema, "_row_kind").conform(rows)
+
+
+@pytest.mark.parametrize("values", [[1.0, 1e300], [-1e39, None]])
+def test_a_double_that_is_infinite_as_a_float_is_refused(values: list[float | None]) -> None:
+    schema = schema_of("id INT, v FLOAT, tags ARRAY<FLOAT>", key="id")
+    columns_given: list[dict[str, pa.Array]] = [{"v": pa.array(values)}, {"tags": pa.array([values, []])}]
+
+    for columns in columns_given:
+        rows = pa.RecordBatch.from_pydict({"id": pa.array([1, 2]), **columns})
+        with pytest.raises(InvalidInputError, match="larger than any finite float"):
+            InputRows("db.t", schema, "_row_kind").conform(rows)
+    kept = pa.RecordBatch.from_pydict({"id": pa.array([1, 2, 3]), "v": pa.array([float("inf"), float("nan"), 3e38])})
+    assert str(InputRows("db.t", schema, "_row_kind").conform(kept)[0].column("v").to_pylist()[:2]) == "[inf, nan]"
