@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.resources import as_file, files
 
+from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
@@ -22,10 +23,13 @@ from storage_lib.spark.reading.native_columns import EXACT_TIMES
 from storage_lib.spark.runtime.loopback import loopback_settings
 from storage_lib.spark.runtime.scratch_directory import LOCAL_DIR, private_scratch_directory
 from storage_lib.spark.runtime.spark_java import REMEDY, java_problem
+from storage_lib.spark.runtime.warm_python import can_fork, warm_python
 from storage_lib.spark.tasks.session_kind import is_connect
 
 STREAM_POOL = "dynamic-table-stream"
 MAINTENANCE_POOL = "dynamic-table-maintenance"
+_PYTHON = "PYSPARK_PYTHON"
+_PYTHON_SETTINGS = ("spark.pyspark.python", "spark.pyspark.driver.python")
 _NO_JVM = "JAVA_GATEWAY_EXITED"
 _POOL_PROPERTY = "spark.scheduler.pool"
 
@@ -54,9 +58,10 @@ def session(
 ) -> SparkSession:
     """Return the running Spark session, or start one, with the data source ``dynamic_table`` registered.
 
-    ``master`` defaults to Spark's configuration, or else all local cores. With a local ``master``, Python workers are
-    started in advance (``warm_daemon``), Spark listens on loopback only (``loopback``), and ``spark.local.dir`` is a
-    private directory unless one is configured (``scratch_directory``). ``conf`` overrides these settings.
+    ``master`` defaults to Spark's configuration, or else all local cores. With a local ``master``, Python's processes
+    are forked from ones that have imported (``warm_python``, ``warm_daemon``), Spark listens on loopback only
+    (``loopback``), and ``spark.local.dir`` is a private directory unless one is configured (``scratch_directory``).
+    ``conf`` overrides these settings, and ``PYSPARK_PYTHON`` the Python.
 
     With ``SPARK_REMOTE`` set and no ``master``, the session is a client of that Spark Connect server, and only the
     settings of SQL apply.
@@ -74,8 +79,30 @@ def session(
 
 
 def _session(app_name: str, master: str | None, conf: Mapping[str, str]) -> SparkSession:
-    # Workers use the driver's interpreter, not the first python3 on PATH.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    with _python_of_workers(master, conf):
+        return _built(app_name, master, conf)
+
+
+@contextmanager
+def _python_of_workers(master: str | None, conf: Mapping[str, str]) -> Iterator[None]:
+    """Let the session that the body starts use the driver's interpreter, not the first python3 on PATH.
+
+    On a local master it is the launcher of one that has imported. Other processes that this one starts do not get the
+    launcher, which ends with this one.
+    """
+    chosen = os.environ.setdefault(_PYTHON, sys.executable)
+    is_ours = chosen == sys.executable and not any(each in conf for each in _PYTHON_SETTINGS)
+    is_new = SparkContext._active_spark_context is None  # noqa: SLF001  no other way
+    if is_ours and is_new and (master or "").startswith("local") and can_fork():
+        with suppress(OSError):
+            os.environ[_PYTHON] = warm_python()
+    try:
+        yield
+    finally:
+        os.environ[_PYTHON] = chosen
+
+
+def _built(app_name: str, master: str | None, conf: Mapping[str, str]) -> SparkSession:
     builder = SparkSession.builder.appName(app_name)
     if master is None and os.environ.get("SPARK_REMOTE"):
         of_sql = {key: value for key, value in _SETTINGS.items() if key.startswith("spark.sql.")}

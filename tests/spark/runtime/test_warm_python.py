@@ -1,0 +1,155 @@
+"""Spark's Python processes are forked from one that has imported, and look like ones that Spark has started."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from storage_lib.spark.runtime.warm_python import FORKED, can_fork, warm_python
+from tests.support.spark_processes import clean_environment
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.skipif(not can_fork(), reason="the server needs Linux")
+
+DAEMON, RUNNER = FORKED[:2]
+
+
+def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [warm_python(), *arguments], env=variables, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the processes that a process has started."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if fields[1] == str(pid) and fields[0] != "Z":
+            found.append(int(stat.parent.name))
+    return found
+
+
+def the_server() -> int:
+    [server] = [
+        pid for pid in children_of(os.getpid()) if b"runtime.warm_python" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+    return server
+
+
+def test_a_process_has_the_environment_the_output_and_the_status_of_its_launcher() -> None:
+    ended = run("-m", RUNNER, PYTHON_WORKER_FACTORY_PORT="no port")
+
+    assert ended.returncode == 1
+    assert "ValueError: invalid literal for int() with base 10: 'no port'" in ended.stderr
+
+
+def test_a_daemon_gets_its_arguments_and_ends_with_its_input() -> None:
+    daemon = [warm_python(), "-m", DAEMON, "pyspark.worker"]
+
+    ended = subprocess.run(daemon, input=b"", capture_output=True, timeout=120, check=False)
+
+    assert ended.returncode == 1, "as that of an ordinary daemon"
+    assert len(ended.stdout) == 4, "the port on which it listens"
+
+
+def test_a_daemon_ends_when_its_launcher_is_ended() -> None:
+    with subprocess.Popen(
+        [warm_python(), "-m", DAEMON, "pyspark.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as daemon:
+        assert daemon.stdout is not None
+        assert len(daemon.stdout.read(4)) == 4
+        [forked] = children_of(the_server())
+
+        daemon.kill()
+        wait_until(lambda: forked not in children_of(the_server()))
+
+
+def test_another_command_runs_in_an_ordinary_python() -> None:
+    ended = run("-c", "import sys; print(sys.executable, 'pyspark' in sys.modules)")
+
+    assert ended.stdout.split() == [sys.executable, "False"]
+
+
+def test_two_processes_share_nothing_but_imports() -> None:
+    first = run("-m", RUNNER, PYTHON_WORKER_FACTORY_PORT="one")
+    second = run("-m", RUNNER, PYTHON_WORKER_FACTORY_PORT="two")
+
+    assert ("'one'" in first.stderr, "'two'" in second.stderr) == (True, True)
+
+
+OWNER = """
+import os, subprocess, sys
+from storage_lib.spark.runtime.warm_python import warm_python
+python = warm_python()
+if sys.argv[1] == "killed":
+    server = [line for line in os.popen("ps -o pid=,args= --ppid %d" % os.getpid()) if "runtime.warm_python" in line]
+    os.kill(int(server[0].split()[0]), 9)
+    ended = subprocess.run([python, "-m", "pyspark.daemon", "x"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    print(len(ended.stdout))
+print(python, flush=True)
+if sys.argv[1] == "waits":
+    sys.stdin.read()
+"""
+
+
+def test_a_daemon_is_an_ordinary_one_once_the_server_has_been_killed() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", OWNER, "killed"],
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+
+    port, launcher = ended.stdout.split()
+    assert port == "4"
+    assert not Path(launcher).exists()
+
+
+def test_the_server_ends_with_a_process_that_is_killed() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER, "waits"],
+        env=clean_environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as owner:
+        assert owner.stdout is not None
+        launcher = Path(owner.stdout.readline().strip())
+        assert launcher.stat().st_mode & 0o777 == 0o700
+        owner.kill()
+
+    wait_until(lambda: not launcher.parent.exists())
+
+
+def test_a_session_forks_its_workers_and_restores_the_environment() -> None:
+    program = """
+import json, os, sys
+from storage_lib.spark import session
+spark = session(master="local[1]", conf={"spark.ui.enabled": "false"})
+of_worker = lambda _: [sys.orig_argv, os.environ.get("PYTHONHASHSEED")]
+worker = spark.sparkContext.parallelize([1], 1).map(of_worker).first()
+launcher = spark.sparkContext.pythonExec
+spark.stop()
+print(json.dumps([launcher, worker, os.environ["PYSPARK_PYTHON"] == sys.executable]))
+"""
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, timeout=240, check=True)
+
+    launcher, (arguments, seed), is_restored = json.loads(ended.stdout.splitlines()[-1])
+    assert Path(launcher).parent.name.startswith("warm-python-")
+    assert "storage_lib.spark.runtime.warm_python" in arguments
+    assert (seed, is_restored) == ("0", True)
+    assert not Path(launcher).exists()
