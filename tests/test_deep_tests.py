@@ -68,10 +68,11 @@ def test_each_value_of_crossed_parameters_is_in_a_combination_that_is_not_deep()
     ]
 
 
-def test_a_slice_that_does_not_exist_is_refused() -> None:
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "--slice", "9", __file__]
+@pytest.mark.parametrize("option", ["--slice", "--part"])
+def test_a_slice_that_does_not_exist_is_refused(option: str) -> None:
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", option, "9", __file__]
 
     refused = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
 
     assert refused.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "argument --slice: invalid choice: 9 (choose from 1, 2, 3, 4, 5, 6, 7, 8)" in refused.stderr
+    assert f"argument {option}: invalid choice: 9 (choose from 1, 2, 3, 4, 5, 6, 7, 8)" in refused.stderr

@@ -147,6 +147,21 @@ def test_a_second_setup_is_quick_and_silent() -> None:
     assert said.stdout == "", "a part that is made again is named"
 
 
+@pytest.mark.parametrize("which", ["core", "lowest"])
+@pytest.mark.usefixtures("place")
+def test_the_core_and_the_lowest_versions_need_neither_java_nor_another_part(
+    which: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    monkeypatch.setattr(stack_setup, "find_java", lambda: pytest.fail("Java was looked for"))
+    monkeypatch.setattr(stack_setup, "project_fingerprint", lambda: "1")
+    monkeypatch.setattr(stack_setup, "make", lambda where, *_: made.append(where.name))
+
+    stack_setup.main([which])
+
+    assert made == [which]
+
+
 def test_a_part_is_made_once(place: Path) -> None:
     made = []
 

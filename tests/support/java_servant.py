@@ -59,8 +59,9 @@ def start(
     compiler: Sequence[str] = QUICK_COMPILER,
 ) -> LineServant:
     """Start class ``program`` of folder ``sources`` on the jars of ``home`` and ``more_jars``; skip without jars."""
-    if not ((home / "lib").exists() and HADOOP.exists()):
-        pytest.skip(f"{program} is not set up: run `make servers`")
+    for needed in (home / "lib", HADOOP):
+        if not needed.exists():
+            pytest.skip(f"{needed.relative_to(CHECKOUT)} is missing, which {program} needs: run `make servers`")
     java = find_java()
     found = [
         *sorted((home / "lib").glob("*.jar")),

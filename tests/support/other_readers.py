@@ -21,7 +21,7 @@ SCRIPT = Path(__file__).with_name("pypaimon_script.py")
 Warehouse: TypeAlias = Path | Mapping[str, str]
 """Directory, or the options of a remote catalog as the reader in question spells them."""
 
-needs_pypaimon = pytest.mark.skipif(not PYPAIMON.exists(), reason="needs the interpreter that `make setup` makes")
+needs_pypaimon = pytest.mark.skipif(not PYPAIMON.exists(), reason="pypaimon is not set up: run `make setup`")
 
 
 def read_with_rust(warehouse: Warehouse, identifier: str) -> pa.Table:
