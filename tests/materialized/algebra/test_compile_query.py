@@ -204,3 +204,36 @@ def test_a_doubled_quote_in_a_text_is_one_quote_as_in_spark() -> None:
 
     assert r"'it\'s'" in text
     assert "'a\"b'" in text
+
+
+@pytest.mark.parametrize(
+    ("window", "is_incremental"),
+    [
+        ("window(at, '1 hour')", True),
+        ("window(at, '1 hour', '1 hour')", True),
+        ("window(at, '1 hour', '1 hour', '5 minutes')", True),
+        ("window(at, '1 hour', '30 minutes')", False),
+        ("window(at, '1 hour', '60 minutes')", False),
+        ("WINDOW(at, '1 hour', '2 hours', '5 minutes')", False),
+    ],
+)
+def test_windows_that_overlap_or_leave_gaps_are_computed_in_full(window: str, is_incremental: bool) -> None:  # noqa: FBT001
+    for text in (
+        f"SELECT {window} AS w, count(*) AS n FROM orders GROUP BY {window}",
+        f"SELECT id, {window}.start AS w FROM orders",
+        f"SELECT w, count(*) AS n FROM (SELECT {window}.start AS w FROM orders) AS x GROUP BY w",
+    ):
+        assert compiled(text).is_incremental is is_incremental, text
+
+
+@pytest.mark.parametrize(
+    "day", ["DATE 'today'", "TIMESTAMP 'now'", "CAST(' Yesterday ' AS DATE)", "'tomorrow UTC'", "to_date('today')"]
+)
+def test_a_text_that_is_another_day_each_day_is_no_constant(day: str) -> None:
+    assert not compiled(f"SELECT id FROM orders WHERE at = {day}").is_deterministic
+    assert not compiled(f"SELECT id, {day} AS day FROM orders").is_deterministic
+
+
+@pytest.mark.parametrize("text", ["'todays'", "'nowhere'", "'epoch'", "DATE '2026-01-01'", "'not today'"])
+def test_other_texts_are_constants(text: str) -> None:
+    assert compiled(f"SELECT id, {text} AS day FROM orders").is_deterministic

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 from storage_lib.materialized.algebra.read.not_incremental import NotIncrementalError
 from storage_lib.materialized.algebra.read.scope import type_of
 from storage_lib.materialized.algebra.read.spark_functions import ORDER_DEPENDENT, SCALAR, VOLATILE
+from storage_lib.materialized.algebra.read.table_names import WINDOW_CALL
 
 __all__ = ["check_aggregate", "first_generator", "first_sized_literal", "first_unknown", "first_volatile", "is_exact"]
 
@@ -39,6 +42,10 @@ _VOLATILE_NODES: tuple[type[exp.Expr], ...] = tuple(
     )
     if (node := getattr(exp, name, None)) is not None
 )
+_SPECIAL_DAY = re.compile(r"\s*(now|today|tomorrow|yesterday)(\s+\S+)?\s*")
+"""Texts for which Spark's dates and timestamps depend on the clock; a time zone may follow."""
+
+_WINDOW_NAMES = frozenset(["window", WINDOW_CALL])
 _EXACT = (
     exp.Count,
     exp.CountIf,
@@ -94,6 +101,9 @@ def first_volatile(tree: exp.Expr) -> str | None:
             return f"{node.name}()"
         if isinstance(node, exp.Column) and not node.table and node.name.lower() in VOLATILE:
             return node.name
+        if isinstance(node, exp.Literal) and node.is_string and _SPECIAL_DAY.fullmatch(node.name.lower()):
+            # As a date or a timestamp, to which Spark may also convert it for a comparison, it is another one each day.
+            return node.sql("spark")
     return None
 
 
@@ -110,8 +120,19 @@ def first_unknown(tree: exp.Expr) -> str | None:
 
 def first_generator(tree: exp.Expr) -> str | None:
     """Return the first function that makes several rows of one."""
-    nodes = (each for each in tree.find_all(exp.UDTF) if not isinstance(each, exp.Subquery | exp.Values))
-    return next((each.sql("spark") for each in nodes), None)
+    for node in tree.find_all(exp.UDTF, exp.Anonymous):
+        if isinstance(node, exp.Anonymous):
+            if node.name.lower() in _WINDOW_NAMES and not _is_tumbling(node):
+                return "window() with a slide, in which a row lies in several windows"
+        elif not isinstance(node, exp.Subquery | exp.Values):
+            return node.sql("spark")
+    return None
+
+
+def _is_tumbling(window: exp.Anonymous) -> bool:
+    """Return whether each moment lies in one window: none begins before the last one has ended."""
+    _, *sizes = window.expressions
+    return len(sizes) <= 1 or (isinstance(sizes[0], exp.Literal) and sizes[0] == sizes[1])
 
 
 def first_sized_literal(tree: exp.Expr) -> str | None:
