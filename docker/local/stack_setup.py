@@ -47,6 +47,7 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,8 @@ FORMER_NAME = "dynamic-tables"  # environments from before version 0.2 have the 
 RUNS_TESTS = ("hypothesis", "pytest", "pytest-timeout", "pytest-xdist")
 S3_SERVER = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"  # Go verifies all checksums
 OLDEST, NEWEST = (3, 11), (3, 13)
+AT_ONCE = 4
+"""Parts that are fetched or built at the same time."""
 
 HOW_TO_GET_PYTHON = """  Debian, Ubuntu:  sudo apt install python3.11 python3.11-venv  (or 3.12, 3.13)
   macOS:           brew install python@3.13
@@ -150,19 +153,39 @@ def set_up_servers(java: Path) -> None:
     if find_programs() is None:
         msg = f"PostgreSQL is needed for the tests of catalogs in a database; there is none.\n{HOW_TO_GET_POSTGRES}"
         raise SetupError(msg)
-    make_jars(SPARK_KAFKA, "Spark's Kafka connector (10 MB)", java)
-    make_jars(SPARK_S3, "Spark's client of S3 (19 MB)", java)
-    make_jars(HDFS, "Hadoop's jars (106 MB)", java)
-    make_jars(PAIMON_CORE, "Paimon's Java core (49 MB)", java)
-    make_jars(FLINK_1_20, "Flink 1.20 with Paimon's connector (158 MB)", java)
-    make_jars(FLINK_2_0, "Flink 2.0 with Paimon's connector (162 MB)", java)
-    make_jars(REGISTRY, "a schema registry (109 MB)", java)
+    # Mostly waiting for downloads; the longest first.
+    together(
+        lambda: make(S3, "an S3 server (Go builds it in a minute or two)", f"{CHECKOUT} {S3_SERVER}", build_s3_server),
+        lambda: make_jars(FLINK_2_0, "Flink 2.0 with Paimon's connector (162 MB)", java),
+        lambda: make_jars(FLINK_1_20, "Flink 1.20 with Paimon's connector (158 MB)", java),
+        lambda: make_jars(REGISTRY, "a schema registry (109 MB)", java),
+        lambda: make_jars(HDFS, "Hadoop's jars (106 MB)", java),
+        lambda: make_jars(PAIMON_CORE, "Paimon's Java core (49 MB)", java),
+        lambda: make_jars(SPARK_S3, "Spark's client of S3 (19 MB)", java),
+        lambda: make_jars(SPARK_KAFKA, "Spark's Kafka connector (10 MB)", java),
+    )
     unpack_registry()
     # Takes a minute, which pays off for the many Spark sessions of the tests, but not for one demo.
     make(SPARK, "Spark's classes, for quick starts (160 MB)", java_fingerprint(java, LOCK), archive_spark)
     kafka_seen = java_fingerprint(java, HERE / "kafka_jars.sha256")
     make(KAFKA_ARCHIVE.parent, "Kafka's classes, likewise (50 MB)", kafka_seen, archive_kafka)
-    make(S3, "an S3 server (Go builds it in a minute or two)", f"{CHECKOUT} {S3_SERVER}", build_s3_server)
+
+
+def together(*parts: Callable[[], object]) -> None:
+    """Make independent parts, a few at once. If some fail, raise one SetupError with all messages at the end."""
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        started = [threads.submit(part) for part in parts]
+        try:
+            wait(started)
+        except KeyboardInterrupt:
+            threads.shutdown(wait=False, cancel_futures=True)
+            raise
+    failures = [failure for failure in (each.exception() for each in started) if failure is not None]
+    for failure in failures:
+        if not isinstance(failure, SetupError):
+            raise failure
+    if failures:
+        raise SetupError("\n".join(map(str, failures)))
 
 
 def make(place: Path, what: str, wanted: str, act: Callable[[], None], *, stamp: str = ".stamp") -> bool:
@@ -181,7 +204,7 @@ def make(place: Path, what: str, wanted: str, act: Callable[[], None], *, stamp:
         shutil.rmtree(place, ignore_errors=True)
     act()
     stamp_path.write_text(wanted)
-    say(f"  done in {time.monotonic() - started:.0f} s")
+    say(f"  {place.relative_to(CHECKOUT)}: done in {time.monotonic() - started:.0f} s")
     return True
 
 
@@ -420,7 +443,8 @@ def run(*command: object, output: Path | None = None) -> None:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(timeout=5)
                     break
-                say(f"  ... {time.monotonic() - started:.0f} s")
+                part = f" {log.parent.name.removesuffix('.part')}:" if output else ""
+                say(f" {part} ... {time.monotonic() - started:.0f} s")
         except KeyboardInterrupt:
             process.terminate()
             process.wait()
