@@ -73,8 +73,8 @@ def spark(tmp_path: Path) -> Iterator[dict[str, Any]]:
 
     with ExitStack() as running:
 
-        def start(name: str, **changed: str) -> None:
-            log = running.enter_context((tmp_path / f"{name}.log").open("wb"))
+        def start(name: str, said: str = "", **changed: str) -> None:
+            log = running.enter_context((tmp_path / f"{said or name}.log").open("wb"))
             words = [here(name, word) for word in COMPOSE["services"][name]["command"]]
             process = subprocess.Popen(words, env={**environment, **changed}, stdout=log, stderr=log)
             running.callback(process.wait, 20)
@@ -88,30 +88,23 @@ def spark(tmp_path: Path) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.spark
-def test_spark_comes_up_by_the_compose_files_commands_and_its_health_checks_tell(spark: dict[str, Any]) -> None:
+def test_spark_comes_up_as_its_health_checks_tell_and_serves_who_knows_its_secret_and_nobody_else(
+    spark: dict[str, Any], tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
     assert not spark["healthy"]("spark-master")
 
     spark["start"]("spark-master")
     wait_until(lambda: spark["healthy"]("spark-master"))
     spark["start"]("spark-worker")
-
     wait_until(lambda: spark["healthy"]("spark-worker"))
     wait_until(lambda: "Successfully registered with master" in spark["log"]("spark-worker"))
 
+    spark["start"]("spark-worker", "stranger", SPARK_CONF_DIR=str(other), SPARK_WORKER_WEBUI_PORT="0")
+    wait_until(lambda: "Failed to connect to master" in spark["log"]("stranger"))
+    assert "Successfully registered" not in spark["log"]("stranger")
 
-@pytest.mark.spark
-def test_the_cluster_serves_who_knows_its_secret_and_nobody_else(spark: dict[str, Any], tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    spark["start"]("spark-master")
-    wait_until(lambda: spark["healthy"]("spark-master"))
-
-    spark["start"]("spark-worker", SPARK_CONF_DIR=str(other))
-    wait_until(lambda: "Failed to connect to master" in spark["log"]("spark-worker"))
-    assert "Successfully registered" not in spark["log"]("spark-worker")
-
-    spark["start"]("spark-worker", SPARK_WORKER_WEBUI_PORT="0")
-    wait_until(lambda: "Successfully registered with master" in spark["log"]("spark-worker"))
     environment = {**spark["environment"], "PYTHONPATH": os.pathsep.join(sys.path)}
     counted = subprocess.run(
         [sys.executable, "-c", COUNT, spark["master"]], env=environment, capture_output=True, text=True, check=False

@@ -42,6 +42,13 @@ SESSIONS = {
     "Spark": ("tests/spark/", "tests/differential/test_streaming_sql_on_spark.py"),
     "Airflow": ("tests/dags/",),
     "Flink": ("tests/interop/",),
+    "Hive and HDFS": (
+        "tests/catalog/",
+        "tests/faults/test_lost_commit_answers.py",
+        "tests/io/test_file_io.py",
+        "tests/io/test_lost_answers.py",
+        "tests/io/test_racing_creators.py",
+    ),
 }
 # By duration, the longest first.
 FIRST = (
