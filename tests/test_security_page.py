@@ -107,7 +107,7 @@ TESTED_BY = {
     "planted": (PLANTED_TEST,),
     "no-privileges": ("docker/test_compose.py::test_a_container_can_gain_no_right_and_does_not_run_as_root",),
     "spark-secret": (
-        "docker/test_compose_by_hand.py::test_spark_comes_up_as_its_health_checks_tell_and_serves_who_knows_its_secret_and_nobody_else",
+        "docker/test_compose_by_hand.py::test_spark_is_healthy_and_serves_who_knows_its_secret_and_nobody_else",
     ),
     "shown-secrets": ("docker/test_compose.py::test_a_secret_is_a_file_that_is_made_and_shown_to_who_needs_it_alone",),
     "digests": (

@@ -88,7 +88,7 @@ def spark(tmp_path: Path) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.spark
-def test_spark_comes_up_as_its_health_checks_tell_and_serves_who_knows_its_secret_and_nobody_else(
+def test_spark_is_healthy_and_serves_who_knows_its_secret_and_nobody_else(
     spark: dict[str, Any], tmp_path: Path
 ) -> None:
     other = tmp_path / "other"
