@@ -30,7 +30,7 @@ from storage_lib.file_store.snapshot.snapshot import CommitKind
 from storage_lib.io.environment import system_environment
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.materialized.commit.collected_rows import commit_collected
-from storage_lib.materialized.sources.source_positions import SourcePosition, position_of, recorded_position
+from storage_lib.materialized.sources.source_positions import COLUMNS, SourcePosition, position_of, recorded_position
 from storage_lib.table.protocol.source_offsets import SourceRange
 
 if TYPE_CHECKING:
@@ -184,7 +184,9 @@ def drop_other_states(table: DynamicTable, recorded: SourceOffsets, current: Nam
 
 
 def _digest(query: AccumulatedQuery, state: SourcePosition, positions: Sequence[tuple[str, LogOffsets | None]]) -> str:
-    named = sorted((name, "" if at is None else f"{at.to_json()} {at.log_id}") for name, at in positions)
+    # Older versions of this library recorded no columns, and their states stay usable.
+    known = [(name, at) for name, at in positions if name != COLUMNS or at is not None]
+    named = sorted((name, "" if at is None else f"{at.to_json()} {at.log_id}") for name, at in known)
     text = "\n".join([query.form, str(state.snapshot_id), str(state.mark), *(f"{name} {at}" for name, at in named)])
     return sha256(text.encode()).hexdigest()[:_HASH_LENGTH]
 

@@ -13,14 +13,16 @@ from storage_lib.materialized.plan.refresh_result import RefreshWork
 from storage_lib.materialized.sources.consistent_snapshots import consistent_snapshots
 from storage_lib.materialized.sources.full_reasons import why_full
 from storage_lib.materialized.sources.source_positions import (
+    COLUMNS,
     DEFINITION,
     SourcePosition,
     position_of,
+    position_of_columns,
     position_of_definition,
     recorded_position,
     source_name,
 )
-from storage_lib.materialized.sources.source_tables import needed_columns
+from storage_lib.materialized.sources.source_tables import columns_read, needed_columns
 from storage_lib.schema.options.materialized_table import RefreshMode
 from storage_lib.table.protocol.source_offsets import SourceOffsets, SourceRange
 
@@ -59,6 +61,9 @@ def refresh_plan(
     names = {name: source_name(source) for name, source in bound.sources.items()}
     known = {name: recorded_position(recorded, key) for name, key in names.items()}
     is_current = recorded_position(recorded, DEFINITION) == position_of_definition(definition)
+    columns = position_of_columns(columns_read(bound))
+    # Older versions of this library recorded no columns.
+    has_columns = recorded_position(recorded, COLUMNS) in (None, columns)
     not_before = {name: each.snapshot_id for name, each in known.items() if each is not None} if is_current else {}
     after = consistent_snapshots(bound.sources, not_before)
     based_on = 0 if newest is None else newest.id
@@ -68,11 +73,13 @@ def refresh_plan(
         return _nothing(waits, based_on, reached)
     snapshots = {name: bound.sources[name].inspect.snapshot(at) if at else None for name, at in after.items()}
     ends = {name: position_of(snapshot) for name, snapshot in snapshots.items()}
-    has_moved = not is_current or any(known[name] != end for name, end in ends.items())
+    has_moved = not is_current or not has_columns or any(known[name] != end for name, end in ends.items())
     compiled = bound.compiled
     if not has_moved and not full and compiled.is_deterministic:
         return _nothing(_why_nothing(bound.sources, after), based_on, after)
     found = _why_whole(definition, bound, known, after, is_current=is_current, is_first=not recorded.positions)
+    if found is None and not has_columns:
+        found = "columns of a source were changed"
     if found is None and not full and definition.refresh_mode is RefreshMode.AUTO:
         found = _why_faster(query_of(table, definition), bound.sources, known, after)
     reason = (why or found or "requested") if full else found
@@ -90,6 +97,7 @@ def refresh_plan(
                 start=recorded.of(DEFINITION),
                 end=position_of_definition(definition).to_offsets(),
             ),
+            SourceRange(source=COLUMNS, start=recorded.of(COLUMNS), end=columns.to_offsets()),
             *(
                 SourceRange(source=names[name], start=recorded.of(names[name]), end=end.to_offsets())
                 for name, end in ends.items()

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING
 
 from storage_lib.errors import NotFoundError, SnapshotExpiredError
 from storage_lib.materialized.sources.source_positions import (
+    COLUMNS,
     DEFINITION,
+    position_of_columns,
     position_of_definition,
     recorded_position,
     source_name,
 )
-from storage_lib.materialized.sources.source_tables import source_at
+from storage_lib.materialized.sources.source_tables import bound_query, columns_read, source_at
 
 if TYPE_CHECKING:
     from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
     from storage_lib.table.dynamic_table import DynamicTable
+    from storage_lib.table.protocol.source_offsets import SourceOffsets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +67,16 @@ def staleness(table: DynamicTable, definition: MaterializedTableDefinition) -> S
         reached = 0 if position is None else position.snapshot_id
         if latest != reached:
             oldest.append(_time_of(source, reached + 1, latest))
-    is_current = positions is not None and recorded_position(positions, DEFINITION) == position_of_definition(
-        definition
-    )
+    is_current = positions is not None and _is_current(table, definition, positions)
     return Staleness(since_millis=min(oldest, default=None), snapshots=tuple(snapshots), is_new=not is_current)
+
+
+def _is_current(table: DynamicTable, definition: MaterializedTableDefinition, positions: SourceOffsets) -> bool:
+    """Return whether the table was refreshed with its present query, over the present columns of its sources."""
+    if recorded_position(positions, DEFINITION) != position_of_definition(definition):
+        return False
+    columns = position_of_columns(columns_read(bound_query(table.address, definition)))
+    return recorded_position(positions, COLUMNS) in (None, columns)
 
 
 def _time_of(source: DynamicTable, first: int, latest: int) -> int:

@@ -3,11 +3,13 @@
 They are source offsets (docs/format.md): a source is named ``<uuid>@<branch>``, partition 0 holds the id of its
 snapshot, and the source's id tells that snapshot from a later one with the same number, which another engine may create
 after a rollback. ``@definition`` names the query, whose id is a hash of its text: a refresh with an older query
-conflicts with one with the current query.
+conflicts with one with the current query. ``@columns`` names the columns that the query reads, because an ALTER changes
+an answer without a snapshot.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -17,10 +19,12 @@ from storage_lib.log_store.log_offsets import LogOffsets
 if TYPE_CHECKING:
     from storage_lib.file_store.snapshot.snapshot import Snapshot
     from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
+    from storage_lib.schema.table_schema import DataField
     from storage_lib.table.dynamic_table import DynamicTable
     from storage_lib.table.protocol.source_offsets import SourceOffsets
 
 DEFINITION = "@definition"
+COLUMNS = "@columns"
 _PARTITION = 0
 _HASH_LENGTH = 16
 
@@ -53,6 +57,12 @@ def position_of(snapshot: Snapshot | None) -> SourcePosition:
     if snapshot is None:
         return SourcePosition(0)
     return SourcePosition(snapshot.id, f"{snapshot.time_millis}-{snapshot.commit_user}-{snapshot.commit_identifier}")
+
+
+def position_of_columns(columns: Mapping[str, Sequence[DataField]]) -> SourcePosition:
+    """Return the position of the columns that a query reads, by source: equal for the same columns and types."""
+    read = [(name, field.id, field.name, str(field.type)) for name, of in sorted(columns.items()) for field in of]
+    return SourcePosition(0, sha256(repr(read).encode()).hexdigest()[:_HASH_LENGTH])
 
 
 def position_of_definition(definition: MaterializedTableDefinition) -> SourcePosition:

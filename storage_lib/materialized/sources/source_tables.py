@@ -15,6 +15,7 @@ from storage_lib.schema.types.spark_names import spark_name
 
 if TYPE_CHECKING:
     from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
+    from storage_lib.schema.table_schema import DataField
     from storage_lib.table.dynamic_table import DynamicTable
     from storage_lib.table.protocol.table_address import TableAddress
 
@@ -85,6 +86,14 @@ def source_table(name: str, table: DynamicTable) -> SourceTable:
         ),
         primary_key=table.schema.primary_keys,
     )
+
+
+def columns_read(bound: BoundQuery) -> dict[str, list[DataField]]:
+    """Return the columns that a query reads, by source."""
+    return {
+        name: [source.schema.field(column) for column in bound.compiled.needed.get(name, ())]
+        for name, source in bound.sources.items()
+    }
 
 
 def needed_columns(compiled: CompiledQuery, name: str, source: DynamicTable) -> tuple[str, ...]:

@@ -9,10 +9,19 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from storage_lib import AddColumn, AlterType, CommitConflictError, InvalidInputError, NotFoundError, RenameColumn
+from storage_lib import (
+    AddColumn,
+    AlterType,
+    CommitConflictError,
+    DropColumn,
+    InvalidInputError,
+    NotFoundError,
+    RenameColumn,
+)
 from storage_lib.duckdb import duckdb_engine
 from storage_lib.materialized.commit.refresh_commit import commit_difference
 from storage_lib.materialized.plan.refresh_result import RefreshEngine, RefreshWork
+from storage_lib.materialized.service.staleness import staleness
 from storage_lib.spark import create_materialized_table, refresh, set_query, suspend
 from storage_lib.spark.engine import apply_changes
 from storage_lib.spark.engine.commit_difference import commit_difference_of
@@ -103,6 +112,35 @@ def test_a_full_refresh_writes_nothing_if_the_rows_are_the_answer(
     assert (moved.mode, moved.reason, moved.rows_written) == (RefreshWork.FULL, "refresh mode FULL", 1)
     assert_is_answer(catalog, sums)
     assert not orders.consumers.list()
+
+
+@pytest.mark.parametrize("kind", ["another column of the same name", "two names swapped"])
+def test_an_altered_source_is_read_again_although_it_has_no_new_snapshot(
+    spark: SparkSession, catalog: Catalog, engine: RefreshEngine, kind: str
+) -> None:
+    table = catalog.create_table(
+        "shop.orders", {"id": "BIGINT NOT NULL", "a": "BIGINT", "b": "BIGINT"}, primary_key=["id"]
+    )
+    table.append([{"id": 1, "a": 2, "b": 3}, {"id": 2, "a": 0, "b": 4}])
+    sums = create_materialized_table(catalog, "shop.sums", "SELECT sum(b) AS s FROM orders", spark=spark)
+    refresh(spark, sums)
+    if kind == "two names swapped":
+        table.alter(RenameColumn("a", "x"), RenameColumn("b", "a"), RenameColumn("x", "b"))
+    else:
+        table.alter(DropColumn("b")).alter(AddColumn("b", "BIGINT"))
+    newest = sums.refresh()
+    assert newest.definition is not None
+    assert staleness(newest, newest.definition).is_new
+
+    altered = refresh(spark, sums)
+
+    assert (altered.mode, altered.engine) == (RefreshWork.FULL, engine)
+    assert altered.reason == "column b of source shop.orders was altered"
+    assert_is_answer(catalog, sums)
+    assert refresh(spark, sums).mode is RefreshWork.NONE
+    table.refresh().alter(AddColumn("unread", "STRING"))
+    assert refresh(spark, sums).mode is RefreshWork.NONE
+    assert not staleness(sums.refresh(), newest.definition).is_new
 
 
 def test_an_empty_source_has_an_answer(spark: SparkSession, catalog: Catalog) -> None:
