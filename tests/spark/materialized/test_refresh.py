@@ -136,7 +136,9 @@ def test_an_altered_source_is_read_again_although_it_has_no_new_snapshot(
 
     assert (altered.mode, altered.engine) == (RefreshWork.FULL, engine)
     assert altered.reason == "column b of source shop.orders was altered"
-    assert_is_answer(catalog, sums)
+    # The column of this name has other values now.
+    expected = 2 if kind == "two names swapped" else None
+    assert sums.to_arrow()["s"].to_pylist() == [expected]
     assert refresh(spark, sums).mode is RefreshWork.NONE
     table.refresh().alter(AddColumn("unread", "STRING"))
     assert refresh(spark, sums).mode is RefreshWork.NONE
