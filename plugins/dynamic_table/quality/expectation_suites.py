@@ -44,7 +44,13 @@ def expectations_of(named: object, table: str, folder: Path) -> Any:
         return named
     if ":" in named and Path(named).suffix not in SUFFIXES:
         return _listed(load_allowed_callable(named)(), named)
-    return _listed(load_yaml(folder / named), folder / named)
+    path = (folder / named).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        message = (
+            f"{named} is outside of the DAG's folder {folder}; a file of expectations lies next to the DAG or below."
+        )
+        raise InvalidInputError(message)
+    return _listed(load_yaml(path), path)
 
 
 def _listed(suite: Any, where: Path | str) -> Any:

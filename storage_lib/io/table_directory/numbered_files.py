@@ -105,8 +105,7 @@ class NumberedFiles:
         """
         if not self._file_io.create_if_absent(self.path(number), data):
             return False
-        if self._hints and self._is_out_of_use(number):
-            self._give_up(number)
+        if self._hints and self._takes_a_place(number, data):
             return False
         self._seen = number
         if self._hints:
@@ -115,6 +114,22 @@ class NumberedFiles:
                 self._file_io.replace(f"{self._directory}/{LATEST}", str(number).encode())
                 if number == _FIRST_WITH_HINTS:
                     self.write_earliest(number)
+        return True
+
+    def _takes_a_place(self, number: int, data: bytes) -> bool:
+        """Return whether the file that was just created took the place of a deleted one; it is deleted then.
+
+        Whatever goes wrong here, the file may be the commit, so that its creator must not clean up after itself.
+        """
+        try:
+            if not self._is_out_of_use(number):
+                return False
+            self._give_up(number, data)
+        except CommitOutcomeUnknownError:
+            raise
+        except Exception as error:
+            message = f"{self.path(number)} was created, but it could not be looked up whether it is in use: {error}"
+            raise CommitOutcomeUnknownError(message) from error
         return True
 
     def _is_out_of_use(self, number: int) -> bool:
@@ -131,18 +146,25 @@ class NumberedFiles:
                 return False
         return False
 
-    def _give_up(self, number: int) -> None:
+    def _give_up(self, number: int, data: bytes) -> None:
         """Delete the file, which takes the place of one that is gone; raise if it may have been in use before.
 
-        Files are deleted in their order. So if this one is there and the next one is not, it was created afterwards.
+        Files are deleted in their order. So if this one is there and the next one is not, it was created afterwards;
+        unless it is that of another process, which was suspended as well.
         """
-        if self._file_io.exists(self.path(number + 1)) or not self._file_io.exists(self.path(number)):
+        if self._file_io.exists(self.path(number + 1)) or not self._holds(number, data):
             message = (
                 f"{self.path(number)} was created, and is out of use: this process was suspended for so long that it "
                 "is not known which happened first"
             )
             raise CommitOutcomeUnknownError(message)
         self._file_io.delete(self.path(number), below=self._directory)
+
+    def _holds(self, number: int, data: bytes) -> bool:
+        try:
+            return self.load(number) == data
+        except NotFoundError:
+            return False
 
     def write_earliest(self, number: int) -> None:
         """Declare all files below ``number`` out of use. Call this before deleting them."""

@@ -113,13 +113,13 @@ class RowVerbs:
             raise InvalidInputError(message)
         is_partial = not set(self._names).issubset(given.column_names)
         if partial and is_partial and self._context.options.merge_engine is not MergeEngine.PARTIAL_UPDATE:
-            return self.merge(rows, identity, tracked, verb="upsert")
+            return self.merge(given, identity, tracked, verb="upsert")
         self._input.check_complete(
             given.schema, "upsert", "Add the columns, or keep the stored values with partial=True"
         )
         self._input.check_columns(given.schema)
         if self._logs_before:
-            return self.merge(rows, identity, tracked, verb="upsert")
+            return self.merge(given, identity, tracked, verb="upsert")
         return self._commit(lambda _: iter([self._with_kind(given, RowKind.INSERT)]), identity, tracked)
 
     def update(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage_lib.errors import CommitOutcomeUnknownError, CorruptFileError, NotFoundError
+from storage_lib.errors import CommitOutcomeUnknownError, CorruptFileError, NotFoundError, StorageError
 from storage_lib.io.local.memory_file_io import MemoryFileIO
 from storage_lib.io.table_directory.numbered_files import NumberedFiles
 from tests.support.faulty_file_io import Fault, FaultKind, FaultyFileIO, SimulatedCrash
@@ -257,3 +257,38 @@ def test_a_hint_of_a_file_that_is_not_there_does_not_prevent_a_commit() -> None:
     numbered(files).write_earliest(9)
 
     assert numbered(files).create(3, b"3")
+
+
+def test_the_file_of_another_process_that_was_suspended_as_well_is_not_deleted() -> None:
+    files = filled(1)
+
+    class Suspended(FaultyFileIO):
+        def create_if_absent(self, path: str, data: bytes) -> bool:
+            created = super().create_if_absent(path, data)
+            others = numbered(files)
+            for number in (3, 4):
+                assert others.create(number, b"theirs")
+            expired(files, 4, deleted=4)
+            files.create_if_absent(path, b"of another one that slept")
+            return created
+
+    with pytest.raises(CommitOutcomeUnknownError, match="suspended"):
+        numbered(Suspended(files)).create(2, b"ours")
+
+    assert files.read_bytes(f"{DIRECTORY}/snapshot-2") == b"of another one that slept"
+
+
+@pytest.mark.parametrize("error", [StorageError("403"), PermissionError("403")])
+def test_a_hint_that_can_not_be_read_leaves_the_outcome_unknown(error: Exception) -> None:
+    class Refusing(FaultyFileIO):
+        def read_bytes(self, path: str) -> bytes:
+            if path.endswith("EARLIEST"):
+                raise error
+            return super().read_bytes(path)
+
+    files = filled(1)
+
+    with pytest.raises(CommitOutcomeUnknownError, match="403"):
+        numbered(Refusing(files)).create(2, b"2")
+
+    assert files.read_bytes(f"{DIRECTORY}/snapshot-2") == b"2"

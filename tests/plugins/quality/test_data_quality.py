@@ -149,3 +149,13 @@ def test_expectations_of_a_form_that_only_compare_are_taken(tmp_path: Path) -> N
     ]
 
     assert expectations_of(given, "db.t", tmp_path) == given
+
+
+def test_a_file_of_expectations_lies_in_the_folder_of_the_dag(tmp_path: Path) -> None:
+    folder, outside = tmp_path / "dags", tmp_path / "elsewhere.json"
+    folder.mkdir()
+    outside.write_text(json.dumps([{"type": "unexpected_rows_expectation"}]))
+
+    for named in (str(outside), "../elsewhere.json"):
+        with pytest.raises(InvalidInputError, match="outside of the DAG's folder"):
+            expectations_of(named, "db.t", folder)

@@ -411,3 +411,16 @@ def test_a_column_that_is_added_while_an_update_begins_refuses_it(monkeypatch: p
     assert table.inspect.lease_holder() is None
     table.update("id = 1", {"v": 2})
     assert catalog.load_table("shop.t").to_arrow().to_pylist() == [{"id": 1, "v": 2, "x": "kept"}]
+
+
+@pytest.mark.parametrize("partial", [True, False])
+@pytest.mark.parametrize("log", ["upserts", "with given rows before"])
+def test_rows_that_can_be_read_once_are_written(log: str, partial: bool) -> None:  # noqa: FBT001
+    table = orders(None, **LOGS[log])
+    table.append(rows("+I a 1 1"))
+    names = ["dt", "id"] if partial else ["dt", "id", "price"]
+    given = rows("+I a 1 5", "+I a 2 5").select(names)
+
+    table.upsert(pa.RecordBatchReader.from_batches(given.schema, given.to_batches()), partial=partial)
+
+    assert content(table) == ({"a 1 1", "a 2 -"} if partial else {"a 1 5", "a 2 5"})
