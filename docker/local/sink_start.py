@@ -1,4 +1,4 @@
-"""What a sink that Airflow was asked to start is waiting for, from the state of its run and the job's heartbeat."""
+"""Tell which step of its start a sink has reached, from the state of its run in Airflow and the job's heartbeat."""
 
 from __future__ import annotations
 

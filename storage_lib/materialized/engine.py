@@ -1,4 +1,4 @@
-"""What a refresh needs from the engine that computes its rows: Spark, or DuckDB in this process.
+"""The interface of the engines that compute the rows of a refresh: Spark, and DuckDB in this process.
 
 A refresh asks its engines in turn. One that does not compute rows exactly as Spark does, or would be slow, refuses
 before anything is written, and the next one is asked.

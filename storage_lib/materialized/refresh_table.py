@@ -47,8 +47,8 @@ def refresh_table(
 ) -> RefreshResult:
     """Refresh a table by the first of ``engines`` that can compute its rows; the last one compacts after the commit.
 
-    ``partition`` and ``full`` as for ``storage_lib.spark.refresh``, which this raises as, too; and
-    ``EngineRefusalError``, with nothing written, if no engine computes the rows.
+    ``partition`` and ``full`` as for ``storage_lib.spark.refresh``. Raises as it does, and ``EngineRefusalError``, with
+    nothing written, if no engine computes the rows.
     """
     clock = system_environment().clock
     started = clock.monotonic()

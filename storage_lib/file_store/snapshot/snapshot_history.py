@@ -58,7 +58,7 @@ class SnapshotHistory:
         try:
             return self.load(latest_id)
         except SnapshotExpiredError:
-            # It expired just now, or a writer that was suspended created it again, and died before it looked.
+            # It expired just now, or a writer that was suspended created it again, and ended before it read EARLIEST.
             self._files.forget()
             newest = self.latest_id()
             if newest in (None, latest_id):

@@ -101,7 +101,7 @@ class NumberedFiles:
         """Create file ``number``, which is the commit, or return False if it exists, or existed and was deleted.
 
         Raises ``CommitOutcomeUnknownError`` if the store's answer was lost, or if file ``number`` is out of use by now
-        and it can't be told whether this call created it before.
+        and it is not known whether this call created it before.
         """
         if not self._file_io.create_if_absent(self.path(number), data):
             return False

@@ -1,1 +1,1 @@
-"""What a refresh has to do: nothing, changes or the whole query, with or without accumulators, and its result."""
+"""The plan of a refresh (nothing, changes or the whole query, with or without accumulators), and its result."""

@@ -15,7 +15,7 @@ from storage_lib.materialized.sources.source_positions import (
     recorded_position,
     source_name,
 )
-from storage_lib.materialized.sources.source_tables import bound_query, columns_read, source_at
+from storage_lib.materialized.sources.source_tables import BoundQuery, bound_query, columns_read
 
 if TYPE_CHECKING:
     from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
@@ -53,29 +53,29 @@ class Staleness:
 def staleness(table: DynamicTable, definition: MaterializedTableDefinition) -> Staleness:
     """Compare the newest positions of a materialized table with its sources.
 
-    Raises ``NotFoundError`` for a source that does not exist.
+    Raises ``NotFoundError`` for a source that does not exist, ``InvalidInputError`` for a query that no longer fits.
     """
     newest = table.inspect.latest_snapshot_id()
     positions = None if newest is None else table.inspect.source_positions(newest)
     oldest: list[int] = []
     snapshots: list[tuple[str, int]] = []
-    for name in definition.sources:
-        source = source_at(table.address, name)
+    bound = bound_query(table.address, definition)
+    for name, source in bound.sources.items():
         latest = source.inspect.latest_snapshot_id() or 0
         snapshots.append((name, latest))
         position = None if positions is None else recorded_position(positions, source_name(source))
         reached = 0 if position is None else position.snapshot_id
         if latest != reached:
             oldest.append(_time_of(source, reached + 1, latest))
-    is_current = positions is not None and _is_current(table, definition, positions)
+    is_current = positions is not None and _is_current(bound, definition, positions)
     return Staleness(since_millis=min(oldest, default=None), snapshots=tuple(snapshots), is_new=not is_current)
 
 
-def _is_current(table: DynamicTable, definition: MaterializedTableDefinition, positions: SourceOffsets) -> bool:
+def _is_current(bound: BoundQuery, definition: MaterializedTableDefinition, positions: SourceOffsets) -> bool:
     """Return whether the table was refreshed with its present query, over the present columns of its sources."""
     if recorded_position(positions, DEFINITION) != position_of_definition(definition):
         return False
-    columns = position_of_columns(columns_read(bound_query(table.address, definition)))
+    columns = position_of_columns(columns_read(bound))
     return recorded_position(positions, COLUMNS) in (None, columns)
 
 

@@ -1,6 +1,6 @@
 """Refreshes in a process that starts Spark only for a refresh that needs it.
 
-    a table ─▶ DuckDB, in this process ─▶ has to leave it to Spark ─▶ Spark starts beside the other tables' refreshes
+    a table ─▶ DuckDB, in this process ─▶ has to leave it to Spark ─▶ Spark starts during the other tables' refreshes
                                           from then on, Spark's session, which asks DuckDB first, too
 
 The start of Spark takes ten seconds of processor time and a gigabyte of memory; most refreshes need neither.

@@ -129,7 +129,7 @@ def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _check_text(array: pa.Array, wanted: DataType, place: str) -> None:
-    """Refuse bytes that are no text; readers in Rust and Java fail at them, or end their process."""
+    """Refuse invalid UTF-8, at which readers in Rust and Java fail, or end their process."""
     if wanted.root not in _TEXTS:
         return
     try:

@@ -100,7 +100,7 @@ class GroupText:
                 value = self._scalars.value(argument)
                 return converted(Value(f"sum({distinct}{value.text}){suffix}", _SUMMED), total_type(value.type))
             case exp.Min() | exp.Max():
-                # Of a DOUBLE, too: NaN is the largest in both engines, and nothing here tells 0.0 from -0.0.
+                # Also of a DOUBLE: NaN is the largest in both engines, and 0.0 and -0.0 are equal.
                 value = self._scalars.value(argument)
                 if value.type.kind is Kind.NOTHING:
                     raise NotExactError(function.sql("spark"))
