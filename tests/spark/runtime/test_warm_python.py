@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 pytest.importorskip("pyspark")
@@ -27,22 +27,9 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def children_of(pid: int) -> list[int]:
-    """Return the processes that a process has started."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if fields[1] == str(pid) and fields[0] != "Z":
-            found.append(int(stat.parent.name))
-    return found
-
-
-def the_server() -> int:
+def the_server() -> psutil.Process:
     [server] = [
-        pid for pid in children_of(os.getpid()) if b"runtime.warm_python" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        child for child in psutil.Process().children() if "storage_lib.spark.runtime.warm_python" in child.cmdline()
     ]
     return server
 
@@ -69,10 +56,10 @@ def test_a_daemon_ends_when_its_launcher_is_ended() -> None:
     ) as daemon:
         assert daemon.stdout is not None
         assert len(daemon.stdout.read(4)) == 4
-        [forked] = children_of(the_server())
+        [forked] = the_server().children()
 
         daemon.kill()
-        wait_until(lambda: forked not in children_of(the_server()))
+        wait_until(lambda: not forked.is_running())
 
 
 def test_another_command_runs_in_an_ordinary_python() -> None:
@@ -89,12 +76,13 @@ def test_two_processes_share_nothing_but_imports() -> None:
 
 
 OWNER = """
-import os, subprocess, sys
+import psutil, subprocess, sys
 from storage_lib.spark.runtime.warm_python import warm_python
 python = warm_python()
 if sys.argv[1] == "killed":
-    server = [line for line in os.popen("ps -o pid=,args= --ppid %d" % os.getpid()) if "runtime.warm_python" in line]
-    os.kill(int(server[0].split()[0]), 9)
+    # Its only child; Linux shows its command line only some time after it was started.
+    [server] = psutil.Process().children()
+    server.kill()
     ended = subprocess.run([python, "-m", "pyspark.daemon", "x"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     print(len(ended.stdout))
 print(python, flush=True)
