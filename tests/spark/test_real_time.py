@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import select
 import signal
 import subprocess
 import sys
@@ -46,64 +47,95 @@ KILLS = (1, 3)
 COLUMNS = "id BIGINT, v STRING, n INT"
 
 
-class Job:
-    """One stream: the topic that it reads, and its table and checkpoint, which outlive its processes."""
+class Driver:
+    """A process with a session, in which streams run one after the other."""
 
-    def __init__(self, table: DynamicTable, servers: str, conf: dict[str, str], directory: Path, **job: Any) -> None:
-        self.table = table
-        self.servers = servers
-        self.topic = f"{unique_name(directory)}-source"
-        self._log_file = directory / "driver.log"
-        self._job = {
-            "warehouse": str(directory / "warehouse"),
-            "catalog_options": {"log.kafka.bootstrap.servers": servers},
-            "table": table.name,
-            "checkpoint": str(directory / "checkpoint"),
-            "servers": servers,
-            "topic": self.topic,
-            "columns": COLUMNS,
-            "master": "local[4]",
-            "seconds": 5,
-            "conf": {**conf, "spark.sql.session.timeZone": "America/New_York"},
-            **job,
-        }
-        new_topic = NewTopic(self.topic, SOURCE_PARTITIONS, 1)
-        admin = AdminClient({"bootstrap.servers": servers})
-        admin.create_topics([new_topic])[self.topic].result(60)
-        self._producer = Producer({"bootstrap.servers": servers})
-
-    def send(self, *rows: dict[str, Any]) -> None:
-        """Put rows into the source, all rows of an id into one partition."""
-        for row in rows:
-            self._producer.produce(self.topic, json.dumps(row), partition=row["id"] % SOURCE_PARTITIONS)
-        assert self._producer.flush(60) == 0
-
-    def start(self) -> subprocess.Popen[str]:
-        with self._log_file.open("a") as log:
-            return subprocess.Popen(
-                [sys.executable, str(DRIVER), json.dumps(self._job)],
+    def __init__(self, conf: dict[str, str], log_file: Path) -> None:
+        self._log_file = log_file
+        with log_file.open("a") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, str(DRIVER), json.dumps({**conf, "spark.sql.session.timeZone": "America/New_York"})],
                 stdin=subprocess.PIPE,
-                stdout=log,
+                stdout=subprocess.PIPE,
                 stderr=log,
                 env=warm_environment(),
                 text=True,
                 start_new_session=True,
             )
 
+    def start(self, job: Job) -> None:
+        self._tell(json.dumps(job.request))
+
     @contextmanager
-    def running(self) -> Iterator[subprocess.Popen[str]]:
-        """Run the driver; at the end, stop its stream and wait for it."""
-        driver = self.start()
+    def running(self, job: Job) -> Iterator[None]:
+        """Run the stream; at the end, stop it."""
+        self.start(job)
         try:
-            yield driver
-            assert driver.stdin is not None
-            driver.stdin.close()
-            assert driver.wait(120) == 0, self.output()
+            yield
         finally:
-            kill(driver)
+            self._tell("")
+            error = self.answer()
+        assert error == "", self.output()
+
+    def answer(self) -> str:
+        """Wait until the stream has ended; return its error, or an empty text."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, f"the driver has ended: {self.output()}"
+        return line.strip()
+
+    def is_streaming(self) -> bool:
+        assert self.process.stdout is not None
+        return self.process.poll() is None and not select.select([self.process.stdout], [], [], 0)[0]
+
+    def kill(self) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait(60)
+        self.process.stdin.close()
+        self.process.stdout.close()
 
     def output(self) -> str:
         return self._log_file.read_text()[-3000:]
+
+    def _tell(self, line: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+
+class Job:
+    """One stream: the topic that it reads, and its table and checkpoint, which outlive its processes."""
+
+    def __init__(
+        self, table: DynamicTable, servers: str, directory: Path, *, partitions: int = SOURCE_PARTITIONS, **job: Any
+    ) -> None:
+        self.table = table
+        self.servers = servers
+        topic = f"{unique_name(directory)}-source"
+        self.request = {
+            "warehouse": str(directory / "warehouse"),
+            "catalog_options": {"log.kafka.bootstrap.servers": servers},
+            "table": table.name,
+            "checkpoint": str(directory / "checkpoint"),
+            "servers": servers,
+            "topic": topic,
+            "columns": COLUMNS,
+            "seconds": 5,
+            **job,
+        }
+        admin = AdminClient({"bootstrap.servers": servers})
+        admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(60)
+        self._topic = topic
+        self._producer = Producer({"bootstrap.servers": servers})
+
+    def send(self, *rows: dict[str, Any]) -> None:
+        """Put rows into the source, all rows of an id into one partition."""
+        for row in rows:
+            self._producer.produce(self._topic, json.dumps(row), partition=row["id"] % SOURCE_PARTITIONS)
+        assert self._producer.flush(60) == 0
 
 
 class LogFollower:
@@ -117,14 +149,14 @@ class LogFollower:
         self._consumer.assign([TopicPartition(topic, bucket, 0) for bucket in table.schema.bucket_numbers])
         self.seen: list[tuple[int, dict[str, Any]]] = []
 
-    def until(self, condition: Callable[[], bool], driver: subprocess.Popen[str], job: Job) -> None:
-        """Read until ``condition`` holds; fail if the driver ends before."""
+    def until(self, condition: Callable[[], bool], driver: Driver) -> None:
+        """Read until ``condition`` holds; fail if the stream ends before."""
         polls = 0
         while not condition():
             message = self._consumer.poll(1)
             polls += message is None
-            assert driver.poll() is None, f"the driver has ended: {job.output()}"
-            assert polls < SECONDS, f"the rows did not come: {job.output()}"
+            assert driver.is_streaming(), f"the stream has ended: {driver.output()}"
+            assert polls < SECONDS, f"the rows did not come: {driver.output()}"
             value = None if message is None or message.error() else message.value()
             if message is not None and value is not None:
                 self.seen.append((message.partition() or 0, json.loads(value)))
@@ -133,21 +165,18 @@ class LogFollower:
         self._consumer.close()
 
 
-def kill(driver: subprocess.Popen[str]) -> None:
-    if driver.stdin is not None:
-        driver.stdin.close()
-    if driver.poll() is None:
-        os.killpg(driver.pid, signal.SIGKILL)
-        driver.wait(60)
+@pytest.fixture(scope="module")
+def driver(spark_conf: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    driver = Driver(spark_conf, tmp_path_factory.mktemp("real-time") / "driver.log")
+    yield driver
+    driver.kill()
 
 
 @pytest.fixture
-def make_job(
-    make_table: Callable[..., DynamicTable], bootstrap_servers: str, spark_conf: dict[str, str], tmp_path: Path
-) -> Callable[..., Job]:
+def make_job(make_table: Callable[..., DynamicTable], bootstrap_servers: str, tmp_path: Path) -> Callable[..., Job]:
     def make(table_of: dict[str, Any], **job: Any) -> Job:
         table = make_table(log=True, log__consistency="eventual", lease__timeout="5 s", **table_of)
-        return Job(table, bootstrap_servers, spark_conf, tmp_path, **job)
+        return Job(table, bootstrap_servers, tmp_path, **job)
 
     return make
 
@@ -156,7 +185,9 @@ def followed(job: Job) -> LogFollower:
     return LogFollower(job.table, job.servers)
 
 
-def test_rows_are_in_the_log_at_once_and_in_the_files_when_the_stream_stops(make_job: Callable[..., Job]) -> None:
+def test_rows_are_in_the_log_at_once_and_in_the_files_when_the_stream_stops(
+    make_job: Callable[..., Job], driver: Driver
+) -> None:
     columns = {
         "id": "BIGINT",
         "price": "DECIMAL(20, 2)",
@@ -184,11 +215,11 @@ def test_rows_are_in_the_log_at_once_and_in_the_files_when_the_stream_stops(make
     job.send(*({"id": key, "kind": "+I", "tags": ["ä", None], **full} for key in range(20)))
 
     follower = followed(job)
-    with job.running() as driver:
-        follower.until(lambda: len(follower.seen) == 20, driver, job)
+    with driver.running(job):
+        follower.until(lambda: len(follower.seen) == 20, driver)
         job.send(*({"id": key, "kind": "+U"} for key in range(0, 20, 2)))
         job.send(*({"id": key, "kind": "-D"} for key in range(0, 20, 4)))
-        follower.until(lambda: len(follower.seen) == 35, driver, job)
+        follower.until(lambda: len(follower.seen) == 35, driver)
     follower.close()
 
     rows = job.table.to_arrow().sort_by("id").to_pylist()
@@ -211,7 +242,7 @@ def test_rows_are_in_the_log_at_once_and_in_the_files_when_the_stream_stops(make
 
 
 def test_changed_results_of_an_aggregation_with_a_joined_table_replace_each_other(
-    make_job: Callable[..., Job], make_table: Callable[..., DynamicTable]
+    make_job: Callable[..., Job], make_table: Callable[..., DynamicTable], driver: Driver
 ) -> None:
     names = make_table("names", columns={"key": "BIGINT", "name": "STRING"}, primary_key=("key",))
     names.append(pa.table({"key": [0, 1], "name": ["even", "odd"]}))
@@ -219,10 +250,10 @@ def test_changed_results_of_an_aggregation_with_a_joined_table_replace_each_othe
     job.send(*({"id": key, "v": "x", "n": key} for key in range(20)))
 
     follower = followed(job)
-    with job.running() as driver:
-        follower.until(lambda: {10} == last_counts(follower), driver, job)
+    with driver.running(job):
+        follower.until(lambda: {10} == last_counts(follower), driver)
         job.send(*({"id": key, "v": "x", "n": key} for key in range(20, 30)))
-        follower.until(lambda: {15} == last_counts(follower), driver, job)
+        follower.until(lambda: {15} == last_counts(follower), driver)
     follower.close()
 
     rows = job.table.to_arrow().sort_by("id").to_pylist()
@@ -234,7 +265,9 @@ def last_counts(follower: LogFollower) -> set[int]:
     return set(last.values()) if len(last) == 2 else set()
 
 
-def test_sql_writes_in_real_time_when_the_session_says_so(make_job: Callable[..., Job], tmp_path: Path) -> None:
+def test_sql_writes_in_real_time_when_the_session_says_so(
+    make_job: Callable[..., Job], driver: Driver, tmp_path: Path
+) -> None:
     script = f"SET 'execution.checkpointing.dir' = '{tmp_path}/checkpoints';"
     script += """
         SET 'execution.runtime-mode' = 'streaming';
@@ -246,59 +279,55 @@ def test_sql_writes_in_real_time_when_the_session_says_so(make_job: Callable[...
     job.send(*({"id": key, "v": f"v{key}", "n": key} for key in range(5)))
 
     follower = followed(job)
-    with job.running() as driver:
-        follower.until(lambda: len(follower.seen) == 4, driver, job)
+    with driver.running(job):
+        follower.until(lambda: len(follower.seen) == 4, driver)
     follower.close()
 
     rows = job.table.to_arrow().sort_by("id").to_pylist()
     assert rows == [{"id": key, "v": f"V{key}", "n": key + 1} for key in (0, 1, 3, 4)]
 
 
-def test_a_row_that_does_not_fit_ends_the_stream_with_its_reason(make_job: Callable[..., Job]) -> None:
+def test_a_row_that_does_not_fit_ends_the_stream_with_its_reason(make_job: Callable[..., Job], driver: Driver) -> None:
     job = make_job({"columns": {"id": "BIGINT", "v": "VARCHAR(3)", "n": "INT"}, "bucket": 1}, fails=True)
-    job.send({"id": 1, "v": "abc"}, {"id": 3, "v": "long"})
+    job.send({"id": 1, "v": "abc"})
 
-    driver = job.start()
-    try:
-        follower = followed(job)
-        follower.until(lambda: len(follower.seen) == 1, driver, job)
-        follower.close()
-        driver.wait(120)
-    finally:
-        kill(driver)
+    driver.start(job)
+    follower = followed(job)
+    follower.until(lambda: len(follower.seen) == 1, driver)
+    follower.close()
+    job.send({"id": 3, "v": "long"})
 
-    assert driver.returncode == 1
-    assert "InvalidInputError: table db.t: column 'v' is VARCHAR(3), and a row has a longer value" in job.output()
+    reason = driver.answer()
+    assert "InvalidInputError: table db.t: column 'v' is VARCHAR(3), and a row has a longer value" in reason
 
 
-def test_a_stream_that_would_leave_partitions_unread_does_not_start(make_job: Callable[..., Job]) -> None:
-    job = make_job({"bucket": 1}, master="local[1]")
+def test_a_stream_that_would_leave_partitions_unread_does_not_start(
+    make_job: Callable[..., Job], driver: Driver
+) -> None:
+    driver.start(make_job({"bucket": 1}, partitions=5))
 
-    driver = job.start()
-    try:
-        driver.communicate(timeout=120)
-    finally:
-        kill(driver)
-
-    assert driver.returncode == 1
-    assert "each partition of its source, 2, but the session has 1" in job.output()
+    assert "each partition of its source, 5, but the session has 4" in driver.answer()
 
 
 @pytest.mark.parametrize("kills", thinned(KILLS))
 def test_kills_lose_nothing_and_the_files_hold_the_last_row_of_each_key(
-    make_job: Callable[..., Job], kills: int
+    make_job: Callable[..., Job], spark_conf: dict[str, str], tmp_path: Path, kills: int
 ) -> None:
-    survives_kills(make_job({"bucket": 4, "log__tier_interval": "1 s"}), kills=kills, seed=11)
+    job = make_job({"bucket": 4, "log__tier_interval": "1 s"})
+    survives_kills(job, spark_conf, tmp_path / "driver.log", kills=kills, seed=11)
 
 
 @pytest.mark.drill
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(14))
-def test_many_kills_lose_nothing(make_job: Callable[..., Job], seed: int) -> None:
-    survives_kills(make_job({"bucket": 4, "log__tier_interval": "1 s"}), kills=15, seed=seed)
+def test_many_kills_lose_nothing(
+    make_job: Callable[..., Job], spark_conf: dict[str, str], tmp_path: Path, seed: int
+) -> None:
+    job = make_job({"bucket": 4, "log__tier_interval": "1 s"})
+    survives_kills(job, spark_conf, tmp_path / "driver.log", kills=15, seed=seed)
 
 
-def survives_kills(job: Job, *, kills: int, seed: int) -> None:
+def survives_kills(job: Job, conf: dict[str, str], log_file: Path, *, kills: int, seed: int) -> None:
     """Kill the stream again and again, at any point, while rows arrive."""
     chance = random.Random(seed)  # noqa: S311  repeatable
     sent: list[tuple[int, int]] = []
@@ -313,17 +342,22 @@ def survives_kills(job: Job, *, kills: int, seed: int) -> None:
         return {change["after"]["n"] for _, change in follower.seen}
 
     for _ in range(kills):
-        driver = job.start()
+        driver = Driver(conf, log_file)
         try:
+            driver.start(job)
             for _ in range(chance.randrange(1, 8)):
                 send(chance.randrange(1, 60))
                 wanted = chance.randrange(len(sent) // 2, len(sent) + 1)
-                follower.until(lambda wanted=wanted: len(arrived()) >= wanted, driver, job)  # type: ignore[misc]
+                follower.until(lambda wanted=wanted: len(arrived()) >= wanted, driver)  # type: ignore[misc]
         finally:
-            kill(driver)
+            driver.kill()
     send(40)
-    with job.running() as driver:
-        follower.until(lambda: len(arrived()) == len(sent), driver, job)
+    driver = Driver(conf, log_file)
+    try:
+        with driver.running(job):
+            follower.until(lambda: len(arrived()) == len(sent), driver)
+    finally:
+        driver.kill()
     follower.close()
 
     assert arrived() == set(range(len(sent))), "every change is in the log"

@@ -1,9 +1,8 @@
-"""Separate driver of the real-time tests: streams JSON from a Kafka topic into a table until its input is closed.
+"""Separate driver of the real-time tests: streams JSON from Kafka topics into tables, one after the other.
 
-With ``fails`` it waits for the error that ends the stream instead.
-
-``python real_time_driver.py`` takes the job as JSON on the command line. It needs a session with Spark's Kafka
-connector, which the session of the other tests does not have.
+``python real_time_driver.py`` takes the settings of its session as JSON on the command line, and a job as JSON in each
+line of its input. It streams until the next line, which is empty, and prints the error or an empty line; with ``fails``
+it waits for the error. The session of the other tests does not have Spark's Kafka connector.
 """
 
 from __future__ import annotations
@@ -21,28 +20,35 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Run the stream; print its error, if it ends by itself."""
-    job = json.loads(sys.argv[1])
-    from storage_lib import open_catalog
+    """Run each job, until the input ends."""
+    settings = json.loads(sys.argv[1])
     from storage_lib.spark import session
 
-    catalog = open_catalog(job["warehouse"], job["catalog_options"])
-    spark = session("real time", master=job["master"], conf={**job["conf"], "spark.jars": jars_in(SPARK_KAFKA)})
+    spark = session("real time", master="local[4]", conf={**settings, "spark.jars": jars_in(SPARK_KAFKA)})
     spark.sparkContext.setLogLevel("OFF")
+    while line := sys.stdin.readline():
+        try:
+            _run(spark, json.loads(line))
+            print(flush=True)
+        except Exception as failure:  # noqa: BLE001  the test judges it
+            print(" ".join(f"{type(failure).__name__}: {failure}".split()), flush=True)
+
+
+def _run(spark: SparkSession, job: dict[str, Any]) -> None:
+    from storage_lib import open_catalog
+
+    catalog = open_catalog(job["warehouse"], job["catalog_options"])
     rows = source(spark, job)
     if "dimension" in job:
         rows = _counted(spark, catalog.load_table(job["dimension"]), rows)
     stream: Any = _by_sql(spark, catalog, rows, job) if "sql" in job else _by_python(catalog, rows, job)
     if job.get("fails"):
-        try:
-            stream.awaitTermination()
-        except Exception as failure:  # noqa: BLE001  the test judges it
-            sys.exit(f"{type(failure).__name__}: {failure}")
-    sys.stdin.read()
+        stream.awaitTermination()
+    sys.stdin.readline()
     error = stream.error()
     stream.stop()
     if error is not None:
-        sys.exit(f"{type(error).__name__}: {error}")
+        raise error
 
 
 def source(spark: SparkSession, job: dict[str, Any]) -> DataFrame:
