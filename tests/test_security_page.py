@@ -36,7 +36,7 @@ TESTED_BY = {
         "plugins/pages/test_pages.py::test_no_script_but_the_pages_own_would_run",
     ),
     "loopback-spark": (
-        "spark/runtime/test_loopback.py::test_every_socket_of_a_local_spark_and_its_workers_is_on_loopback",
+        "spark/runtime/test_private_sessions.py::test_a_local_session_listens_on_loopback_and_its_files_are_below_directories_of_its_owner",
     ),
     "loopback-airflow": (PLANTED_TEST,),
     "loopback-compose": ("docker/test_compose.py::test_ports_are_published_on_loopback_only_and_once",),
@@ -97,7 +97,7 @@ TESTED_BY = {
         "plugins/test_secrets.py::test_files_of_jobs_are_private_from_their_creation",
     ),
     "spark-scratch": (
-        "spark/runtime/test_scratch_directory.py::test_no_scratch_file_of_a_local_spark_is_below_a_directory_that_others_may_enter",
+        "spark/runtime/test_private_sessions.py::test_a_local_session_listens_on_loopback_and_its_files_are_below_directories_of_its_owner",
     ),
     "spark-plans": ("spark/types/test_spark_errors.py::test_a_plan_shows_no_secret_by_name_or_by_value",),
     "command-line": (

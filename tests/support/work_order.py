@@ -24,8 +24,7 @@ OWN_DRIVERS = (
     "tests/spark/test_cluster.py",
     "tests/spark/test_driver_memory.py",
     "tests/spark/test_streaming_sink.py",
-    "tests/spark/runtime/test_loopback.py",
-    "tests/spark/runtime/test_scratch_directory.py",
+    "tests/spark/runtime/test_private_sessions.py",
     "tests/sql/test_tour.py",
 )
 # A server that takes long to start, and the folders and files whose tests share it; the first name fits. Spark's tests
