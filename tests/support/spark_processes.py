@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from tests.support.warm_python import shared_warm_python
+from storage_lib.spark.runtime.warm_python import can_fork, warm_python
 
 REPOSITORY = Path(__file__).parents[2]
 QUICK = {name: os.environ[name] for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS") if name in os.environ}
@@ -22,4 +22,4 @@ def clean_environment() -> dict[str, str]:
 
 def warm_environment() -> dict[str, str]:
     """Return `clean_environment` with a Python that has imported before Spark starts it for streams and plans."""
-    return {**clean_environment(), "PYSPARK_PYTHON": str(shared_warm_python())}
+    return {**clean_environment(), "PYSPARK_PYTHON": warm_python() if can_fork() else sys.executable}

@@ -28,9 +28,13 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 
 def the_server() -> psutil.Process:
-    [server] = [
-        child for child in psutil.Process().children() if "storage_lib.spark.runtime.warm_python" in child.cmdline()
-    ]
+    def found() -> list[psutil.Process]:
+        children = psutil.Process().children()
+        return [each for each in children if "storage_lib.spark.runtime.warm_python" in each.cmdline()]
+
+    # Linux shows the command line of a process only some time after it was started.
+    wait_until(found)
+    [server] = found()
     return server
 
 
@@ -51,12 +55,15 @@ def test_a_daemon_gets_its_arguments_and_ends_with_its_input() -> None:
 
 
 def test_a_daemon_ends_when_its_launcher_is_ended() -> None:
+    launcher = warm_python()
+    # Those of a session of other tests.
+    others = the_server().children()
     with subprocess.Popen(
-        [warm_python(), "-m", DAEMON, "pyspark.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [launcher, "-m", DAEMON, "pyspark.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as daemon:
         assert daemon.stdout is not None
         assert len(daemon.stdout.read(4)) == 4
-        [forked] = the_server().children()
+        [forked] = set(the_server().children()) - set(others)
 
         daemon.kill()
         wait_until(lambda: not forked.is_running())
@@ -80,7 +87,7 @@ import psutil, subprocess, sys
 from storage_lib.spark.runtime.warm_python import warm_python
 python = warm_python()
 if sys.argv[1] == "killed":
-    # Its only child; Linux shows its command line only some time after it was started.
+    # Its only child, whose command line may not be shown yet.
     [server] = psutil.Process().children()
     server.kill()
     ended = subprocess.run([python, "-m", "pyspark.daemon", "x"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)

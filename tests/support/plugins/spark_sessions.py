@@ -11,7 +11,6 @@ import pytest
 
 from quick_spark import quick_spark
 from tests.support.extras import needed
-from tests.support.warm_python import shared_warm_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +41,6 @@ def spark(spark_conf: dict[str, str]) -> Iterator[SparkSession]:
     needed("pyspark")
     from storage_lib.spark import session
 
-    os.environ["PYSPARK_PYTHON"] = str(shared_warm_python())
     spark = session("tests", master="local[2]", conf=spark_conf)
     spark.sparkContext.setLogLevel("OFF")
     yield spark
