@@ -214,11 +214,11 @@ def test_a_topic_that_somebody_else_has_made_under_the_name_is_not_written_to(
     log.drop()
     admin = AdminClient({"bootstrap.servers": kafka_servers})
     name = log.settings.topic
-    admin.create_topics([NewTopic(name, num_partitions=1, replication_factor=1)])[name].result(30)
+    admin.create_topics([NewTopic(name, num_partitions=1, replication_factor=1)])[name].result(120)
 
     with pytest.raises(InvalidInputError, match="not this table's log"):
         log.begin(0)
     with pytest.raises(InvalidInputError, match="not this table's log"):
         log.open_appender()
 
-    admin.delete_topics([name])[name].result(30)
+    admin.delete_topics([name])[name].result(120)

@@ -83,7 +83,7 @@ def test_a_refresher_keeps_tables_fresh_reports_each_and_ends_after_the_refresh_
     assert (facts["state"], sorted(facts["tables"])) == ("running", ["shop.broken", "shop.counts"])
     job.request_stop("enough")
     wait_until(lambda: job.report().state is SinkState.STOPPED)
-    wait_until(lambda: job.report().heartbeat["refresh_count"] == 3, seconds=1)
+    wait_until(lambda: job.report().heartbeat["refresh_count"] == 3)
     result = task.execute_complete(
         task_context(task, store=store), {"directory": str(job.directory), "state": "stopped"}
     )

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 import pytest
 
 pytest.importorskip("pyspark")
