@@ -20,6 +20,7 @@ from dynamic_table.policies.failures_in_a_row import count_failure, forget_failu
 from dynamic_table.sinks.sink_job import (
     BY_HAND,
     SINK_JOB_KEY,
+    SUPERSEDED,
     SinkJob,
     SinkState,
     SinkWatch,
@@ -103,8 +104,12 @@ class DetachedJobOperator(ResumableJobMixin, CatalogOperator):
         """Return the directory of the jobs of which one runs at a time."""
 
     @abstractmethod
-    def prepare(self) -> Any:
-        """Check the arguments before a process is started or replaced, and return them."""
+    def arguments(self) -> Any:
+        """Return the checked arguments of the process; reads no table, so that it works during an outage."""
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Check the tables before a process is started or replaced."""
 
     @abstractmethod
     def specification(self, job: SinkJob, wanted: Any) -> tuple[str, Mapping[str, str]]:
@@ -120,12 +125,16 @@ class DetachedJobOperator(ResumableJobMixin, CatalogOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Start the sink, or attach to the one that an earlier try started, and wait until it ends."""
+        self._forget_other_job(context)
         # The mixin returns a result only for a job that it submitted itself, not for one that it attached to.
         return self.execute_resumable(context) or self._conclude(context)
 
     def execute_complete(self, context: Context, event: Mapping[str, str]) -> dict[str, Any]:
         """Resume after the trigger has fired."""
         self._job = SinkJob(Path(event["directory"]))
+        # While the task waited, its arguments may have changed: those of a mapped task are another task's result.
+        if not self._is_still_wanted(also_if_ended=event["state"] != REPORT_DUE):
+            return self.execute(context)
         if event["state"] == REPORT_DUE:
             self.tell(context)
             self.poll_until_complete(event["directory"], context)
@@ -147,14 +156,15 @@ class DetachedJobOperator(ResumableJobMixin, CatalogOperator):
 
         If an earlier try crashed before it stored the job's id, attach to its job.
         """
-        wanted, home = self.prepare(), self.job_home()
+        wanted, home = self.arguments(), self.job_home()
+        self.prepare()
         with turn_to_start(home):
             last, owner = newest_job(home), self._sink_owner(context)
             if last and last.owner == owner and last.report().state.is_active:
                 if self.specification(last, wanted)[0] == last.spec_text():
                     self._job = last
                     return str(last.directory)
-                last.request_stop("its declaration has changed")
+                last.request_stop(f"{SUPERSEDED}its declaration has changed")
             self._wait_for_predecessor(last)
             self._job = open_job_directory(home, owner=owner)
             if self._killed:  # from now on, a kill leaves a stop request in the job's directory
@@ -218,6 +228,38 @@ class DetachedJobOperator(ResumableJobMixin, CatalogOperator):
             message = f"Task {self.task_id} has no {self.kind} yet"
             raise RuntimeError(message)
         return self._job
+
+    def _forget_other_job(self, context: Context) -> None:
+        """Forget a stored job that differs from what the task is for, so that the task starts or finds its own.
+
+        The task of a map index, or of an edited DAG, may have monitored another table's job at its last try.
+        """
+        store: Any = context.get("task_state_store")
+        stored = None if store is None else store.get(self.external_id_key)
+        if not stored:
+            return
+        job = SinkJob(Path(str(stored)))
+        if self._is_wanted(job) and not job.is_superseded:
+            return
+        self.log.info("The %s in %s is not the one that this task is for", self.kind, job.directory)
+        if job.owner == self._sink_owner(context) and job.report().state.is_active:
+            job.request_stop(f"{SUPERSEDED}its task is for another one now")
+        store.delete(self.external_id_key)
+
+    def _is_wanted(self, job: SinkJob) -> bool:
+        return self.specification(job, self.arguments())[0] == job.spec_text()
+
+    def _is_still_wanted(self, *, also_if_ended: bool) -> bool:
+        """Return whether to go on with the job that the task waited for; its end counts if its table is right."""
+        from storage_lib.errors import StorageError
+
+        try:
+            in_place = self.job.directory.parent == self.job_home()
+            return in_place and (also_if_ended or self._is_wanted(self.job))
+        except (StorageError, AirflowException) as unknown:
+            # An outage of the connection's store must not end a report, of which a stream makes thousands.
+            self.log.warning("Whether %s is still wanted is unknown: %s", self.job.directory, unknown)
+            return True
 
     def _sink_owner(self, context: Context) -> str:
         """Return the owner of the sinks that this task starts and may attach to."""

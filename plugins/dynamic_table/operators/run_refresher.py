@@ -89,13 +89,16 @@ class RefresherOperator(DetachedJobOperator):
         name = names[0] if len(names) == 1 else digest if names else "all"
         return jobs_root(self.hook, self.jobs_directory) / "refresher" / name
 
-    def prepare(self) -> dict[str, Any]:
-        """Return the checked arguments; a table that is missing or not materialized fails here."""
+    def prepare(self) -> None:
+        """Open the tables; one that is missing or not materialized fails here."""
         from storage_lib.materialized.sources.source_tables import definition_of
 
         catalog = self.hook.get_conn()
         for name in self._names():
             definition_of(catalog.load_table(name))
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the part of the specification that the arguments give; raises InvalidInputError for invalid ones."""
         return {
             "warehouse": self.hook.warehouse,
             "tables": self._names(),

@@ -131,10 +131,9 @@ class StreamSinkOperator(DetachedJobOperator, TableOperator):
         """Return the directory of the table's jobs."""
         return jobs_root(self.hook, self.jobs_directory) / self.table
 
-    def prepare(self) -> dict[str, Any]:
-        """Return the checked arguments; an invalid table fails here rather than in the detached process."""
+    def prepare(self) -> None:
+        """Open the table; an invalid one fails here rather than in the detached process."""
         self.hook.load_table(self.table)
-        return self._wanted()
 
     def specification(self, job: SinkJob, wanted: Mapping[str, Any]) -> tuple[str, Mapping[str, str]]:
         """Return the JSON of the job's ``SinkSpec``, and its secrets as environment variables."""
@@ -153,7 +152,7 @@ class StreamSinkOperator(DetachedJobOperator, TableOperator):
         facts |= {key: heartbeat[key] for key in ("compaction_error", "tiering_error") if heartbeat.get(key)}
         return {"table": self.table, "op": "stream", "job": str(self.job.directory), **facts}
 
-    def _wanted(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """Return the part of the specification that the arguments give; raises InvalidInputError for invalid ones."""
         return {
             "warehouse": self.hook.warehouse,

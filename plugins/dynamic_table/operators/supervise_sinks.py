@@ -15,7 +15,7 @@ from dynamic_table.arguments.rendered_argument import checked_text
 from dynamic_table.declarations.stream_declarations import read_streams
 from dynamic_table.operators.stream_sink import StreamSinkOperator
 from dynamic_table.operators.table_operator import CatalogOperator
-from dynamic_table.sinks.sink_job import newest_job
+from dynamic_table.sinks.sink_job import SUPERSEDED, newest_job
 from dynamic_table.sinks.sink_settings import jobs_root
 from dynamic_table.triggers.file_change_trigger import FileChangeTrigger, file_stamp
 
@@ -57,7 +57,7 @@ class ReadStreamsOperator(CatalogOperator):
             is_ours = job is not None and job.owner == _owner(context["ti"].dag_id, directory.name)
             if job is not None and is_ours and directory.name not in wanted and job.report().state.is_active:
                 self.log.info("%s is no longer declared: stopping its sink in %s", directory.name, job.directory)
-                job.request_stop("it is no longer declared")
+                job.request_stop(f"{SUPERSEDED}it is no longer declared")
         return streams
 
 

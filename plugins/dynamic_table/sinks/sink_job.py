@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BY_HAND",
     "SINK_JOB_KEY",
+    "SUPERSEDED",
     "SinkJob",
     "SinkReport",
     "SinkState",
@@ -49,6 +50,7 @@ JOBS_KEPT = 100
 # `exec` keeps the pid. If the starting process is killed before it has stored the pid, "go" never arrives.
 WHEN_TOLD = ("/bin/sh", "-c", 'read -r go && exec "$@" </dev/null', "sink")
 BY_HAND = "a person ended or cleared the task"
+SUPERSEDED = "superseded: "  # start of the reason if a task ended the job because it is declared otherwise now
 SINK_JOB_KEY = "sink_job"  # key in a task's state store
 
 
@@ -115,6 +117,11 @@ class SinkJob:
     def owner(self) -> str:
         """The job's owner; empty if unknown."""
         return _text_of(self.directory / "owner") or ""
+
+    @property
+    def is_superseded(self) -> bool:
+        """Whether the job was stopped for a reason of ours, so that its end says nothing about its task."""
+        return (_text_of(self.stop_path) or "").startswith(SUPERSEDED)
 
     @property
     def _process_path(self) -> Path:

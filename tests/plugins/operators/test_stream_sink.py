@@ -221,7 +221,7 @@ def test_a_job_that_is_found_again_tells_its_result_when_it_ends(
 ) -> None:
     store = DictStore()
     job = start(sink(compaction_error="CommitConflictError: lost"), store)
-    task = sink(deferrable=False)
+    task = sink(deferrable=False, compaction_error="CommitConflictError: lost")
 
     def meanwhile(_seconds: float) -> None:
         if not job.stop_path.exists():
