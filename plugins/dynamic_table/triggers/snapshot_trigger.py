@@ -9,6 +9,8 @@ The operators emit events of their own commits only; the watcher also covers str
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook
@@ -27,7 +29,7 @@ __all__ = ["CHANGES", "SnapshotTrigger"]
 CHANGES = ("APPEND", "OVERWRITE")
 """The kinds of commits that change a table's content; COMPACT and ANALYZE do not."""
 
-WATERMARK = "snapshot_id"  # key in the asset's state store
+WATERMARK = "snapshot_id"  # start of the key in an asset's state store; the key of an earlier version
 EVENTS_AT_ONCE = 100
 
 
@@ -36,6 +38,10 @@ class SnapshotTrigger(BaseEventTrigger):
 
     An event's payload is ``{"table", "version", "kind", "rows", "partitions"}``. The last snapshot reported is stored
     with the asset, so that a restarted triggerer resumes after it; snapshots that expired meanwhile are skipped.
+
+    Assets with equal watchers share one trigger, whose events go to all of them, and an asset may have several
+    watchers. So each trigger stores its position under its own key with each of its assets. After a restart it resumes
+    at the smallest of them: an asset may get an event twice rather than never.
 
     :param table: ``database.table``.
     :param kinds: the kinds of commits to report.
@@ -79,13 +85,34 @@ class SnapshotTrigger(BaseEventTrigger):
                 yield TriggerEvent(payload)  # type: ignore[no-untyped-call]  # Airflow's
             if seen != reported:
                 reported = seen
-                if self.asset_state_store is not None:
-                    await self.asset_state_store.aset(WATERMARK, reported)
+                for store in self._stores():
+                    await store.aset(self._key, reported)
             await asyncio.sleep(self.poll_seconds)
 
+    @property
+    def _key(self) -> str:
+        watched = json.dumps([self.dynamic_table_conn_id, self.table, sorted(self.kinds)])
+        return f"{WATERMARK}-{hashlib.sha256(watched.encode()).hexdigest()[:16]}"
+
+    def _stores(self) -> list[Any]:
+        """Return the state store of each asset that has this watcher."""
+        stores = self.asset_state_store
+        if stores is None:
+            return []
+        # The mapping that Airflow injects can be asked for an asset by name only, and a trigger knows no names.
+        return [*stores._by_name.values(), *stores._by_uri.values()]
+
     async def _kept(self) -> int | None:
-        stored = None if self.asset_state_store is None else await self.asset_state_store.aget(WATERMARK)
-        return int(str(stored)) if stored is not None else None
+        """Return the last snapshot that all assets have been told; None if none of them has been told one."""
+        kept: list[int] = []
+        for store in self._stores():
+            stored = await store.aget(self._key)
+            if stored is None and (stored := await store.aget(WATERMARK)) is not None:
+                await store.aset(self._key, stored)
+                await store.adelete(WATERMARK)
+            if stored is not None:
+                kept.append(int(str(stored)))
+        return min(kept, default=None)
 
     def _look(self, connection: Connection, reported: int | None) -> tuple[int | None, list[dict[str, Any]]]:
         """Return the last snapshot examined and the events. Errors are logged: the next check may succeed."""
