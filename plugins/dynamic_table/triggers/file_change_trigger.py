@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from dynamic_table.triggers.deferral_trigger import DeferralTrigger
+from dynamic_table.triggers.own_threads import CallTimeoutError, in_own_thread
 
 __all__ = ["FileChangeTrigger", "file_stamp"]
 
@@ -55,5 +57,6 @@ class FileChangeTrigger(DeferralTrigger):
         stamp = self.stamp
         while stamp == self.stamp and time.monotonic() < deadline:
             await asyncio.sleep(self.poll_seconds)
-            stamp = await asyncio.to_thread(file_stamp, Path(self.path))
+            with suppress(CallTimeoutError):
+                stamp = await in_own_thread("declaration files", file_stamp, Path(self.path))
         return {"path": self.path}

@@ -18,6 +18,7 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from dynamic_table.arguments.partition_argument import partition_text
 from dynamic_table.hook import DynamicTableHook
+from dynamic_table.triggers.own_threads import CallTimeoutError, in_own_thread
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -80,7 +81,7 @@ class SnapshotTrigger(BaseEventTrigger):
         connection = await BaseHook.aget_connection(self.dynamic_table_conn_id)
         reported = await self._kept()
         while True:
-            seen, payloads = await asyncio.to_thread(self._look, connection, reported)
+            seen, payloads = await self._look_in_thread(connection, reported)
             for payload in payloads:
                 yield TriggerEvent(payload)  # type: ignore[no-untyped-call]  # Airflow's
             if seen != reported:
@@ -100,7 +101,7 @@ class SnapshotTrigger(BaseEventTrigger):
         if stores is None:
             return []
         # The mapping that Airflow injects can be asked for an asset by name only, and a trigger knows no names.
-        return [*stores._by_name.values(), *stores._by_uri.values()]
+        return [*stores._by_name.values(), *stores._by_uri.values()]  # noqa: SLF001
 
     async def _kept(self) -> int | None:
         """Return the last snapshot that all assets have been told; None if none of them has been told one."""
@@ -113,6 +114,15 @@ class SnapshotTrigger(BaseEventTrigger):
             if stored is not None:
                 kept.append(int(str(stored)))
         return min(kept, default=None)
+
+    async def _look_in_thread(
+        self, connection: Connection, reported: int | None
+    ) -> tuple[int | None, list[dict[str, Any]]]:
+        try:
+            return await in_own_thread(f"connection {self.dynamic_table_conn_id}", self._look, connection, reported)
+        except CallTimeoutError as late:
+            self.log.warning("Table %s can't be read now: %s", self.table, late)
+            return reported, []
 
     def _look(self, connection: Connection, reported: int | None) -> tuple[int | None, list[dict[str, Any]]]:
         """Return the last snapshot examined and the events. Errors are logged: the next check may succeed."""

@@ -9,8 +9,11 @@ from typing import Any
 
 from dynamic_table.sinks.sink_job import BY_HAND, SinkJob, SinkWatch
 from dynamic_table.triggers.deferral_trigger import DeferralTrigger
+from dynamic_table.triggers.own_threads import CallTimeoutError, in_own_thread
 
 __all__ = ["RELEASED", "REPORT_DUE", "StreamSinkTrigger"]
+
+SINKS = "the sinks' directories"
 
 # Further event states, in addition to those in which a job ends.
 REPORT_DUE = "report due"
@@ -60,11 +63,18 @@ class StreamSinkTrigger(DeferralTrigger):
         """Poll until the job ends, is handed over, or a report is due."""
         watch = SinkWatch(SinkJob(Path(self.directory)), stale_seconds=self.stale_seconds)
         began = time.monotonic()
-        outcome = await asyncio.to_thread(self._look, watch, began)
+        outcome = await self._look_in_thread(watch, began)
         while outcome is None:
             await asyncio.sleep(self.poll_seconds)
-            outcome = await asyncio.to_thread(self._look, watch, began)
+            outcome = await self._look_in_thread(watch, began)
         return {"directory": self.directory, "state": outcome}
+
+    async def _look_in_thread(self, watch: SinkWatch, began: float) -> str | None:
+        try:
+            return await in_own_thread(SINKS, self._look, watch, began)
+        except CallTimeoutError as late:
+            self.log.warning("The files of %s can't be read now: %s", self.directory, late)
+            return None
 
     def _look(self, watch: SinkWatch, began: float) -> str | None:
         state = watch.look().state
@@ -77,4 +87,4 @@ class StreamSinkTrigger(DeferralTrigger):
 
     async def on_kill(self) -> None:
         """Stop the job cleanly after a user marked or cleared the task; not called when a triggerer restarts."""
-        await asyncio.to_thread(SinkJob(Path(self.directory)).request_stop, BY_HAND)
+        await in_own_thread(SINKS, SinkJob(Path(self.directory)).request_stop, BY_HAND)

@@ -10,6 +10,7 @@ from airflow.sdk import BaseHook
 from dynamic_table.events.table_conditions import condition_of
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.triggers.deferral_trigger import DeferralTrigger
+from dynamic_table.triggers.own_threads import CallTimeoutError, in_own_thread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,11 +53,18 @@ class TableConditionTrigger(DeferralTrigger):
     async def wait(self) -> dict[str, Any]:
         """Poll until the condition is met. Retries during outages; passes other errors to the task, which fails."""
         connection = await BaseHook.aget_connection(self.dynamic_table_conn_id)
-        payload = await asyncio.to_thread(self._look, connection)
+        payload = await self._look_in_thread(connection)
         while payload is None:
             await asyncio.sleep(self.poll_seconds)
-            payload = await asyncio.to_thread(self._look, connection)
+            payload = await self._look_in_thread(connection)
         return payload
+
+    async def _look_in_thread(self, connection: Connection) -> dict[str, Any] | None:
+        try:
+            return await in_own_thread(f"connection {self.dynamic_table_conn_id}", self._look, connection)
+        except CallTimeoutError as late:
+            self.log.warning("Table %s can't be read now: %s", self.table, late)
+            return None
 
     def _look(self, connection: Connection) -> dict[str, Any] | None:
         """Return the event, or None to check again. Runs in a thread, which can't fetch connections."""
