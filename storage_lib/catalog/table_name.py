@@ -29,9 +29,13 @@ class TableName:
     state: str | None = None
 
     @classmethod
-    def parse(cls, text: str) -> TableName:
+    def parse(cls, text: str | TableName) -> TableName:
         """Parse ``database.table`` with optional suffixes. Raises ``InvalidInputError`` for anything else."""
-        base, *suffixes = str(text).split("$")  # a rendered template may not be a string
+        given: object = text
+        if not isinstance(given, str | TableName):  # a template may render 2024.10 to a number, and lose a digit
+            message = f"invalid table name {given!r} of type {type(given).__name__}; give database.table as text"
+            raise InvalidInputError(message)
+        base, *suffixes = str(text).split("$")
         parts = base.split(".")
         if len(parts) != 2 or not all(_PART.fullmatch(part) for part in parts) or not all(suffixes):
             message = (
@@ -53,7 +57,7 @@ class TableName:
         return cls(database, table, branch, system_table)
 
     @classmethod
-    def parse_plain(cls, text: str) -> TableName:
+    def parse_plain(cls, text: str | TableName) -> TableName:
         """Parse the name of a table itself. Raises ``InvalidInputError`` for a branch or a system table."""
         name = cls.parse(text)
         if name.plain != name:

@@ -185,7 +185,7 @@ class TableSchema:
                 partition_keys=tuple(value["partitionKeys"]),
                 primary_keys=tuple(value["primaryKeys"]),
                 options=_options_of({str(key): str(text) for key, text in value["options"].items()}),
-                comment=value.get("comment"),
+                comment=None if (comment := value.get("comment")) is None else str(comment),
                 time_millis=int64(value.get("timeMillis", 0)),
             )
         except UNDECODABLE as error:
@@ -253,6 +253,17 @@ def check_schema(schema: TableSchema) -> None:
     _check_names([each.name for each in schema.fields], schema.primary_keys, schema.partition_keys, schema.options)
     _check_key_types(schema)
     _check_bucket_options(schema)
+    _check_comments(schema)
+
+
+def _check_comments(schema: TableSchema) -> None:
+    """Refuse a comment that is not text: other readers of the schema file would fail on it."""
+    comments: dict[str, object] = {f"column {each.name!r}": each.description for each in schema.fields}
+    comments["the table"] = schema.comment
+    for what, comment in comments.items():
+        if comment is not None and not isinstance(comment, str):
+            message = f"the comment of {what} is {comment!r}; it has to be text"
+            raise InvalidInputError(message)
 
 
 def _check_names(

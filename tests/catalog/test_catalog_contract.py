@@ -187,6 +187,13 @@ def test_hostile_names_are_refused(home: CatalogHome, name: str) -> None:
             act()
 
 
+def test_a_name_that_a_template_made_a_number_is_refused(tmp_path: Path) -> None:
+    catalog = open_catalog(str(tmp_path))
+
+    with pytest.raises(InvalidInputError, match=r"invalid table name 2024\.1 of type float"):
+        catalog.load_table(2024.1)  # type: ignore[arg-type]
+
+
 def test_of_many_who_make_one_table_at_once_one_does(shared: CatalogHome) -> None:
     name = f"{shared.database}.orders"
     catalogs = [shared.open() for _ in range(4)]

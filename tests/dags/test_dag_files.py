@@ -6,6 +6,7 @@ import ast
 import copy
 import subprocess
 import sys
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -245,3 +246,34 @@ def test_file_names_are_unique_over_the_three_code_folders() -> None:
     ]
 
     assert sorted(stem for stem in set(stems) if stems.count(stem) > 1) == []
+
+
+@pytest.mark.parametrize("text", ["2024.10", "1_0.5_0", "None.x", "[1]"])
+def test_what_a_form_says_in_text_reaches_every_task_as_text(dags: dict[str, DAG], text: str) -> None:
+    mark = "text-of-a-form"
+
+    def rendered(task: Any, params: dict[str, Any]) -> dict[str, Any]:
+        task = copy.copy(task)
+        dag_run = SimpleNamespace(run_type="manual", run_after=datetime(2024, 1, 1, tzinfo=UTC))
+        ti = SimpleNamespace(xcom_pull=lambda *_, **__: None)
+        var = SimpleNamespace(value={})
+        task.render_template_fields({"params": params, "dag_run": dag_run, "ti": ti, "partition_key": None, "var": var})
+        return {name: getattr(task, name) for name in task.template_fields}
+
+    def with_text(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {with_text(key): with_text(each) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return type(value)(with_text(each) for each in value)
+        return value.replace(mark, text) if isinstance(value, str) else value
+
+    for dag in dags.values():
+        for task in dag.tasks:
+            if hasattr(task, "partial_kwargs"):
+                continue  # its templates are rendered once it is expanded
+            given = {name: dag.params.get_param(name).value for name in dag.params}
+            for name, value in given.items():
+                if value is not None and not isinstance(value, str):
+                    continue
+                marked, meant = rendered(task, {**given, name: mark}), rendered(task, {**given, name: text})
+                assert meant == with_text(marked), f"{dag.dag_id}.{task.task_id}: {name}"

@@ -246,3 +246,16 @@ def test_a_table_that_counts_rows_has_a_bucket_key_for_other_engines_and_its_own
     assert stored["bucket-key"] == declared.get("bucket-key", "id")
     assert read.options == schema.options
     assert read.bucket_key_fields == schema.bucket_key_fields
+
+
+def test_a_comment_is_text() -> None:
+    with pytest.raises(InvalidInputError, match=r"the comment of the table is 7\.1; it has to be text"):
+        new_table_schema([("id", "INT")], options={"bucket": "1"}, time_millis=0, comment=7.1)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match=r"the comment of column 'id' is 2013; it has to be text"):
+        new_table_schema([("id", "INT")], options={"bucket": "1"}, time_millis=0, column_comments={"id": 2013})  # type: ignore[dict-item]
+
+
+def test_a_stored_comment_that_is_a_number_is_read_as_text() -> None:
+    stored = new_table_schema([("id", "INT")], options={"bucket": "1"}, time_millis=0, comment="7.1").to_json()
+
+    assert TableSchema.from_json(stored.replace(b'"7.1"', b"7.1")).comment == "7.1"

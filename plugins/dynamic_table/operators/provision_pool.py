@@ -8,6 +8,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
 from dynamic_table.arguments.rendered_argument import checked_count, checked_text, is_nothing
+from dynamic_table.arguments.text_templates import TextTemplates
 from dynamic_table.connection.airflow_api import AIRFLOW_CONN_ID, AirflowApi
 from dynamic_table.table_pools import DeclaredPool
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["ProvisionPoolOperator"]
 
 
-class ProvisionPoolOperator(BaseOperator):
+class ProvisionPoolOperator(TextTemplates, BaseOperator):
     """Creates a pool through Airflow's API; the task is skipped without ``slots``.
 
     :param pool_name: the pool's name. (templated)

@@ -164,7 +164,7 @@ class ProvisionTableOperator(TableOperator):
             primary_key=checked_names(self.primary_key, "primary_key"),
             partition_by=checked_names(self.partition_by, "partition_by"),
             options=checked_options(self.options, "options"),
-            comment=self.comment,
+            comment=None if is_nothing(self.comment) else checked_text(self.comment, "comment"),
         )
 
     def _of_ddl(self, text: str) -> TableDescriptor:

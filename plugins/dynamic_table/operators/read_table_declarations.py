@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 
 from dynamic_table.arguments.rendered_argument import checked_text
+from dynamic_table.arguments.text_templates import TextTemplates
 from dynamic_table.declarations.table_declarations import read_declarations
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["ReadTableDeclarationsOperator"]
 
 
-class ReadTableDeclarationsOperator(BaseOperator):
+class ReadTableDeclarationsOperator(TextTemplates, BaseOperator):
     """Returns the arguments of one ``ProvisionTableOperator`` per table; an invalid file fails this task.
 
     :param source: path of a YAML file, absolute or relative to the DAG file's folder, or a function

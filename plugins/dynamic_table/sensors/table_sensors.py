@@ -17,6 +17,7 @@ from dynamic_table.arguments.rendered_argument import (
     checked_text,
     is_nothing,
 )
+from dynamic_table.arguments.text_templates import TextTemplates
 from dynamic_table.events.table_conditions import (
     Condition,
     LogLagBelow,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["LogLagSensor", "PartitionSensor", "SinkHealthSensor", "SnapshotSensor", "TableSensor"]
 
 
-class TableSensor(BaseSensorOperator):
+class TableSensor(TextTemplates, BaseSensorOperator):
     """Base of the sensors of one table. The task's result describes the table when the condition was met.
 
     :param table: ``database.table``. (templated)
