@@ -22,6 +22,7 @@ from storage_lib.materialized.algebra.derive.pruned import pruned
 from storage_lib.materialized.algebra.derive.zero_signs import first_zero_sign_reader
 from storage_lib.materialized.algebra.names import Names
 from storage_lib.materialized.algebra.query_sources import SourceTable
+from storage_lib.materialized.algebra.read.comma_joins import first_join_after_comma
 from storage_lib.materialized.algebra.read.functions import (
     first_generator,
     first_sized_literal,
@@ -49,7 +50,7 @@ def compile_query(text: str, sources: Sequence[SourceTable], *, database: str, h
     query = resolve_query(text, sources, database=database, has_names=has_names)
     volatile = first_volatile(query.written)
     used, labels = query.used, query.labels
-    tree, reason = _tree(query.resolved, used, volatile)
+    tree, reason = _tree(query, volatile)
     return CompiledQuery(
         tables=query.tables,
         sources=tuple(used),
@@ -94,14 +95,16 @@ def resolve_query(text: str, sources: Sequence[SourceTable], *, database: str, h
     return ResolvedQuery(tables=tables, written=written, resolved=resolved, used=used, labels=labels)
 
 
-def _tree(
-    resolved: exp.Expr, used: Mapping[str, SourceTable], volatile: str | None
-) -> tuple[Relation | None, str | None]:
+def _tree(query: ResolvedQuery, volatile: str | None) -> tuple[Relation | None, str | None]:
     """Return the tree of a query; if there is none, why only its whole answer can be computed."""
+    used = query.used
     if volatile is not None:
         return None, f"{volatile} differs from run to run"
+    join = first_join_after_comma(query.written)
+    if join is not None:
+        return None, f"{join} has no rule; write a sub-query"
     try:
-        answer = _read(resolved, used)
+        answer = _read(query.resolved, used)
     except NotIncrementalError as error:
         return None, str(error)
     tree = pruned(answer.relation, frozenset(answer.relation.outputs))

@@ -86,6 +86,8 @@ def test_a_query_that_cannot_be_right_is_refused_with_its_place(text: str, messa
             "SELECT id FROM orders WHERE id = 1 OR EXISTS (SELECT 1 FROM category)",
             "EXISTS and IN with a query have a rule only where AND connects them",
         ),
+        ("SELECT o.id FROM category a, orders o RIGHT JOIN category c ON o.cat = c.cat", "RIGHT JOIN after a comma"),
+        ("SELECT o.id FROM category a, orders o JOIN category c USING (cat)", "a JOIN USING after a comma"),
         (
             "SELECT id, (SELECT name FROM category c WHERE c.cat = o.cat) AS n FROM orders o",
             "a scalar sub-query without an aggregate may have several rows",

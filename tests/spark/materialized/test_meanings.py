@@ -41,6 +41,10 @@ QUERIES = {
     "words": "SELECT id, `true` AS v, `order`, `current_date` + 1 AS w FROM t",
     "zeros": "SELECT d, count(*) AS n FROM t GROUP BY d",
     "distinct zeros": "SELECT DISTINCT d FROM t",
+    "a comparison before IN": "SELECT id, `true` FROM t WHERE `true` = (id > 1) IN (true, false)",
+    "a comparison before BETWEEN": "SELECT id, j = id BETWEEN false AND `true` AS v FROM t",
+    "bits": "SELECT id, id | j & 2 ^ 1 AS v FROM t",
+    "a join after a comma": "SELECT x.id AS i, z.id AS k FROM t x, t y RIGHT JOIN t z ON y.id = z.id + 1",
     "zeros of a union": "SELECT d FROM t UNION SELECT d FROM t",
 }
 
