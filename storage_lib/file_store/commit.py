@@ -320,6 +320,10 @@ class FileStoreCommit:
             except SnapshotExpiredError:
                 if error is None:
                     return False
+                # It was created and expired while this process was suspended, or took the place of an expired one.
+                created = self._was_created(snapshot)
+                if created is not None:
+                    return created
                 break
             except StorageError as raised:
                 # The stored snapshot can't be read: it may be this commit.
@@ -333,6 +337,12 @@ class FileStoreCommit:
             "to find out; do not delete its files"
         )
         raise CommitOutcomeUnknownError(message) from error
+
+    def _was_created(self, snapshot: Snapshot) -> bool | None:
+        try:
+            return self._snapshots.was_created(snapshot)
+        except StorageError:
+            return None
 
     def _committed(self, request: _Request, latest: Snapshot | None) -> Snapshot | None:
         committable = request.committable

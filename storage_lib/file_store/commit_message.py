@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from storage_lib.file_store.manifest.hash_index import HashIndexChange
 from storage_lib.file_store.merge_tree.increment import Increment
+from storage_lib.file_store.snapshot.commit_record import BATCH_COMMIT_IDENTIFIER
 
-BATCH_COMMIT_IDENTIFIER = 9223372036854775807
-"""Identifier of batch jobs that have none of their own: never deduplicated (docs/format.md)."""
+__all__ = ["BATCH_COMMIT_IDENTIFIER", "CommitMessage", "Committable"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

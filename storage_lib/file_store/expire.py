@@ -5,7 +5,7 @@ If the table's options retain changelogs for longer than snapshots, the changelo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpiredError, note_outcome
@@ -43,7 +43,8 @@ class FileStoreExpire:
     0. If changelogs are retained for longer, copy the snapshots that are about to expire to the changelog directory.
     1. Choose the first snapshot to keep, F. Tags and branches protect their files, consumers every snapshot they have
        yet to read.
-    2. Write F into EARLIEST: from now on every snapshot below F counts as expired, even while its files exist.
+    2. Store the commits of the snapshots below F (``ExpiredCommits``). Write F into EARLIEST: from now on every
+       snapshot below F counts as expired, even while its files exist.
     3. Delete the data files that snapshots up to F removed, unless something still needs them (``references``).
     4. Delete the manifests and lists that only expired snapshots name.
     5. Delete the expired snapshot files, oldest first. While one exists, its cleanup may be unfinished: the next run
@@ -60,9 +61,11 @@ class FileStoreExpire:
         check_table: Callable[[], None],
         changelogs: ChangelogHistory,
         changelog_retention: ChangelogRetention | None,
+        commit_retention_ms: int,
         now_millis: Callable[[], int],
     ) -> None:
         """``changelog_retention`` is None if changelogs expire with their snapshots."""
+        self._commit_retention_ms = commit_retention_ms
         self._changelogs = changelogs
         self._changelog_retention = changelog_retention
         self._now_millis = now_millis
@@ -127,21 +130,33 @@ class FileStoreExpire:
         return min(first, stop)
 
     def _expire_below(self, first_retained: int) -> ExpireResult:
+        expiring = self._expiring(first_retained)
         if self._changelog_retention is not None:
             # Before the snapshots count as expired: a reader that misses a snapshot looks for its changelog.
-            earliest = self._snapshots.earliest_id() or first_retained
-            for snapshot in self._snapshots.load_all(range(earliest, first_retained)):
+            for snapshot in expiring:
                 self._changelogs.keep(snapshot)
+        if expiring:
+            # Likewise: a commit whose snapshot is missing is looked up there.
+            since_millis = self._now_millis() - self._commit_retention_ms
+            self._snapshots.keep_commits(expiring, self._snapshots.load(first_retained), since_millis)
         expired_ids = self._snapshots.expire_below(first_retained)
         try:
-            return self._cleaned_up(expired_ids, first_retained)
+            if expiring:
+                self._snapshots.forget_older_commits()
+            return self._cleaned_up(expired_ids, first_retained, {each.id: each for each in expiring})
         except BaseException as error:
             # These snapshots count as expired; the next run deletes their remaining files.
             note_outcome(error, committed=True)
             raise
 
-    def _cleaned_up(self, expired_ids: Sequence[int], first_retained: int) -> ExpireResult:
-        loaded = [self._snapshots.load_expired(snapshot_id) for snapshot_id in expired_ids]
+    def _expiring(self, first_retained: int) -> list[Snapshot]:
+        earliest = self._snapshots.earliest_id() or first_retained
+        return self._snapshots.load_all(range(earliest, first_retained))
+
+    def _cleaned_up(
+        self, expired_ids: Sequence[int], first_retained: int, expiring: Mapping[int, Snapshot]
+    ) -> ExpireResult:
+        loaded = [expiring.get(each) or self._snapshots.load_expired(each) for each in expired_ids]
         expired = [snapshot for snapshot in loaded if snapshot is not None]
         if not expired:
             return ExpireResult(earliest_id=first_retained)

@@ -177,6 +177,7 @@ class OrphanFiles:
             paths.consumer_directory,
             paths.changelog_directory,
             paths.lease_directory,
+            paths.commit_directory,
         )
         for directory in directories:
             if self._is_behind_link(directory):

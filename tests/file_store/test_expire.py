@@ -26,6 +26,8 @@ def lived(table: StoredTable) -> StoredTable:
 
 
 def every_file(table: StoredTable) -> set[str]:
+    """Return all files but those that list the commits of expired snapshots."""
+
     def below(directory: str) -> set[str]:
         found = set()
         for each in table.environment.file_io.list_directory(directory):
@@ -33,7 +35,7 @@ def every_file(table: StoredTable) -> set[str]:
             found |= below(path) if each.is_directory else {path.removeprefix(f"{table.root}/")}
         return found
 
-    return below(table.root)
+    return {path for path in below(table.root) if not path.startswith("commits/")}
 
 
 def needed_files(table: StoredTable, *snapshot_ids: int) -> set[str]:

@@ -71,6 +71,11 @@ class Snapshot:
         return f"<table><tbody>{rows}</tbody></table>"
 
     @property
+    def has_files(self) -> bool:
+        """Whether the files are known; they are not of an expired snapshot that a repeated commit found."""
+        return bool(self.delta_manifest_list)
+
+    @property
     def origin(self) -> str:
         """Name of the snapshot in errors: its file, or its number if it was not read from a file."""
         return self.source or f"snapshot {self.id}"

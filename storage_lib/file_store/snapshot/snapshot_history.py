@@ -11,8 +11,16 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from storage_lib.built_once import built_once
-from storage_lib.errors import AlreadyExistsError, NotFoundError, SnapshotExpiredError, note_outcome
+from storage_lib.errors import (
+    AlreadyExistsError,
+    NotFoundError,
+    SnapshotExpiredError,
+    UnavailableError,
+    note_outcome,
+)
 from storage_lib.file_store.snapshot.commit_search import CommitSearch
+from storage_lib.file_store.snapshot.expired_commits import ExpiredCommits
+from storage_lib.file_store.snapshot.past_commits import PastCommits
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_json import decode_snapshot, encode_snapshot
 from storage_lib.io.environment import Clock
@@ -40,7 +48,11 @@ class SnapshotHistory:
 
     @built_once
     def _commits(self) -> CommitSearch:
-        return CommitSearch(load_all=self.load_all, earliest_id=self.earliest_id)
+        return CommitSearch(load_all=self.load_all, earliest_id=self.earliest_id, past_commits=self.past_commits)
+
+    @built_once
+    def _expired_commits(self) -> ExpiredCommits:
+        return ExpiredCommits(self._file_io, self._paths)
 
     def latest_id(self) -> int | None:
         """Return the id of the newest snapshot; None for a table without a commit."""
@@ -158,14 +170,13 @@ class SnapshotHistory:
     def find_commit(
         self, commit_user: str, commit_identifier: int, *, ascending: bool = False, up_to: int | None = None
     ) -> Snapshot | None:
-        """Return the snapshot committed under this identity; None if it has not been committed.
+        """Return the snapshot committed under this identity; None if it has not been committed, or was rolled back.
 
-        Searches at least every snapshot up to id ``up_to`` (default: the newest).
+        Searches at least every snapshot up to id ``up_to`` (default: the newest), and the commits that are kept of
+        expired ones. An expired snapshot has only the facts of ``CommitRecord.snapshot``.
         For a commit that became an append and a compaction, returns the append. The first search may read the whole
         history; ``ascending`` promises that this user's identifiers increase from commit to commit (a stream's batch
         ids), so that the search may stop at the user's newest smaller one.
-
-        Raises ``SnapshotExpiredError`` if that snapshot has expired.
         """
         latest_id = self.latest_id() if up_to is None else up_to
         if latest_id is None:
@@ -174,11 +185,56 @@ class SnapshotHistory:
             found = self._commits.find(commit_user, commit_identifier, latest_id, ascending=ascending)
         if found is None:
             return None
+        earliest_id = self.earliest_id()
+        if earliest_id is not None and found.snapshot_id < earliest_id:
+            return found.snapshot()
         try:
-            return self.load(found)
-        except SnapshotExpiredError as error:
-            message = f"commit {commit_identifier} of {commit_user} was made, as snapshot {found}, but that was expired"
-            raise SnapshotExpiredError(message) from error
+            return self.load(found.snapshot_id)
+        except SnapshotExpiredError:
+            return found.snapshot()
+
+    def was_created(self, snapshot: Snapshot) -> bool | None:
+        """Return whether this snapshot, whose id has expired, was created before; None if that is not known any more.
+
+        Deletes its file if it was created afterwards: another snapshot had the id.
+        """
+        with self._search_lock:
+            record = self._commits.record(snapshot.id)
+        if record is None or record.uuid is None:
+            return None
+        if record.uuid == snapshot.uuid:
+            return True
+        stray = self.load_expired(snapshot.id)
+        if stray is not None and stray.uuid == snapshot.uuid:
+            self.delete_expired(snapshot.id)
+        return False
+
+    def past_commits(self) -> PastCommits:
+        """Return the commits of expired snapshots, as far as they are kept; raises ``CorruptFileError``."""
+        while True:
+            earliest_id = self.earliest_id()
+            if earliest_id is None or earliest_id == FIRST_ID:
+                return PastCommits(below=FIRST_ID)
+            try:
+                past = self._expired_commits.read(self.load(earliest_id))
+            except SnapshotExpiredError:
+                past = None
+            if past is not None:
+                return past
+            if self.earliest_id() == earliest_id:
+                message = f"the commits of expired snapshots of {self._paths.root} changed while they were read"
+                raise UnavailableError(message)
+
+    def keep_commits(self, expiring: Sequence[Snapshot], first_retained: Snapshot, since_millis: int) -> None:
+        """Store the commits of snapshots that are about to expire; with identity, back to a time (epoch ms)."""
+        commits = self.past_commits().followed_by(expiring, below=first_retained.id, since_millis=since_millis)
+        self._expired_commits.write(commits, first_retained)
+
+    def forget_older_commits(self) -> None:
+        """Delete the files of commits that an expiry has replaced."""
+        earliest_id = self.earliest_id()
+        if earliest_id is not None:
+            self._expired_commits.delete_below(earliest_id)
 
     def expire_below(self, snapshot_id: int) -> list[int]:
         """Make ``snapshot_id`` the earliest; every snapshot below counts as expired when this returns.

@@ -18,8 +18,8 @@ MAIN_BRANCH = "main"
 class TablePaths:
     """Layout below ``root``, the table's directory (without a trailing slash).
 
-    A branch has its own schemas, snapshots, tags, consumers and leases below ``branch/branch-<name>``; all branches
-    share manifests, statistics, indexes and data files.
+    A branch has its own schemas, snapshots, tags, consumers, commits and leases below ``branch/branch-<name>``; all
+    branches share manifests, statistics, indexes and data files.
     """
 
     root: str
@@ -136,6 +136,11 @@ class TablePaths:
     def lease_directory(self) -> str:
         """Directory of writers' leases and waiting writers' tickets; see ``LeasePaths``."""
         return f"{self.history_directory}/lease"
+
+    @property
+    def commit_directory(self) -> str:
+        """Directory of the commits whose snapshots have expired. Not part of Paimon's format."""
+        return f"{self.history_directory}/commits"
 
     def partition_directory(self, partition_path: str) -> str:
         """Directory of a partition; ``partition_path`` is like ``dt=2024-05-14/``, empty for an unpartitioned table."""

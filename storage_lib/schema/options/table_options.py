@@ -518,6 +518,14 @@ class TableOptions:
         parse_millis,
         "Age below which commits of other engines expire no snapshot.",
     )
+    commit_identity_time_retained_ms: int = _option(
+        "commit.identity-time-retained",
+        30 * 24 * 3_600_000,
+        parse_millis,
+        "How long a commit is recognised when it is repeated under its commit user and identifier after its snapshot "
+        "has expired: longer than any task or stream may repeat it. The last 1000 commits of a table are kept whatever "
+        "their age, at most 10000 for each user.",
+    )
     changelog_num_retained_min: int | None = _option(
         "changelog.num-retained.min",
         None,

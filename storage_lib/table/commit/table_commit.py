@@ -234,11 +234,13 @@ class TableCommit:
     ) -> None:
         """Undo the writes of tasks: delete their files, abort their transactions.
 
-        ``committed`` is the snapshot in which the same messages may have been committed before: its files stay.
+        ``committed`` is the snapshot in which the same messages may have been committed before: its files stay. If it
+        has expired, a tag or a branch may need them, so that all files are left to the orphan file cleanup.
         """
         try:
-            files = [each for message in messages for each in message.files]
-            self._file_store.abort(files, committed=committed)
+            if committed is None or committed.has_files:
+                files = [each for message in messages for each in message.files]
+                self._file_store.abort(files, committed=committed)
             handles = tuple(each.handle for message in messages for each in message.transactions)
             if handles and self._repair is not None:
                 self._repair.log.end_all(handles, commit=False)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.snapshot.commit_record import ROLLED_BACK_TO
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.schema.encoding.moment import Moment
-from storage_lib.schema.options.table_options import OWN_PREFIX
 from storage_lib.table.commit.table_restore import TableRestore
 from storage_lib.table.evolve.table_tags import TableTags
 from storage_lib.table.protocol.identity import identity_of
 from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.read.time_travel import TimeTravel
-
-ROLLED_BACK_TO = f"{OWN_PREFIX}rolled-back-to"
 
 
 class TableRollback:

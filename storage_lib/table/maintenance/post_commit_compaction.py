@@ -54,7 +54,7 @@ class PostCommitCompaction:
         self, written: Snapshot, messages: Sequence[TableCommitMessage], *, only_crowded: bool = False
     ) -> None:
         """Run due compactions of a commit's buckets, or with ``only_crowded`` only of those at their stop trigger."""
-        if self._is_off:
+        if self._is_off or not written.has_files:
             return
         buckets = {(each.partition, each.bucket) for message in messages for each in message.files}
         # A tracked overwrite also writes deletions to buckets for which no task has files.
@@ -66,7 +66,7 @@ class PostCommitCompaction:
 
     def compact_changed(self, snapshot: Snapshot) -> None:
         """Run due compactions of the buckets that a snapshot changed."""
-        if self._is_off:
+        if self._is_off or not snapshot.has_files:
             return
         buckets = self._buckets_of(snapshot)
         if buckets:

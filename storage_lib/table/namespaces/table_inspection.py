@@ -146,7 +146,10 @@ class TableInspection:
         return frozenset(self._context.file_store.references.of_table().data)
 
     def find_commit(self, commit_user: str, commit_identifier: int) -> Snapshot | None:
-        """Return the snapshot of a commit; None if none has this identity, or it has expired."""
+        """Return the snapshot of a commit; None if none has this identity, or a rollback has taken it back.
+
+        Of an expired snapshot, files and properties are not known.
+        """
         return self._context.file_store.snapshots.find_commit(commit_user, commit_identifier)
 
     def check_still_there(self) -> None:
