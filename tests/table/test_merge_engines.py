@@ -159,6 +159,22 @@ def test_a_stream_hears_of_deletions_with_the_merged_row(tmp_path: Path) -> None
     assert _content(table) == [(1, None, "new", None)]
 
 
+@pytest.mark.parametrize("function", ["last_value", "max"])
+@pytest.mark.parametrize("compacts", [False, True])
+def test_two_retractions_in_one_commit_leave_a_column_that_ignores_retractions(
+    tmp_path: Path, function: str, *, compacts: bool
+) -> None:
+    options = {"fields.name.aggregate-function": function, "fields.name.ignore-retract": "true"}
+    table = _table(tmp_path, {**AGGREGATION, **options})
+
+    for rows in [("+I", 1, 10, "b", 0)], [("-U", 1, 1, "x", 0), ("-D", 1, 2, "y", 0)]:
+        table.append(_rows(*rows))
+        if compacts:
+            table.compact(full=True)
+
+    assert [row[:3] for row in _content(table)] == [(1, 7, "b")]
+
+
 def test_deletions_are_passed_over_where_the_table_says_so(tmp_path: Path) -> None:
     table = _table(tmp_path, {**FIRST_ROW, "first-row.ignore-delete": "true"})
 

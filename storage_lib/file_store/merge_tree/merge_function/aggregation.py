@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.merge_tree.aggregate_function.combined_value import Product
-from storage_lib.file_store.merge_tree.aggregate_function.field_aggregator import FieldAggregator
+from storage_lib.file_store.merge_tree.aggregate_function.field_aggregator import FieldAggregator, IgnoreRetract
 from storage_lib.file_store.merge_tree.merge_function.column_by_column import ColumnByColumn
 from storage_lib.file_store.merge_tree.merge_function.merge_function import retracts
 from storage_lib.file_store.merge_tree.merge_function.merged_rows import MergedRows, field_versions
@@ -44,6 +44,7 @@ class Aggregation(ColumnByColumn):
             required=self.required,
             # As in Paimon, where a single retract row stays as written, and two are merged to a row.
             counts_retracts=True,
+            keeps_retracts=any(isinstance(each, IgnoreRetract) for each in self.aggregators.values()),
         )
 
     def _refuse_what_cannot_be_taken_back(self, rows: pa.RecordBatch) -> None:

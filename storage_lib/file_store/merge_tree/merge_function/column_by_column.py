@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
 from storage_lib.file_store.merge_tree.aggregate_function.field_aggregator import FieldAggregator
@@ -50,9 +51,18 @@ class ColumnByColumn(ABC):
         """Return deletions followed by new rows, or values that were retracted before they were added."""
         if versions.retracts is None:
             return None
-        if self.removes_on_delete:
-            return deletions_below(versions, self._retained)
-        return self._merged(versions, final=False).below()
+        if not self.removes_on_delete:
+            return self._merged(versions, final=False).below()
+        removal = after_removal(versions)
+        deletions = deletions_below(removal, self._retained)
+        merged = self._merged(removal.versions, final=False)
+        values = merged.below()
+        if deletions is None or values is None:
+            return values if deletions is None else deletions
+        # A record that was deleted and recreated has its deletion below: it takes the retracted values along.
+        numbers = np.concatenate([np.flatnonzero(removal.restarts), np.flatnonzero(merged.needs_below)])
+        place = np.unique(numbers, return_index=True)[1]
+        return pa.concat_batches([deletions, values]).take(pa.array(place))
 
     @property
     def _retained(self) -> frozenset[str]:

@@ -33,7 +33,9 @@ class MergedRows:
     """Columns not in ``fields`` are equal in all versions of a key, or taken from the newest (``newest``).
 
     ``required`` columns are NOT NULL: where a merge would give null, they keep a version's value. With
-    ``counts_retracts`` a key with retractions only has a row if there are at least two.
+    ``counts_retracts`` a key with retractions only has a row if there are at least two. A merge that is not final
+    stores such a row as an addition, or with ``keeps_retracts`` as two retractions: a column that ignores retractions
+    would take the addition's null for a new value.
     """
 
     versions: Versions
@@ -41,24 +43,41 @@ class MergedRows:
     newest: frozenset[str]
     required: frozenset[str]
     counts_retracts: bool = False
+    keeps_retracts: bool = False
+
+    @cached_property
+    def has_row(self) -> npt.NDArray[np.bool_]:
+        """Mask of keys with rows: those with an addition, and some of those that only retract."""
+        return self._added | self._retracted_twice if self.counts_retracts else self._added
 
     @cached_property
     def adds(self) -> npt.NDArray[np.bool_]:
-        """Mask of keys with rows: those with an addition. The others only retract."""
+        """Mask of keys that a merge that is not final stores as an addition; the others as a retraction."""
+        return self._added if self.keeps_retracts else self.has_row
+
+    @cached_property
+    def _added(self) -> npt.NDArray[np.bool_]:
         retracts = self.versions.retracts
         if retracts is None:
             return np.ones(len(self.versions.starts), dtype=np.bool_)
-        adds = np.logical_or.reduceat(~retracts, self.versions.starts)
-        return adds | (self.versions.ends - self.versions.starts > 1) if self.counts_retracts else adds
+        return np.logical_or.reduceat(~retracts, self.versions.starts)
+
+    @property
+    def _retracted_twice(self) -> npt.NDArray[np.bool_]:
+        """Mask of keys with several versions that all retract."""
+        return ~self._added & (self.versions.ends - self.versions.starts > 1)
 
     def standing(self) -> pa.RecordBatch:
         """Return the rows of a final merge."""
-        rows, adds = self._without_retracted_sequence(self.merged()), self.adds
-        return rows if adds.all() else rows.filter(pa.array(adds))
+        rows, has_row = self._without_retracted_sequence(self._rows(self.has_row)), self.has_row
+        return rows if has_row.all() else rows.filter(pa.array(has_row))
 
     def merged(self) -> pa.RecordBatch:
         """Return the rows of a merge that is not final: one for each key."""
-        adds, rows = self.adds, self.versions.rows
+        return self._rows(self.adds)
+
+    def _rows(self, adds: npt.NDArray[np.bool_]) -> pa.RecordBatch:
+        rows = self.versions.rows
         columns = [self._merged(name, adds) for name in rows.schema.names]
         return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
@@ -80,20 +99,30 @@ class MergedRows:
         ]
         return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
+    @cached_property
+    def needs_below(self) -> npt.NDArray[np.bool_]:
+        """Mask of keys with a row to store below the merged one."""
+        needed = np.zeros(len(self.versions.starts), dtype=np.bool_)
+        for field in self.fields.values():
+            if field.below is not None:
+                needed |= field.below.is_valid().to_numpy(zero_copy_only=False)
+        needed &= self.adds
+        return needed | self._kept_twice
+
+    @property
+    def _kept_twice(self) -> npt.NDArray[np.bool_]:
+        """Mask of keys that two retractions stand for; the merged one has all that the versions retract."""
+        if self.counts_retracts and self.keeps_retracts:
+            return self._retracted_twice
+        return np.zeros(len(self.versions.starts), dtype=np.bool_)
+
     def below(self) -> pa.RecordBatch | None:
         """Return the rows to store below the merged ones, as old as each key's oldest version; None without any."""
-        columns_below = [field.below for field in self.fields.values() if field.below is not None]
-        if not columns_below:
-            return None
-        needed = np.zeros(len(self.versions.starts), dtype=np.bool_)
-        for column in columns_below:
-            needed |= column.is_valid().to_numpy(zero_copy_only=False)
-        needed &= self.adds
-        if not needed.any():
+        if not self.needs_below.any():
             return None
         rows = self.versions.rows
         columns = [self._below(name) for name in rows.schema.names]
-        return pa.RecordBatch.from_arrays(columns, schema=rows.schema).filter(pa.array(needed))
+        return pa.RecordBatch.from_arrays(columns, schema=rows.schema).filter(pa.array(self.needs_below))
 
     def _merged(self, name: str, adds: npt.NDArray[np.bool_]) -> pa.Array:
         last = pa.array(self.versions.ends - 1)
@@ -120,7 +149,10 @@ class MergedRows:
         if name not in self.fields:
             return self.versions.rows.column(name).take(first)
         field = self.fields[name]
-        below = pa.nulls(len(first), field.state.type) if field.below is None else field.below
+        nothing = pa.nulls(len(first), field.state.type)
+        below = nothing if field.below is None else field.below
+        if field.below is not None and self._kept_twice.any():
+            below = _chosen(~self._kept_twice, below, nothing)
         return self._filled(name, below, first, field.neutral)
 
     def _filled(self, name: str, merged: pa.Array, rows: pa.Array, neutral: object) -> pa.Array:

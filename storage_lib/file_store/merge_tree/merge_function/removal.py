@@ -17,17 +17,18 @@ from storage_lib.schema.types.row_kind import RowKind
 class AfterRemoval:
     """``versions`` without removed rows; ``removed`` are the deletions followed by new rows, None if there are none.
 
-    A key that ends with its deletion has only that version.
+    A key that ends with its deletion has only that version. ``restarts`` is the mask of the keys of ``removed``.
     """
 
     versions: Versions
     removed: pa.RecordBatch | None
+    restarts: npt.NDArray[np.bool_]
 
 
 def after_removal(versions: Versions) -> AfterRemoval:
     """Omit the versions before the last ``-D`` of each key."""
     if versions.retracts is None:
-        return AfterRemoval(versions=versions, removed=None)
+        return AfterRemoval(versions=versions, removed=None, restarts=np.zeros(len(versions.starts), dtype=np.bool_))
     kinds = versions.rows.column(VALUE_KIND).to_numpy()
     positions = np.arange(len(kinds))
     last = np.maximum.reduceat(np.where(kinds == RowKind.DELETE, positions, -1), versions.starts)
@@ -37,17 +38,16 @@ def after_removal(versions: Versions) -> AfterRemoval:
     stays = follows & np.repeat(restarts | (last < 0), versions.ends - versions.starts)
     stays[last[(last >= 0) & ~restarts]] = True
     removed = versions.rows.take(pa.array(last[restarts])) if restarts.any() else None
-    return AfterRemoval(versions=only_rows(versions, stays), removed=removed)
+    return AfterRemoval(versions=only_rows(versions, stays), removed=removed, restarts=restarts)
 
 
-def deletions_below(versions: Versions, retained: frozenset[str]) -> pa.RecordBatch | None:
+def deletions_below(removal: AfterRemoval, retained: frozenset[str]) -> pa.RecordBatch | None:
     """Return the deletions followed by new rows, with nulls in all columns except the ``retained`` ones.
 
     The column values of a deletion are no longer needed, and readers that merge further versions would take them for
     part of the new row.
     """
-    removed = after_removal(versions).removed
-    return None if removed is None else without_deleted_values(removed, retained)
+    return None if removal.removed is None else without_deleted_values(removal.removed, retained)
 
 
 def without_deleted_values(rows: pa.RecordBatch, retained: frozenset[str]) -> pa.RecordBatch:
