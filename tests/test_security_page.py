@@ -74,6 +74,12 @@ TESTED_BY = {
     "declared-tables": (
         "plugins/test_secrets.py::test_a_table_that_a_form_declares_sends_no_credentials_and_runs_no_code",
     ),
+    "servers-of-forms": (
+        "plugins/policies/test_allowed_servers.py::test_an_option_that_reaches_another_server_is_refused",
+        "plugins/policies/test_allowed_servers.py::test_every_operator_whose_options_come_from_a_form_asks_first",
+        "plugins/policies/test_allowed_servers.py::test_no_option_of_a_table_reaches_a_server_or_a_directory_outside_the_warehouse",
+        "log_store/codec/test_schema_registry.py::test_what_another_server_answers_is_not_repeated",
+    ),
     "by-value": (
         "schema/options/test_secret_text.py::test_a_urls_password_is_hidden_whatever_it_holds",
         "schema/options/test_secret_text.py::test_a_named_secret_of_a_query_or_a_connection_string_is_hidden",

@@ -133,6 +133,14 @@ def get_provider_info() -> dict[str, Any]:
                         "example": "dags-folder, company.sources",
                         "default": "dags-folder",
                     },
+                    "servers": {
+                        "description": "Servers and directories that options of forms and templates may name, besides "
+                        "the connection's: broker:9092, https://registry:8081, s3://bucket/path.",
+                        "version_added": None,
+                        "type": "string",
+                        "example": "broker.example.com:9092, https://registry.example.com",
+                        "default": "",
+                    },
                     "spark_masters": {
                         "description": "Spark masters that forms and templates may name, besides the connection's; "
                         "local stands for local, local[2], local[*].",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dynamic_table.arguments.rendered_argument import checked_count, checked_options, checked_text, is_nothing
 from dynamic_table.events.progress_log import progress_in_log
 from dynamic_table.operators.table_operator import TableOperator
+from dynamic_table.policies.allowed_servers import OPTIONS_OF_A_TOPIC, refuse_other_servers_of_form
 from dynamic_table.sinks.sink_settings import secrets_apart
 from dynamic_table.table_events import announce
 
@@ -73,6 +74,7 @@ class IngestOperator(TableOperator):
         of_connection = self.hook.options
         _, secret, _ = secrets_apart(of_connection, self.hook.secret_keys)
         refuse_other_servers(options, secret)
+        refuse_other_servers_of_form(options, self.hook, of_source=OPTIONS_OF_A_TOPIC)
         table = self.hook.load_table(self.table)
         with progress_in_log(self.log):
             result = ingest(table, options={**of_connection, **options}, **arguments)

@@ -15,6 +15,7 @@ from dynamic_table.arguments.rendered_argument import (
 )
 from dynamic_table.connection.airflow_api import AIRFLOW_CONN_ID, AirflowApi
 from dynamic_table.operators.table_operator import TableOperator
+from dynamic_table.policies.allowed_servers import refuse_other_servers_of_form
 from dynamic_table.sinks.sink_settings import secrets_apart
 from dynamic_table.table_events import announce
 from dynamic_table.table_pools import DeclaredPool, table_pool
@@ -135,6 +136,7 @@ class ProvisionTableOperator(TableOperator):
 
         _, secret, _ = secrets_apart(self.hook.options, self.hook.secret_keys)
         refuse_other_servers(declared.options, secret)
+        refuse_other_servers_of_form(declared.options, self.hook)
         if any(key.startswith("column.") for key in declared.options):
             from storage_lib.sql.definition.virtual_columns import refuse_reaching_out
 

@@ -16,6 +16,7 @@ from dynamic_table.arguments.rendered_argument import (
 from dynamic_table.events.metrics import report_sink
 from dynamic_table.operators.detached_job import DetachedJobOperator, SinkFailedError
 from dynamic_table.operators.table_operator import TableOperator
+from dynamic_table.policies.allowed_servers import OPTIONS_OF_A_TOPIC, refuse_other_servers_of_form
 from dynamic_table.policies.spark_settings import checked_master, checked_spark_conf
 from dynamic_table.sinks.sink_facts import sink_facts
 from dynamic_table.sinks.sink_job import (
@@ -154,10 +155,12 @@ class StreamSinkOperator(DetachedJobOperator, TableOperator):
 
     def arguments(self) -> dict[str, Any]:
         """Return the part of the specification that the arguments give; raises InvalidInputError for invalid ones."""
+        source = checked_source(self.source)
+        refuse_other_servers_of_form(source.options, self.hook, of_source=OPTIONS_OF_A_TOPIC)
         return {
             "warehouse": self.hook.warehouse,
             "table": self.table,
-            "source": checked_source(self.source),
+            "source": source,
             "write_options": checked_open_options(self.write_options, "write_options"),
             "select": checked_names(self.select, "select"),
             "trigger_seconds": checked_number(self.trigger_seconds, "trigger_seconds"),

@@ -27,6 +27,7 @@ _ATTEMPTS = 2
 _NOT_FOUND = 404
 _UNAUTHORIZED = (401, 403)
 _PASSING = 500
+_REASON_MAX = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +92,7 @@ class SchemaRegistry:
     def latest(self, subject: str) -> str | None:
         """Return the newest schema of a subject; None if the subject does not exist."""
         found = self._ask("GET", f"/subjects/{_quoted(subject)}/versions/latest")
-        return None if found is None else str(found["schema"])
+        return None if found is None else str(self._member(found, "schema"))
 
     def delete(self, subject: str) -> None:
         """Delete a subject with its versions if it exists."""
@@ -102,12 +103,14 @@ class SchemaRegistry:
     def fetch(self, schema_id: int) -> str:
         """Return a schema as ``schema`` does, bypassing the cache."""
         found = self._ask("GET", f"/schemas/ids/{schema_id}")
+        if found is not None:
+            self._member(found, "schema")
         if found is None or found.get("schemaType", "AVRO") != "AVRO":
             reason = "has no schema" if found is None else "has no Avro schema"
             message = f"the schema registry at {self.url} {reason} of number {schema_id}; is it the one of this topic?"
             raise NotFoundError(message)
         if not found.get("references"):
-            return str(found["schema"])
+            return str(self._member(found, "schema"))
         referred: dict[tuple[str, int], Any] = {}
         self._gather(found["references"], referred)
         try:
@@ -136,12 +139,16 @@ class SchemaRegistry:
     def post(self, subject: str, schema: str) -> int:
         """Register a schema as ``register`` does, bypassing the cache."""
         found = self._ask("POST", f"/subjects/{_quoted(subject)}/versions", {"schema": schema})
-        if found is None:
-            message = (
-                f"{self.url} does not speak Confluent's schema registry API; check {REGISTRY_PREFIX}url and its path"
-            )
-            raise InvalidInputError(message)
-        return int(found["id"])
+        return int(self._member(found, "id"))
+
+    def _member(self, found: Any, key: str) -> Any:
+        if not isinstance(found, dict) or key not in found:
+            raise self._another_api()
+        return found[key]
+
+    def _another_api(self) -> InvalidInputError:
+        message = f"{self.url} does not speak Confluent's schema registry API; check {REGISTRY_PREFIX}url and its path"
+        return InvalidInputError(message)
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Send a request and return the answer as JSON; None for status 404."""
@@ -157,7 +164,7 @@ class SchemaRegistry:
                     continue
                 if answer.status_code < _PASSING:
                     return self._answered(answer, method, path)
-                failure = f"status {answer.status_code}: {answer.text[:200]}"
+                failure = f"status {answer.status_code}{_reason(answer)}"
         message = (
             f"the schema registry at {self.url} can't be reached to {method} {path} ({failure}); nothing was written. "
             f"Check {REGISTRY_PREFIX}url and that it runs, then run this again"
@@ -174,9 +181,28 @@ class SchemaRegistry:
             )
             raise InvalidInputError(message)
         if answer.is_error:
-            message = f"the schema registry at {self.url} refuses to {method} {path}: {answer.text[:500]}"
+            failure = f"status {answer.status_code}{_reason(answer)}"
+            message = f"the schema registry at {self.url} refuses to {method} {path} ({failure})"
             raise InvalidInputError(message)
-        return answer.json()
+        try:
+            return answer.json()
+        except ValueError:
+            raise self._another_api() from None
+
+
+def _reason(answer: httpx.Response) -> str:
+    """Return the reason that a registry gives; empty if another server answers, whose text is not for our errors."""
+    try:
+        found = answer.json()
+    except ValueError:
+        return ""
+    if (
+        not isinstance(found, dict)
+        or set(found) != {"error_code", "message"}
+        or not isinstance(found["error_code"], int)
+    ):
+        return ""
+    return f": {str(found['message'])[:_REASON_MAX]}"
 
 
 @lru_cache(maxsize=1024)

@@ -124,6 +124,33 @@ def test_what_a_registry_does_not_know_or_refuses_is_said(registry: LocalRegistr
         SchemaRegistry.of({"url": registry.url.replace("ccompat/v7", "nothing")}).register("s", FIRST)
 
 
+@pytest.mark.parametrize("status", [200, 400, 500])
+@pytest.mark.parametrize(
+    "body", ['{"role": "admin", "Token": "SECRET"}', "SECRET of a page", '["SECRET"]', '{"message": "SECRET"}']
+)
+def test_what_another_server_answers_is_not_repeated(status: int, body: str) -> None:
+    class Other(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def do_POST(self) -> None:
+            self.do_GET()
+
+        def log_message(self, *_: object) -> None:
+            """Log nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Other) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        client = SchemaRegistry.of({"url": f"http://127.0.0.1:{server.server_port}"})
+        for act in (lambda: client.latest("s"), lambda: client.fetch(1), lambda: client.post("s", "{}")):
+            with pytest.raises((InvalidInputError, UnavailableError)) as refused:
+                act()
+            assert "SECRET" not in str(refused.value)
+        server.shutdown()
+
+
 def test_one_that_is_down_is_an_error_that_may_pass_and_others_are_asked(registry: LocalRegistry) -> None:
     down = f"http://127.0.0.1:{free_port()}"
 
