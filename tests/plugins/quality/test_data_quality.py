@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from dynamic_table.quality.data_docs import DataDocs
 from dynamic_table.quality.data_quality import check_expectations
 from dynamic_table.quality.expectation_suites import expectations_of
 from dynamic_table.quality.listed_expectations import _LISTED
@@ -159,3 +160,27 @@ def test_a_file_of_expectations_lies_in_the_folder_of_the_dag(tmp_path: Path) ->
     for named in (str(outside), "../elsewhere.json"):
         with pytest.raises(InvalidInputError, match="outside of the DAG's folder"):
             expectations_of(named, "db.t", folder)
+
+
+def test_values_that_spell_a_variable_or_a_store_are_compared_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Earlier releases of Great Expectations resolved such texts, from the environment and from its stores."""
+    monkeypatch.setenv("PLANTED", "planted-value")
+    texts = ["$PLANTED", "${PLANTED}", "urn:great_expectations:validations:a:b", "urn:great_expectations:stores:a:b"]
+    specs = [{"type": "expect_column_values_to_be_in_set", "kwargs": {"column": "text", "value_set": texts}}]
+
+    report = check_expectations(
+        pa.table({"text": texts}), specs, docs=DataDocs(root=tmp_path, table="shop.orders"), run_name="a"
+    )
+
+    assert report.failed == {"critical": 0, "warning": 0, "info": 0}
+    for text in texts:
+        with pytest.raises(InvalidInputError, match="can't be checked with"):
+            check_expectations(
+                pa.table({"id": [1]}),
+                [{"type": "expect_column_max_to_be_between", "kwargs": {"column": "id", "min_value": text}}],
+            )
+    stored = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert stored
+    assert not any(b"planted-value" in each for each in stored)
