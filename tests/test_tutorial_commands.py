@@ -15,8 +15,9 @@ from storage_lib import open_catalog
 
 TUTORIALS = sorted((Path(__file__).parents[1] / "docs" / "tutorials").glob("*.md"))
 SHELL_BLOCK = re.compile(r"^(```[a-z]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMPONENTS = ("dag-processor", "scheduler", "triggerer", "api-server")
 # These change the environment or do not return: tests/packaging installs the wheel, tests/dags starts an Airflow.
-NOT_RUN = ("pip install ", "airflow standalone")
+NOT_RUN = ("pip install ", "airflow db migrate", *(f"airflow {each}" for each in COMPONENTS))
 
 
 def shell_blocks(page: Path) -> list[list[str]]:
@@ -55,6 +56,16 @@ def test_the_airflow_tutorial_installs_dags_and_a_connection_to_the_warehouse(tm
     connection = json.loads((tmp_path / "connection.json").read_text())
     assert connection["conn_type"] == "dynamic_table"
     assert open_catalog(connection["extra"]["warehouse"]).load_table("shop.orders").schema.fields[0].name == "id"
+
+
+def test_the_airflow_tutorial_starts_nothing_that_listens_beyond_loopback() -> None:
+    """Airflow's servers of logs listen on all interfaces; the one of docker/local is tested with these options."""
+    lines = [line for page in TUTORIALS for block in shell_blocks(page) for line in block if "airflow " in line]
+    started = {line.split()[1]: line for line in lines if line.startswith("airflow ")}
+
+    assert set(started) == {"db", *COMPONENTS}
+    assert all("--skip-serve-logs" in started[each] for each in ("scheduler", "triggerer"))
+    assert any("AIRFLOW__API__HOST=127.0.0.1" in page.read_text() for page in TUTORIALS)
 
 
 def run(lines: list[str], folder: Path) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from dynamic_table.arguments.partition_argument import partition_label
 from dynamic_table.arguments.partition_listing import refuse_missing
 from dynamic_table.arguments.rendered_argument import checked_flag, is_nothing
-from dynamic_table.operators.partition_drop import PartitionDropOperator
+from dynamic_table.operators.partition_drop import NO_APPROVAL_NEEDED, PartitionDropOperator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,16 +20,18 @@ if TYPE_CHECKING:
 __all__ = ["PARTITIONS_KEY", "ApproveDropOperator"]
 
 PARTITIONS_KEY = "partitions"  # key of the XCom
+LISTED_KEY = "listed_partitions"  # key of the XCom with the list before it is approved
 SHOWN_MAX = 100
 
 
 class ApproveDropOperator(PartitionDropOperator, ApprovalOperator):
     """Shows which partitions would be dropped and waits for *Approve* or *Reject*; *Reject* skips downstream tasks.
 
-    The list is the XCom ``partitions``: pass it to ``DropPartitionsOperator`` as ``approved``, which then drops exactly
-    the approved partitions. An empty list needs no approval and skips downstream tasks.
+    After *Approve* the list is the XCom ``partitions``: pass it to ``DropPartitionsOperator`` as ``approved``, which
+    then drops exactly the approved partitions, and none if this task was marked as success instead. An empty list needs
+    no approval and skips downstream tasks.
 
-    :param needs_approval: False: succeed at once, without listing partitions. (templated)
+    :param needs_approval: False: succeed at once, without listing partitions; the XCom says so. (templated)
     """
 
     template_fields: Sequence[str] = (*PartitionDropOperator.template_fields, "needs_approval", "subject", "body")
@@ -42,6 +44,7 @@ class ApproveDropOperator(PartitionDropOperator, ApprovalOperator):
         """Ask and defer; Airflow resumes the task with ``execute_complete``."""
         if not checked_flag(self.needs_approval, "needs_approval"):
             self.log.info("No approval is needed")
+            context["ti"].xcom_push(key=PARTITIONS_KEY, value=NO_APPROVAL_NEEDED)
             return None
         table = self.hook.load_table(self.table)
         partitions = self.chosen_partitions(table)
@@ -52,8 +55,17 @@ class ApproveDropOperator(PartitionDropOperator, ApprovalOperator):
             refuse_missing(table, partitions)
         self.subject = f"Drop {len(partitions)} partition(s) of {self.table}?"
         self.body = _listed(partitions)
-        context["ti"].xcom_push(key=PARTITIONS_KEY, value=partitions)
+        context["ti"].xcom_push(key=LISTED_KEY, value=partitions)
         return super().execute(context)
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        """Hand on the list after *Approve*; Airflow keeps a waiting task's XComs."""
+        answer = super().execute_complete(context=context, event=event)
+        if answer["chosen_options"] == [self.APPROVE]:
+            ti = context["ti"]
+            listed = ti.xcom_pull(task_ids=self.task_id, key=LISTED_KEY, map_indexes=ti.map_index)
+            ti.xcom_push(key=PARTITIONS_KEY, value=listed)
+        return answer
 
 
 def _listed(partitions: Sequence[Mapping[str, str | None]]) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from airflow.sdk.exceptions import AirflowFailException
+
 from dynamic_table.arguments.partition_argument import partition_label
 from dynamic_table.arguments.rendered_argument import checked_flag, is_nothing
-from dynamic_table.operators.partition_drop import PartitionDropOperator
+from dynamic_table.operators.partition_drop import NO_APPROVAL_NEEDED, PartitionDropOperator
 from dynamic_table.policies.commit_identity import commit_identity
 from dynamic_table.table_events import announce
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from airflow.sdk import Context
+
+    from storage_lib import DynamicTable
 
 __all__ = ["DropPartitionsOperator"]
 
@@ -25,7 +29,8 @@ class DropPartitionsOperator(PartitionDropOperator):
     is expiry, not a change of its rows.
 
     :param approved: the list from ``ApproveDropOperator``: exactly these partitions are dropped, and ``partitions``
-        and ``before`` are ignored. None: no approval was needed. (templated)
+        and ``before`` are ignored. If it is given and there is no list, because that task was marked as success, the
+        drop fails. None: the drop needs no approval. (templated)
     :param change_tracking: also write the deletions into the log. (templated)
     """
 
@@ -41,6 +46,8 @@ class DropPartitionsOperator(PartitionDropOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.approved: Any = approved
+        # A template renders to None if the approval has left no list, so this is decided before.
+        self._awaits_approval = approved is not None
         self.change_tracking = change_tracking
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -48,8 +55,7 @@ class DropPartitionsOperator(PartitionDropOperator):
         change_tracking = checked_flag(self.change_tracking, "change_tracking")
         table = self.hook.load_table(self.table)
         with commit_identity(context) as identity:
-            # The approved list was read from the table, so nulls are valid in it; in a form a null is a mistake.
-            partitions = self.chosen_partitions(table) if is_nothing(self.approved) else self.approved
+            partitions = self._approved(table) if self._awaits_approval else self.chosen_partitions(table)
             self.log.info("Dropping %d partition(s): %s", len(partitions), partition_label(partitions))
             snapshot = (
                 table.maintenance.drop_partitions(partitions, change_tracking=change_tracking, **identity.arguments())
@@ -58,3 +64,17 @@ class DropPartitionsOperator(PartitionDropOperator):
             )
         version = snapshot.id if snapshot else None
         return announce(context, table=self.table, op="drop_partitions", version=version, partitions=partitions)
+
+    def _approved(self, table: DynamicTable) -> Sequence[Mapping[str, str | None]]:
+        """Return the approved partitions, or those chosen if nobody was to be asked."""
+        if self.approved == NO_APPROVAL_NEEDED:
+            return self.chosen_partitions(table)
+        if is_nothing(self.approved):
+            message = (
+                f"no list of partitions of {self.table} was approved: the task that asks was marked as success, or has "
+                "not listed any; nothing was dropped. Clear that task and answer it"
+            )
+            raise AirflowFailException(message)
+        # The list was read from the table, so nulls are valid in it; in a form a null is a mistake.
+        approved: Sequence[Mapping[str, str | None]] = self.approved
+        return approved

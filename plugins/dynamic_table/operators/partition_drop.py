@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
     from storage_lib import DynamicTable
 
-__all__ = ["PartitionDropOperator"]
+__all__ = ["NO_APPROVAL_NEEDED", "PartitionDropOperator"]
+
+NO_APPROVAL_NEEDED = "no approval needed"
+"""Value of ``approved`` if nobody was to be asked."""
 
 
 class PartitionDropOperator(TableOperator):
