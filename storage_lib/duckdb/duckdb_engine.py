@@ -14,6 +14,7 @@ from storage_lib.materialized.accumulators.tidy_state import tidy_state
 from storage_lib.materialized.commit.refresh_commit import commit_difference, commit_positions
 from storage_lib.materialized.engine import EngineRefusalError
 from storage_lib.materialized.plan.refresh_result import RefreshEngine
+from storage_lib.schema.options.value_settings import unusual_value
 from storage_lib.table.maintenance.post_commit_compaction import LOST_RACE_ERRORS
 
 if TYPE_CHECKING:
@@ -38,7 +39,10 @@ def _no_reason() -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class DuckDbEngine:
-    """Computes the values that Spark usually does. ``why_not``: why a session's settings give others; None: none do."""
+    """Computes the values that Spark usually does.
+
+    ``why_not``: why a session's settings give others; None: none do. It is asked for a query without settings only.
+    """
 
     why_not: Callable[[], str | None] = _no_reason
 
@@ -46,6 +50,9 @@ class DuckDbEngine:
     def kind(self) -> RefreshEngine:
         """The engine's name in results."""
         return RefreshEngine.DUCKDB
+
+    def settings(self) -> None:
+        """See ``Engine.settings``."""
 
     def answer_columns(self, name: str, bound: BoundQuery) -> Sequence[AnswerColumn]:  # noqa: ARG002  as in Engine
         """Refuse: only Spark knows the types of all queries."""
@@ -63,7 +70,7 @@ class DuckDbEngine:
         """See ``Engine.apply_changes``."""
         if accumulated is not None:
             return self._add_changes(run, changed, accumulated)
-        with refresh_in_duckdb(run, changed, refusal=self.why_not()) as refresh:
+        with refresh_in_duckdb(run, changed, refusal=self._refusal(run.bound)) as refresh:
             rows = refresh.change()
         if rows is None:
             return commit_positions(run.table, run.commit)
@@ -75,7 +82,7 @@ class DuckDbEngine:
         """See ``Engine.write_answer``."""
         if accumulated is not None or where is not None:
             raise EngineRefusalError("Spark builds accumulators, and computes parts of an answer")
-        with refresh_in_duckdb(run, {}, refusal=self.why_not(), size_max=_WHOLE_BYTES_MAX) as refresh:
+        with refresh_in_duckdb(run, {}, refusal=self._refusal(run.bound), size_max=_WHOLE_BYTES_MAX) as refresh:
             difference = refresh.whole()
         return commit_difference(difference, run.table, run.commit)
 
@@ -91,14 +98,18 @@ class DuckDbEngine:
 
     def why_not_small_refreshes(self, table: DynamicTable, bound: BoundQuery) -> str | None:
         """Return why DuckDB computes no refresh of a table; None if it computes the small ones."""
-        return why_not_duckdb(table, bound, self.why_not())
+        return why_not_duckdb(table, bound, self._refusal(bound))
+
+    def _refusal(self, bound: BoundQuery) -> str | None:
+        """Return why the values of a query are not the usual ones."""
+        return self.why_not() if bound.settings is None else unusual_value(bound.settings)
 
     def _add_changes(
         self, run: RefreshRun, changed: Mapping[str, SourceDelta], plan: AccumulatedPlan
     ) -> Snapshot | None:
         """Commit the state of the accumulators, then the rows of the answer that differ, with the state's snapshot."""
         query, state, table = plan.query, plan.needed_state(), run.table
-        with refresh_in_duckdb(run, changed, refusal=self.why_not()) as refresh:
+        with refresh_in_duckdb(run, changed, refusal=self._refusal(run.bound)) as refresh:
             change = accumulated_change(refresh, query, state)
         if change is None:
             return commit_positions(table, plan.unchanged(run.commit))

@@ -60,6 +60,10 @@ class Engine(Protocol):
         """The engine's name in results."""
         ...
 
+    def settings(self) -> tuple[tuple[str, str], ...] | None:
+        """Return the settings of Spark by which it computes values, as they are stored; None if it has none."""
+        ...
+
     def answer_columns(self, name: str, bound: BoundQuery) -> Sequence[AnswerColumn]:
         """Type the answer of the query of table ``name``, without running it.
 

@@ -39,10 +39,13 @@ from storage_lib.materialized.algebra.tree.relational_operators import Relation,
 __all__ = ["ResolvedQuery", "compile_query", "resolve_query"]
 
 
-def compile_query(text: str, sources: Sequence[SourceTable], *, database: str, has_names: bool = True) -> CompiledQuery:
+def compile_query(
+    text: str, sources: Sequence[SourceTable], *, database: str, has_names: bool = True, refusal: str | None = None
+) -> CompiledQuery:
     """Compile a query of Spark SQL over tables; names without a database are of ``database``.
 
     Without ``has_names``, the columns of the answer are found by position, and called ``column1`` and so on.
+    ``refusal``: why only Spark knows what the text means, so that the whole answer has to be computed.
 
     Raises ``InvalidInputError``, with line and column, if the text is not a query, or names a table that is not among
     ``sources``, a column that does not exist or is ambiguous, or two result columns of one name.
@@ -50,7 +53,7 @@ def compile_query(text: str, sources: Sequence[SourceTable], *, database: str, h
     query = resolve_query(text, sources, database=database, has_names=has_names)
     volatile = first_volatile(query.written)
     used, labels = query.used, query.labels
-    tree, reason = _tree(query, volatile)
+    tree, reason = (None, refusal) if refusal is not None else _tree(query, volatile)
     return CompiledQuery(
         tables=query.tables,
         sources=tuple(used),

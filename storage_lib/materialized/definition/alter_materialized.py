@@ -81,8 +81,10 @@ def set_query_by(
         refresh_mode=before.refresh_mode,
     )
     definition = replace(definition, status=before.status)
-    bound = checked_query(newest.address, definition)
-    columns = answer_columns(engine(), table.name, bound)
+    checked_query(newest.address, definition)  # before Spark starts
+    typing = engine()
+    definition = replace(definition, settings=typing.settings())
+    columns = answer_columns(typing, table.name, checked_query(newest.address, definition))
     altered = _with(newest, definition, _added_columns(newest, columns))
     dropped = {name: source for name, source in _existing_sources(newest).items() if name not in definition.sources}
     release_snapshots(altered, dropped)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -56,8 +57,12 @@ def create_materialized(
         freshness=parse_freshness(freshness),
         refresh_mode=refresh_mode_of(name, refresh_mode),
     )
-    bound = checked_query(TableAddress(warehouse=catalog.warehouse, name=name, options=catalog.options), definition)
-    columns = answer_columns(engine(), name, bound)
+    home = TableAddress(warehouse=catalog.warehouse, name=name, options=catalog.options)
+    checked_query(home, definition)  # before Spark starts
+    typing = engine()
+    definition = replace(definition, settings=typing.settings())
+    bound = checked_query(home, definition)
+    columns = answer_columns(typing, name, bound)
     key = tuple(primary_key) if primary_key else _derived_key(bound, columns, partition_keys)
     _refuse_options(name, effective_options(table=options or {}, connection=catalog.options))
     return catalog.create_table(

@@ -2,9 +2,9 @@
 
 They are source offsets (docs/format.md): a source is named ``<uuid>@<branch>``, partition 0 holds the id of its
 snapshot, and the source's id tells that snapshot from a later one with the same number, which another engine may create
-after a rollback. ``@definition`` names the query, whose id is a hash of its text: a refresh with an older query
-conflicts with one with the current query. ``@columns`` names the columns that the query reads, because an ALTER changes
-an answer without a snapshot.
+after a rollback. ``@definition`` names the query, whose id is a hash of its text and settings: a refresh with an older
+query conflicts with one with the current query. ``@columns`` names the columns that the query reads, because an ALTER
+changes an answer without a snapshot.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.schema.options.value_settings import settings_text
 
 if TYPE_CHECKING:
     from storage_lib.file_store.snapshot.snapshot import Snapshot
@@ -66,6 +67,8 @@ def position_of_columns(columns: Mapping[str, Sequence[DataField]]) -> SourcePos
 
 
 def position_of_definition(definition: MaterializedTableDefinition) -> SourcePosition:
-    """Return the position of a query: equal for equal texts in the same database."""
+    """Return the position of a query: equal for equal texts in the same database, under the same settings of Spark."""
     text = f"{definition.database}\n{definition.query}"
+    if definition.settings is not None:
+        text += f"\n{settings_text(definition.settings)}"
     return SourcePosition(0, sha256(text.encode()).hexdigest()[:_HASH_LENGTH])

@@ -11,6 +11,7 @@ from storage_lib.catalog.table_cache import table_at
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.materialized.algebra import CompiledQuery, SourceTable, compile_query
 from storage_lib.materialized.sources.weighted_rows import WEIGHT
+from storage_lib.schema.options.value_settings import unusual_reading
 from storage_lib.schema.types.spark_names import spark_name
 
 if TYPE_CHECKING:
@@ -24,11 +25,15 @@ _COMPILED_QUERIES_MAX = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundQuery:
-    """A compiled query with its sources, by ``database.table``, under their newest schemas, which are ``described``."""
+    """A compiled query with its sources, by ``database.table``, under their newest schemas, which are ``described``.
+
+    ``settings`` are those of Spark under which it is computed; None: those of the session that computes it.
+    """
 
     compiled: CompiledQuery
     sources: Mapping[str, DynamicTable]
     described: tuple[SourceTable, ...]
+    settings: tuple[tuple[str, str], ...] | None = None
 
 
 def definition_of(table: DynamicTable) -> MaterializedTableDefinition:
@@ -62,18 +67,21 @@ def bound_query(home: TableAddress, definition: MaterializedTableDefinition, *, 
             message = f"table {home.name} reads {name} in its query: {error}"
             raise NotFoundError(message) from error
     described = tuple(source_table(name, table) for name, table in sources.items())
-    compiled = _compiled(definition.query, described, definition.database, has_names=has_names)
+    refusal = unusual_reading(definition.settings or ())
+    compiled = _compiled(definition.query, described, definition.database, refusal, has_names=has_names)
     for name, columns in compiled.needed.items():
         if reserved := next((each for each in columns if each.lower() == WEIGHT), None):
             message = f"table {home.name} reads column {reserved} of {name}; refreshes use that name, so rename it"
             raise InvalidInputError(message)
-    return BoundQuery(compiled=compiled, sources=sources, described=described)
+    return BoundQuery(compiled=compiled, sources=sources, described=described, settings=definition.settings)
 
 
 @lru_cache(maxsize=_COMPILED_QUERIES_MAX)
-def _compiled(query: str, described: tuple[SourceTable, ...], database: str, *, has_names: bool) -> CompiledQuery:
+def _compiled(
+    query: str, described: tuple[SourceTable, ...], database: str, refusal: str | None, *, has_names: bool
+) -> CompiledQuery:
     """Compile a query once for all refreshes under the same columns of its sources: that takes tens of milliseconds."""
-    return compile_query(query, described, database=database, has_names=has_names)
+    return compile_query(query, described, database=database, has_names=has_names, refusal=refusal)
 
 
 def source_table(name: str, table: DynamicTable) -> SourceTable:

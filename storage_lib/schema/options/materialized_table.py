@@ -12,6 +12,7 @@ from datetime import timedelta
 from enum import StrEnum
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.options.value_settings import settings_text
 
 PREFIX = "materialized-table."
 QUERY_OPTION = f"{PREFIX}definition-query"
@@ -22,6 +23,7 @@ FRESHNESS_UNIT_OPTION = f"{PREFIX}interval-freshness.time-unit"
 LOGICAL_MODE_OPTION = f"{PREFIX}logical-refresh-mode"
 MODE_OPTION = f"{PREFIX}refresh-mode"
 STATUS_OPTION = f"{PREFIX}refresh-status"
+SETTINGS_OPTION = f"{PREFIX}definition-settings"
 
 _INTERVAL = re.compile(r"(?:INTERVAL\s+)?'?\s*(\d+)\s*'?\s*(SECOND|MINUTE|HOUR|DAY)S?'?", re.IGNORECASE)
 _ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
@@ -71,7 +73,8 @@ class MaterializedTableDefinition:
 
     ``query`` is a SELECT in Spark's SQL; names without a database refer to ``database``. ``sources`` are the tables
     that it reads, as ``database.table``. ``freshness`` is the longest time that the table may lag behind its sources;
-    None: it is refreshed on request, or when a source changes.
+    None: it is refreshed on request, or when a source changes. ``settings`` are those of Spark under which it is
+    refreshed (``value_settings``); None: those of the session that refreshes it, as before they were stored.
     """
 
     query: str
@@ -80,6 +83,7 @@ class MaterializedTableDefinition:
     freshness: timedelta | None = None
     refresh_mode: RefreshMode = RefreshMode.AUTO
     status: RefreshStatus = RefreshStatus.ACTIVATED
+    settings: tuple[tuple[str, str], ...] | None = None
 
     def to_options(self) -> dict[str, str]:
         """Return the definition as options of the table."""
@@ -92,6 +96,8 @@ class MaterializedTableDefinition:
         }
         if self.sources:
             options[SOURCES_OPTION] = ",".join(self.sources)
+        if self.settings is not None:
+            options[SETTINGS_OPTION] = settings_text(self.settings)
         if self.freshness is not None:
             options |= freshness_options(self.freshness)
         return options

@@ -28,6 +28,7 @@ from storage_lib.schema.options.materialized_table import (
     LOGICAL_MODE_OPTION,
     MODE_OPTION,
     QUERY_OPTION,
+    SETTINGS_OPTION,
     SOURCES_OPTION,
     STATUS_OPTION,
     FreshnessUnit,
@@ -62,6 +63,7 @@ from storage_lib.schema.options.option_values import (
     parse_zstd_level,
 )
 from storage_lib.schema.options.secret_text import MASK, holds_secret, without_password
+from storage_lib.schema.options.value_settings import parse_settings
 from storage_lib.schema.table_schema import APPEND_ONLY, VALUE_COUNT, WRITE_MODE_OPTION
 from storage_lib.schema.types.row_kind import ROW_KIND_COLUMN
 
@@ -705,6 +707,13 @@ class TableOptions:
     materialized_sources: tuple[str, ...] = _option(
         SOURCES_OPTION, (), parse_names, "Comma-separated tables that a materialized table's query reads."
     )
+    materialized_settings: tuple[tuple[str, str], ...] | None = _option(
+        SETTINGS_OPTION,
+        None,
+        parse_settings,
+        "Settings of Spark under which a materialized table is refreshed: those of the session that created it or gave "
+        "it its query, as a JSON object without the usual ones. Default: those of the session that refreshes it.",
+    )
     materialized_freshness: int | None = _option(
         FRESHNESS_OPTION,
         None,
@@ -769,6 +778,7 @@ class TableOptions:
             freshness=stored_freshness(self.materialized_freshness, self.materialized_freshness_unit),
             refresh_mode=self.materialized_logical_mode,
             status=self.materialized_status,
+            settings=self.materialized_settings,
         )
 
     @classmethod

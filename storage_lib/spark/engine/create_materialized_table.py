@@ -39,10 +39,11 @@ def create_materialized_table(
         create_materialized_table(catalog, "shop.daily", "SELECT dt, sum(amount) AS turnover FROM orders GROUP BY dt")
 
     ``query`` is a SELECT in Spark's SQL; names without a database refer to ``database`` (default: that of ``name``). It
-    is compiled and typed by ``spark`` (default: the running session, or a new one), but not run. ``primary_key``
-    defaults to a key derived from the query, if its columns are never NULL; without one, the table counts equal rows.
-    A refresh whose answer violates the key fails. ``freshness`` is the longest time that the table may lag behind its
-    sources, as a duration or as text (``INTERVAL '5' MINUTE``, ``PT5M``), for schedulers. ``refresh_mode`` is ``auto``,
+    is compiled and typed by ``spark`` (default: the running session, or a new one), but not run; all refreshes compute
+    it under the settings that this session has now, such as its time zone. ``primary_key`` defaults to a key derived
+    from the query, if its columns are never NULL; without one, the table counts equal rows. A refresh whose answer
+    violates the key fails. ``freshness`` is the longest time that the table may lag behind its sources, as a duration
+    or as text (``INTERVAL '5' MINUTE``, ``PT5M``), for schedulers. ``refresh_mode`` is ``auto``,
     ``incremental``, which refuses queries that can't be refreshed incrementally, or ``full``. With ``if_not_exists`` an
     existing table is returned unchanged.
 

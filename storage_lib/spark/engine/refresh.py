@@ -27,6 +27,8 @@ def refresh(
     nothing is committed. The changes of the sources are applied incrementally if that is possible; ``full`` computes
     the whole query instead. ``partition`` also computes that partition of the answer in full, as a second commit.
 
+    It is computed under the settings of the session that gave the table its query, whatever those of ``spark`` are.
+
     A suspended table is refreshed as well. If another process refreshes the table at the same time, one of them
     commits, and the other reports that the table is current.
 

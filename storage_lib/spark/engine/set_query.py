@@ -19,6 +19,9 @@ def set_query(
 ) -> DynamicTable:
     """Set the query of a materialized table; the next refresh computes it in full. Returns the altered table.
 
+    Refreshes compute it under the settings that ``spark`` has now, such as its time zone: the same query changes only
+    these.
+
     The answer has the table's columns in their order and types, and may have further columns at the end, which are
     added. ``database`` is that of names without one (default: as before). The table keeps its key.
 

@@ -11,6 +11,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from storage_lib.io.environment import system_environment
 from storage_lib.materialized.accumulators.accumulated_query import NULL_KEYS, AccumulatedQuery, refusal_of_keys
 from storage_lib.materialized.algebra import Accumulators, ItemTypes, Moment, SourceTable
+from storage_lib.schema.options.value_settings import unusual_value
 from storage_lib.spark.engine.source_views import source_views
 from storage_lib.spark.engine.value_settings import unusual_setting
 from storage_lib.spark.tasks.active_session import active_session
@@ -35,7 +36,7 @@ def typed_accumulators(spark: SparkSession, bound: BoundQuery) -> AccumulatedQue
     found = bound.compiled.accumulators
     if found is None or not bound.compiled.is_deterministic:
         return None
-    reason = unusual_setting(spark)
+    reason = unusual_setting(spark) if bound.settings is None else unusual_value(bound.settings)
     if reason is not None:
         return reason
     query = (bound.compiled.tables.query, bound.described)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError, SnapshotExpiredError, StorageError
@@ -26,6 +27,7 @@ from storage_lib.spark.compaction.stream_compaction import StreamCompaction
 from storage_lib.spark.data_source import statement_options
 from storage_lib.spark.data_source.checkpoint_identity import settled_query_id
 from storage_lib.spark.data_source.table_source import register
+from storage_lib.spark.engine.value_settings import copy_with_settings, settings_of
 from storage_lib.spark.engine.weighted_frames import rows_with_kinds
 from storage_lib.spark.insert_stream.answer_change import answer_change
 from storage_lib.spark.insert_stream.commit_source import (
@@ -35,7 +37,7 @@ from storage_lib.spark.insert_stream.commit_source import (
     positions_in,
     register_commits,
 )
-from storage_lib.spark.insert_stream.stored_query import refuse_altered, session_of, stored_query_of
+from storage_lib.spark.insert_stream.stored_query import refuse_altered, stored_query_of
 from storage_lib.spark.runtime.spark_session import STREAM_POOL, scheduler_pool
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.tasks.session_kind import refuse_connect
@@ -84,6 +86,7 @@ def insert_stream(
         why="it computes each micro-batch on the driver",
         remedy="Use a classic session",
     )
+    definition = replace(definition, settings=settings_of(spark))
     bound = bound_query(home, definition, has_names=False)
     refuse_table(table)
     refuse_query(bound)
@@ -92,7 +95,9 @@ def insert_stream(
     user = settled_query_id(spark, checkpoint_location, table)
     stored = stored_query_of(spark, table, checkpoint_location, definition, bound)
     # What the user sets from now on must not change how old rows are computed.
-    own = session_of(spark, stored)
+    own = copy_with_settings(spark, stored.settings)
+    definition = replace(definition, settings=stored.settings)
+    refuse_query(bound_query(home, definition, has_names=False))
     options = statement_options.options_of(next(iter(bound.sources.values())))
     commits = spark.readStream.format(SOURCE_NAME).options(**options, **{TABLES: json.dumps(sorted(bound.sources))})
 

@@ -11,25 +11,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import SparkSession
-
 from storage_lib.errors import InvalidInputError
 from storage_lib.materialized.sources.source_tables import needed_columns
+from storage_lib.schema.options.value_settings import differing
 from storage_lib.spark.data_source.checkpoint_identity import PLANNED, QUERY_FILE, is_there, settled
+from storage_lib.spark.engine.value_settings import settings_of
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from storage_lib.materialized.sources.source_tables import BoundQuery
     from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
+    from storage_lib.schema.options.value_settings import Settings
     from storage_lib.table.dynamic_table import DynamicTable
-
-_SETTINGS = (
-    "spark.sql.ansi.enabled",
-    "spark.sql.session.timeZone",
-    "spark.sql.decimalOperations.allowPrecisionLoss",
-    "spark.sql.caseSensitive",
-    "spark.sql.storeAssignmentPolicy",
-)
-"""Settings of a session on which the values of a query depend."""
 
 Columns = Mapping[str, Sequence[Sequence[object]]]
 """Name, type and id of each column that a query reads, in the source's order, by source."""
@@ -40,7 +34,7 @@ class StoredQuery:
     """Columns and settings with which a stream first started."""
 
     columns: Columns
-    settings: Mapping[str, str | None]
+    settings: Settings
 
 
 def stored_query_of(
@@ -55,7 +49,7 @@ def stored_query_of(
     Raises ``InvalidInputError`` for the checkpoint of another stream or another query, and for altered columns.
     """
     named = {"query": definition.query, "database": definition.database}
-    now = {**named, "columns": _columns(bound), "settings": {key: spark.conf.get(key, None) for key in _SETTINGS}}
+    now = {**named, "columns": _columns(bound), "settings": dict(settings_of(spark))}
     is_other = is_there(spark, checkpoint, PLANNED) and not is_there(spark, checkpoint, QUERY_FILE)
     stored: dict[str, Any] = {}
     if not is_other:
@@ -66,7 +60,9 @@ def stored_query_of(
             "rows are in the table. Give this one a checkpoint of its own, and an empty table"
         )
         raise InvalidInputError(message)
-    stored_query = StoredQuery(stored["columns"], stored["settings"])
+    # Older versions stored null for a setting that had its default.
+    settings = differing({name: value for name, value in stored["settings"].items() if value is not None})
+    stored_query = StoredQuery(stored["columns"], settings)
     refuse_altered(stored_query, bound)
     return stored_query
 
@@ -81,18 +77,6 @@ def refuse_altered(stored_query: StoredQuery, bound: BoundQuery) -> None:
                 "can't be computed again: start it with a new checkpoint, into an empty table"
             )
             raise InvalidInputError(message)
-
-
-def session_of(spark: SparkSession, stored_query: StoredQuery) -> SparkSession:
-    """Return a copy of the session with the settings that the stream began with, which no later SET changes."""
-    session: Any = spark._jsparkSession  # type: ignore[attr-defined, unused-ignore]  # noqa: SLF001  no public way
-    copy = SparkSession(spark.sparkContext, session.cloneSession())
-    for key, value in stored_query.settings.items():
-        if value is None:
-            copy.conf.unset(key)
-        else:
-            copy.conf.set(key, value)
-    return copy
 
 
 def _columns(bound: BoundQuery) -> dict[str, list[list[object]]]:

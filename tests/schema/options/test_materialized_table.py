@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -14,6 +15,7 @@ from storage_lib.schema.options.materialized_table import (
     parse_freshness,
 )
 from storage_lib.schema.options.table_options import TableOptions
+from storage_lib.schema.options.value_settings import differing
 
 DEFINITION = MaterializedTableDefinition(query="SELECT 1 AS one", database="shop", sources=("shop.a", "shop.b"))
 
@@ -103,3 +105,26 @@ def test_a_freshness_is_a_duration_or_text(given: timedelta | str, seconds: int)
 def test_another_freshness_is_refused(given: timedelta | str) -> None:
     with pytest.raises(InvalidInputError, match="invalid freshness"):
         parse_freshness(given)
+
+
+@pytest.mark.parametrize(
+    "settings", [(), (("spark.sql.ansi.enabled", "false"), ("spark.sql.session.timeZone", "Europe/Berlin"))]
+)
+def test_options_store_the_settings_of_a_query(settings: tuple[tuple[str, str], ...]) -> None:
+    given = replace(DEFINITION, settings=settings)
+
+    assert TableOptions.parse(given.to_options()).definition == given
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"spark.sql.ansi.enabled": true}', '{"spark.driver.extraJavaOptions": "x"}']
+)
+def test_only_settings_of_values_can_be_stored(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="definition-settings"):
+        TableOptions.parse({**DEFINITION.to_options(), "materialized-table.definition-settings": text})
+
+
+def test_only_unusual_settings_and_the_time_zone_are_stored() -> None:
+    given = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "TRUE", "spark.app.name": "x"}
+
+    assert differing(given) == (("spark.sql.session.timeZone", "UTC"),)

@@ -20,6 +20,7 @@ from storage_lib.spark import (
     set_refresh_mode,
     suspend,
 )
+from storage_lib.spark.engine.value_settings import settings_of
 from tests.support.materialized_answers import expected_bag, stored_bag
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def test_a_definition_is_stored_with_the_table(spark: SparkSession, catalog: Cat
         freshness=timedelta(minutes=5),
         refresh_mode=RefreshMode.INCREMENTAL,
         status=RefreshStatus.ACTIVATED,
+        settings=settings_of(spark),
     )
     assert [str(field.type) for field in loaded.schema.fields] == ["BIGINT NOT NULL", "DECIMAL(12, 2) NOT NULL"]
     assert (loaded.schema.primary_keys, loaded.schema.partition_keys) == (("id", "twice"), ("twice",))
@@ -153,14 +155,18 @@ def test_a_query_that_is_not_deterministic_is_computed_as_a_whole_each_time(
     assert table.to_arrow().num_rows == orders.to_arrow().num_rows
 
 
-def test_settings_for_schedulers_are_altered(doubled: DynamicTable) -> None:
+def test_settings_for_schedulers_are_altered(spark: SparkSession, doubled: DynamicTable) -> None:
     altered = set_freshness(suspend(doubled), timedelta(hours=2))
     assert altered.definition is not None
     assert (altered.definition.status, altered.definition.freshness) == (RefreshStatus.SUSPENDED, timedelta(hours=2))
 
     altered = set_refresh_mode(set_freshness(resume(doubled), None), "full")
     assert altered.definition == MaterializedTableDefinition(
-        query=QUERY, database="shop", sources=("shop.orders",), refresh_mode=RefreshMode.FULL
+        query=QUERY,
+        database="shop",
+        sources=("shop.orders",),
+        refresh_mode=RefreshMode.FULL,
+        settings=settings_of(spark),
     )
 
 

@@ -183,7 +183,7 @@ def test_an_overflow_fails_with_the_words_of_spark_and_leaves_the_rows(
     assert refreshed(spark, catalog, table).rows_written == 0
 
 
-def test_large_files_many_changes_and_other_settings_are_left_to_spark(
+def test_large_files_and_many_changes_are_left_to_spark(
     spark: SparkSession, catalog: Catalog, orders: DynamicTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, _ = kept(spark, catalog, LARGEST, {"refresh.in-process-size-max": "10 b"})
@@ -194,12 +194,6 @@ def test_large_files_many_changes_and_other_settings_are_left_to_spark(
     orders.append([order(21)])
     found.append(refreshed(spark, catalog, table).engine)
     table = table.refresh().alter(RemoveOption("refresh.in-process-size-max"))
-    orders.append([order(22)])
-    spark.conf.set("spark.sql.ansi.enabled", "false")
-    try:
-        found.append(refreshed(spark, catalog, table).engine)
-    finally:
-        spark.conf.unset("spark.sql.ansi.enabled")
     orders.append([order(23)])
     with monkeypatch.context() as many:
         many.setattr(source_delta, "_ROWS_HERE_MAX", 0)
@@ -207,7 +201,7 @@ def test_large_files_many_changes_and_other_settings_are_left_to_spark(
     orders.append([order(24)])
     last = refreshed(spark, catalog, table).engine
 
-    assert found == [RefreshEngine.SPARK] * 4
+    assert found == [RefreshEngine.SPARK] * 3
     assert last is RefreshEngine.DUCKDB
 
 
