@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Unpack
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, Unpack
 
 import polars as pl
 import pyarrow as pa
@@ -73,6 +73,24 @@ from storage_lib.table.verbs.row_verbs import Matched, NotMatched, NotMatchedByS
 if TYPE_CHECKING:
     import duckdb
     import pandas as pd
+
+_Given = ParamSpec("_Given")
+_Verb: TypeAlias = Callable[Concatenate["DynamicTable", _Given], Snapshot | None]
+
+
+def _commits_once(verb: _Verb[_Given]) -> _Verb[_Given]:
+    """Let a verb return the snapshot of an earlier commit under its identity, before it looks at its rows.
+
+    They may not fit any longer, because the columns were altered after that commit. And a log that is written first
+    would contain them twice.
+    """
+
+    @wraps(verb)
+    def once(self: DynamicTable, /, *arguments: _Given.args, **named: _Given.kwargs) -> Snapshot | None:
+        earlier = self._earlier(named.get("commit_user"), named.get("commit_identifier"))
+        return verb(self, *arguments, **named) if earlier is None else earlier
+
+    return once
 
 
 class DynamicTable:
@@ -404,6 +422,7 @@ class DynamicTable:
     # --- write --------------------------------------------------------------------------------------------------
 
     @reports_outcome
+    @_commits_once
     def append(
         self,
         rows: Frame,
@@ -428,11 +447,6 @@ class DynamicTable:
         self._writes.input.check_columns(rows.schema)
         user, identifier = self._identity(commit_user, commit_identifier)
         builder = self.new_write()
-        if builder.is_log_first:
-            # Otherwise the log would contain the rows twice.
-            earlier = builder.commits.committed(user, identifier)
-            if earlier is not None:
-                return earlier
         order = builder.begin(commit_user=user, tracked=change_tracking, based_on=based_on)
         if source is not None:
             order = builder.commits.with_lease(order, partial(SourceOffsets.advanced, by=[source]))
@@ -440,6 +454,7 @@ class DynamicTable:
         return self._writes.direct.write(order, batches, identifier, source)
 
     @reports_outcome
+    @_commits_once
     def overwrite(
         self,
         rows: Frame,
@@ -468,6 +483,7 @@ class DynamicTable:
             return self._writes.direct.write(order, record_batches(rows), identifier, progress=counted)
 
     @reports_outcome
+    @_commits_once
     def insert(
         self,
         rows: Frame,
@@ -486,6 +502,7 @@ class DynamicTable:
         return self._row_verbs.insert(rows, (commit_user, commit_identifier), change_tracking, partial=partial)
 
     @reports_outcome
+    @_commits_once
     def upsert(
         self,
         rows: Frame,
@@ -505,6 +522,7 @@ class DynamicTable:
         return verbs.upsert(rows, (commit_user, commit_identifier), change_tracking, partial=partial)
 
     @reports_outcome
+    @_commits_once
     def update(
         self,
         filter: Filter,  # noqa: A002  the field's word for it
@@ -526,6 +544,7 @@ class DynamicTable:
         return self._row_verbs_now.update(filter, values, (commit_user, commit_identifier), change_tracking)
 
     @reports_outcome
+    @_commits_once
     def delete(
         self,
         filter_or_keys: Filter | Frame,
@@ -541,6 +560,7 @@ class DynamicTable:
         return self._row_verbs_now.delete(filter_or_keys, (commit_user, commit_identifier), change_tracking)
 
     @reports_outcome
+    @_commits_once
     def merge(
         self,
         source: Frame,
@@ -739,6 +759,11 @@ class DynamicTable:
             message = f"table {self.name}: its schema is now version {schema.id}; load it again"
             raise InvalidInputError(message)
         return self._under(schema)
+
+    def _earlier(self, commit_user: Any, commit_identifier: Any) -> Snapshot | None:
+        if commit_identifier is None:
+            return None
+        return self._writes.builder.commits.committed(*self._identity(commit_user, commit_identifier))
 
     def _identity(self, commit_user: str | None, commit_identifier: int | None) -> tuple[str, int]:
         return write_identity_of(self.name, self.environment, commit_user, commit_identifier)

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pytest
 
-from storage_lib import CorruptFileError, DynamicTable, MemoryCatalog
+from storage_lib import AddColumn, CorruptFileError, DynamicTable, MemoryCatalog, RenameColumn
 from storage_lib.file_store.snapshot import past_commits
 from storage_lib.file_store.snapshot.past_commits import NEWEST_KEPT, PastCommits
+from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.io.local.memory_file_io import MemoryFileIO
 from tests.support.crash_points import named
 from tests.support.deep_tests import thinned
@@ -358,3 +359,30 @@ class RepeatingLife:
 @pytest.mark.parametrize("kind", TABLES)
 def test_repeated_commits_count_once_in_every_life(kind: str, seed: int) -> None:
     RepeatingLife(kind, random.Random(seed)).run(40)  # noqa: S311  seeded chance
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda table, rows, **identity: table.append(rows, **identity),
+        lambda table, rows, **identity: table.overwrite(rows, **identity),
+        lambda table, rows, **identity: table.insert(rows, **identity),
+        lambda table, rows, **identity: table.upsert(rows, **identity),
+        lambda table, rows, **identity: table.merge(rows, **identity),
+        lambda table, _, **identity: table.update("n = 1", {"n": 2}, **identity),
+        lambda table, _, **identity: table.delete("n = 1", **identity),
+    ],
+    ids=["append", "overwrite", "insert", "upsert", "merge", "update", "delete"],
+)
+def test_a_repeated_commit_is_recognised_although_the_columns_were_altered(
+    verb: Callable[..., Snapshot | None],
+) -> None:
+    catalog = MemoryCatalog(environment=fake_environment())
+    table = catalog.create_table("shop.sales", COLUMNS, primary_key=["id"], options={"log.system": "none"})
+    table.append([{"id": 1, "n": 1}])
+    made = verb(table, [{"id": 2, "n": 1}], commit_user="task", commit_identifier=7)
+
+    altered = table.alter(RenameColumn("n", "m"), AddColumn("more", "INT"))
+
+    assert made is not None
+    assert verb(altered, [{"id": 2, "n": 1}], commit_user="task", commit_identifier=7) == made

@@ -1,0 +1,116 @@
+"""Plain model of a table's rows: the versions of each key, merged anew for each answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from tests.game.drawn_table import DrawnTable
+
+Row: TypeAlias = dict[int, Any]
+"""Values by the ids of the columns, which survive renames."""
+
+
+@dataclass
+class Model:
+    """``columns`` are the ids of columns by their names now."""
+
+    drawn: DrawnTable
+    columns: dict[str, int]
+    versions: dict[tuple[Any, ...], list[tuple[str, Row]]] = field(default_factory=dict)
+    bag: Counter[tuple[tuple[int, Any], ...]] = field(default_factory=Counter)
+
+    def copy(self) -> Model:
+        return deepcopy(self)
+
+    def restore(self, other: Model) -> None:
+        """Take over the rows of another moment; the columns stay as they are."""
+        past = other.copy()
+        self.versions, self.bag = past.versions, past.bag
+
+    def rows(self) -> list[Row]:
+        if not self.drawn.key:
+            return [dict(row) for row, count in self.bag.items() for _ in range(count)]
+        merged = (self._merged(versions) for versions in self.versions.values())
+        return [row for row in merged if row is not None]
+
+    def key_of(self, row: Row) -> tuple[Any, ...]:
+        return tuple(row[self.columns[name]] for name in self.drawn.key)
+
+    def stored(self, row: Row) -> Row | None:
+        """Return the stored row with the key of ``row``."""
+        versions = self.versions.get(self.key_of(row))
+        return None if versions is None else self._merged(versions)
+
+    def apply(self, kind: str, row: Row) -> None:
+        if not self.drawn.key:
+            counted = tuple(sorted(row.items()))
+            self.bag[counted] += 1 if kind[0] == "+" and kind != "-U" else -1
+            assert self.bag[counted] >= 0
+            if not self.bag[counted]:
+                del self.bag[counted]
+            return
+        if kind in ("-D", "-U") and self.drawn.ignores_deletes:
+            return
+        self.versions.setdefault(self.key_of(row), []).append((kind, row))
+
+    def apply_all(self, changes: Iterable[tuple[str, Row]]) -> None:
+        for kind, row in changes:
+            self.apply(kind, row)
+
+    def replace(self, gone: list[Row], new: list[Row]) -> None:
+        """Remove rows with all that is known of their keys, and insert others."""
+        for row in gone:
+            if self.drawn.key:
+                self.versions.pop(self.key_of(row), None)
+            else:
+                self.apply("-D", row)
+        for row in new:
+            self.apply("+I", row)
+
+    def drop_partition(self, partition: str) -> None:
+        place = self.columns["p"]
+        if self.drawn.key:
+            kept = {}
+            for key, versions in self.versions.items():
+                row = self._merged(versions) or versions[-1][1]
+                if row[place] != partition:
+                    kept[key] = versions
+            self.versions = kept
+        else:
+            self.bag = Counter({row: count for row, count in self.bag.items() if dict(row)[place] != partition})
+
+    def _merged(self, versions: list[tuple[str, Row]]) -> Row | None:
+        sequence = self.drawn.sequence
+        if sequence is not None:
+            place = self.columns[sequence]
+            versions = sorted(versions, key=lambda version: version[1][place])
+        merged: Row | None = None
+        first: Row | None = None
+        for kind, row in versions:
+            if kind in ("-D", "-U"):
+                merged = None
+            elif merged is None or self.drawn.engine == "deduplicate":
+                merged = dict(row)
+            elif self.drawn.engine == "partial-update":
+                merged |= {column: value for column, value in row.items() if value is not None}
+            elif self.drawn.engine == "aggregation":
+                merged = self._aggregated(merged, row)
+            if first is None or merged is None:
+                first = merged
+        # A row that is merged into a stored one goes to the partition of that one.
+        if merged is not None and first is not None and self.drawn.combines and self.drawn.is_partitioned:
+            merged[self.columns["p"]] = first[self.columns["p"]]
+        return merged
+
+    def _aggregated(self, old: Row, new: Row) -> Row:
+        result = dict(new)
+        combined: dict[str, Callable[[list[int]], int]] = {"n": sum, "x": max}
+        for name, combine in combined.items():
+            place = self.columns[name]
+            given = [each[place] for each in (old, new) if each.get(place) is not None]
+            result[place] = combine(given) if given else None
+        return result

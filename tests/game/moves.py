@@ -1,0 +1,435 @@
+"""The moves of the game: everything that can be done to a table, each with its effect on the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from storage_lib import AddColumn, DropColumn, InvalidInputError, NotFoundError, RenameColumn, SetOption
+from tests.game.drawn_table import PARTITIONS
+from tests.game.model import Model, Row
+from tests.game.player import KEYS, Game
+
+
+def append(game: Game) -> None:
+    handle = game.handle()
+    changes = _changes(game, handle)
+    kinds, rows = [kind for kind, _ in changes], [row for _, row in changes]
+    given = game.arrow(handle, rows, None if game.drawn.is_append_only else kinds)
+    tracked = game.rng.random() < 0.9
+
+    game.commit(
+        f"append {_shown(changes)}{'' if tracked else ' untracked'}",
+        lambda table, identity: table.append(given, change_tracking=tracked, **identity),
+        partial(game.model.apply_all, changes),
+        tracked=tracked,
+        handle=handle,
+    )
+
+
+def upsert(game: Game) -> None:
+    handle = game.handle()
+    rows = _distinct(game, handle)
+    given = game.arrow(handle, rows)
+    game.commit(
+        f"upsert {_shown([('+U', row) for row in rows])}",
+        lambda table, identity: table.upsert(given, **identity),
+        partial(game.model.apply_all, [("+U", row) for row in rows]),
+        handle=handle,
+    )
+
+
+def insert(game: Game) -> None:
+    handle = game.handle()
+    rows = [row for row in _distinct(game, handle) if not game.drawn.key or game.model.stored(row) is None]
+    given = game.arrow(handle, rows)
+    game.commit(
+        f"insert {_shown([('+I', row) for row in rows])}",
+        lambda table, identity: table.insert(given, **identity),
+        partial(game.model.apply_all, [("+I", row) for row in rows]),
+        handle=handle,
+    )
+
+
+def upsert_partial(game: Game) -> None:
+    handle = game.handle()
+    if not game.drawn.key:
+        return
+    rows, names = _distinct(game, handle), {*game.drawn.key, "p", "s", "n"}
+    given = game.arrow(handle, rows).select([each.name for each in handle.schema.fields if each.name in names])
+    columns = {game.model.columns[name] for name in names}
+
+    def change() -> None:
+        for row in rows:
+            stored = game.model.stored(row) or dict.fromkeys(game.model.columns.values())
+            game.model.apply("+U", stored | {column: row[column] for column in columns})
+
+    game.commit(
+        f"upsert_partial {_shown([('+U', row) for row in rows])}",
+        lambda table, identity: table.upsert(given, partial=True, **identity),
+        change,
+        handle=handle,
+    )
+
+
+def update(game: Game) -> None:
+    low, value = game.rng.randrange(KEYS), game.rng.choice([None, 5, -7])
+    k, n = game.model.columns["k"], game.model.columns["n"]
+
+    def change() -> None:
+        for row in game.model.rows():
+            if low <= row[k] <= low + 3:
+                if not game.drawn.key:
+                    game.model.apply("-U", row)
+                game.model.apply("+U", row | {n: value})
+
+    game.commit(
+        f"update k in [{low}, {low + 3}] n = {value}",
+        lambda table, identity: table.update(f"k between {low} and {low + 3}", {"n": value}, **identity),
+        change,
+    )
+
+
+def delete(game: Game) -> None:
+    low, k = game.rng.randrange(KEYS), game.model.columns["k"]
+
+    def change() -> None:
+        for row in game.model.rows():
+            if low <= row[k] <= low + 2:
+                game.model.apply("-D", row)
+
+    game.commit(
+        f"delete k in [{low}, {low + 2}]",
+        lambda table, identity: table.delete(f"k between {low} and {low + 2}", **identity),
+        change,
+    )
+
+
+def delete_keys(game: Game) -> None:
+    if not game.drawn.key:
+        return
+    handle = game.handle()
+    rows = _distinct(game, handle)
+    keys = game.arrow(handle, rows).select(list(game.drawn.key))
+
+    def change() -> None:
+        for row in rows:
+            stored = game.model.stored(row)
+            if stored is not None:
+                game.model.apply("-D", stored)
+
+    game.commit(
+        f"delete_keys {_shown([('-D', row) for row in rows])}",
+        lambda table, identity: table.delete(keys, **identity),
+        change,
+        handle=handle,
+    )
+
+
+def merge(game: Game) -> None:
+    if not game.drawn.key:
+        return
+    handle = game.handle()
+    rows = _distinct(game, handle)
+    given = game.arrow(handle, rows)
+    how: dict[str, Any] = {
+        "matched": game.rng.choice(["update", "delete", "keep"]),
+        "not_matched": game.rng.choice(["insert", "ignore"]),
+        "not_matched_by_source": game.rng.choice(["keep", "keep", "delete"]),
+    }
+    known = {each.id for each in handle.schema.fields}
+
+    def change() -> None:
+        keys = {game.model.key_of(row) for row in rows}
+        before = game.model.rows()
+        for row in rows:
+            stored = game.model.stored(row)
+            if stored is None and how["not_matched"] == "insert":
+                game.model.apply("+I", row)
+            elif stored is not None and how["matched"] == "update":
+                game.model.apply("+U", stored | {column: row[column] for column in row if column in known})
+            elif stored is not None and how["matched"] == "delete":
+                game.model.apply("-D", stored)
+        for stored in before:
+            if how["not_matched_by_source"] == "delete" and game.model.key_of(stored) not in keys:
+                game.model.apply("-D", stored)
+
+    game.commit(
+        f"merge {how} {_shown([('+U', row) for row in rows])}",
+        lambda table, identity: table.merge(given, **how, **identity),
+        change,
+        handle=handle,
+    )
+
+
+def overwrite(game: Game) -> None:
+    handle, tracked = game.handle(), game.rng.random() < 0.6
+    rows, p = _distinct(game, handle), game.model.columns["p"]
+    scopes: list[dict[str, object] | None] = [None, {}, {"p": PARTITIONS[0]}]
+    scope = game.rng.choice(scopes)
+    if not game.drawn.is_partitioned and scope:
+        scope = {}
+    if scope:
+        rows = [row | {p: scope["p"]} for row in rows]
+    if game.drawn.key:
+        rows = list({game.model.key_of(row): row for row in rows}.values())
+    given = game.arrow(handle, rows)
+
+    def change() -> None:
+        replaced = None if scope == {} or not game.drawn.is_partitioned else {row[p] for row in rows}
+        if scope:
+            replaced = {scope["p"]}
+        gone = [row for row in game.model.rows() if replaced is None or row[p] in replaced]
+        if game.drawn.key and replaced is None:
+            game.model.versions.clear()
+            gone = []
+        game.model.replace(gone, rows)
+
+    game.commit(
+        f"overwrite {scope}{'' if tracked else ' untracked'} {_shown([('+I', row) for row in rows])}",
+        lambda table, identity: table.overwrite(given, partition=scope, change_tracking=tracked, **identity),
+        change,
+        tracked=tracked,
+        handle=handle,
+    )
+
+
+def drop_partition(game: Game) -> None:
+    partition, tracked = game.rng.choice(PARTITIONS), game.rng.random() < 0.6
+    game.commit(
+        f"drop_partition {partition}{'' if tracked else ' untracked'}",
+        lambda table, identity: table.maintenance.drop_partitions(
+            [{"p": partition}], change_tracking=tracked, **identity
+        ),
+        lambda: game.model.drop_partition(partition),
+        tracked=tracked,
+    )
+
+
+def compact(game: Game) -> None:
+    full = game.rng.random() < 0.5
+    game.commit(f"compact full={full}", lambda table, identity: table.compact(full=full, **identity), lambda: None)
+
+
+def expire(game: Game) -> None:
+    retain = game.rng.randint(1, 3)
+    game.told.append(f"expire, retain {retain}")
+    game.handle().maintenance.expire_snapshots(retain_last=retain)
+    game.met["expire"] += 1
+    # Streams that are behind would be told that their snapshots have expired.
+    earliest = game.newest().inspect.earliest_snapshot_id() or 0
+    game.past = {number: rows for number, rows in game.past.items() if number >= earliest}
+
+
+def remove_orphans(game: Game) -> None:
+    game.told.append("remove_orphans")
+    game.handle().maintenance.remove_orphan_files(older_than=timedelta(0))
+    game.met["remove_orphans"] += 1
+
+
+def tag(game: Game) -> None:
+    retained = game.retained()
+    if retained:
+        name, snapshot_id = f"tag-{game.number()}", game.rng.choice(retained)
+        game.told.append(f"{name} of snapshot {snapshot_id}")
+        game.handle().tags.create(name, snapshot_id)
+        game.tags[name], game.tagged[name] = game.past[snapshot_id].copy(), snapshot_id
+        game.met["tag"] += 1
+
+
+def delete_tag(game: Game) -> None:
+    if game.tags:
+        name = game.rng.choice(sorted(game.tags))
+        game.told.append(f"delete {name}")
+        game.handle().tags.delete(name)
+        del game.tags[name]
+        game.met["delete_tag"] += 1
+
+
+def roll_back(game: Game) -> None:
+    tracked, retained = game.rng.random() < 0.6, game.retained()
+    if game.tags and game.rng.random() < 0.4:
+        name = game.rng.choice(sorted(game.tags))
+        target: dict[str, Any] = {"tag": name}
+        past, snapshot_id = game.tags[name], game.tagged[name]
+    elif retained:
+        snapshot_id = game.rng.choice(retained)
+        target, past = {"snapshot_id": snapshot_id}, game.past[snapshot_id]
+    else:
+        return
+
+    def change() -> None:
+        game.model.restore(past)
+        # A commit that was taken back can be made again.
+        game.committed = [each for each in game.committed if each[2] <= snapshot_id]
+
+    game.commit(
+        f"roll_back {target}{'' if tracked else ' untracked'}",
+        lambda table, identity: table.rollback_to(**target, change_tracking=tracked, **identity),
+        change,
+        tracked=tracked,
+    )
+
+
+def publish_a_branch(game: Game) -> None:
+    """Create a branch, write to it and fast-forward the table to it."""
+    handle, name, tracked = game.newest(), f"branch-{game.number()}", game.rng.random() < 0.6
+    if not game.retained():
+        return
+    changes = _changes(game, handle)
+    given = game.arrow(handle, [row for _, row in changes], None if game.drawn.is_append_only else _kinds(changes))
+
+    def act(table: Any, identity: dict[str, Any]) -> Any:
+        if name not in table.branches.list():
+            table.branches.create(name)
+        table.branches.open(name).append(given, commit_user="author", commit_identifier=1)
+        return table.branches.fast_forward(name, change_tracking=tracked, **identity)
+
+    game.commit(
+        f"publish_a_branch {_shown(changes)}{'' if tracked else ' untracked'}",
+        act,
+        partial(game.model.apply_all, changes),
+        tracked=tracked,
+        handle=handle,
+    )
+    with suppress(NotFoundError):
+        game.newest().branches.delete(name)
+
+
+def alter(game: Game) -> None:
+    """Add, drop or rename a column, or change an option."""
+    added = sorted(name for name in game.model.columns if name.startswith("w"))
+    what = game.rng.choice(["add", "add", "drop", "rename", "add again", "format"])
+    change: list[Any]
+    if what == "add" or not added:
+        change = [AddColumn(f"w{game.number()}", "INT")]
+    elif what == "format":
+        change = [SetOption("file.format", game.rng.choice(["parquet", "orc", "avro"]))]
+    elif what == "rename":
+        change = [RenameColumn(game.rng.choice(added), f"w{game.number()}")]
+    else:
+        change = [DropColumn(game.rng.choice(added))]
+    altered: list[Any] = []
+
+    def act(table: Any, _: dict[str, Any]) -> Any:
+        changed = table.alter(*change)
+        if what == "add again" and isinstance(change[0], DropColumn):
+            changed = changed.alter(AddColumn(change[0].name, "INT"))
+        altered.append(changed)
+        return changed
+
+    def follow() -> None:
+        before = set(game.model.columns.values())
+        columns = {each.name: each.id for each in altered[0].schema.fields}
+        for model in [game.model, *game.past.values(), *game.tags.values(), *(each.rows for each in game.followers)]:
+            model.columns = dict(columns)
+        _forget(game.model, before - set(columns.values()), set(columns.values()) - before)
+
+    game.commit(f"alter {change}", act, follow)
+
+
+def rewrite(game: Game) -> None:
+    """Change the number of buckets, which writes each row again."""
+    bucket = game.rng.choice(["1", "2", "3"])
+
+    def act(table: Any, _: dict[str, Any]) -> Any:
+        rewritten = table.rewrite(options={"bucket": bucket})
+        game.reopened(rewritten)
+        return rewritten
+
+    game.commit(f"rewrite bucket={bucket}", act, game.followers.clear, handle=game.newest())
+
+
+def repeat(game: Game) -> None:
+    """Repeat an earlier commit under its identity, as a task that did not hear of its success does."""
+    if game.committed:
+        act, identity, snapshot_id = game.rng.choice(game.committed)
+        game.told.append(f"repeat {identity['commit_identifier']}")
+        try:
+            made: Any = act(game.newest(), identity)
+        except InvalidInputError as error:
+            game.fail("a repeated commit is refused", error, snapshot_id)
+        if made is None or made.id != snapshot_id:
+            game.fail("a repeated commit is another one", made and made.id, snapshot_id)
+        game.met["repeat"] += 1
+        game.note()
+
+
+def pass_time(game: Game) -> None:
+    game.clock.pass_time(game.rng.choice([1, 40, 1000]))
+
+
+MOVES: tuple[tuple[Callable[[Game], None], int], ...] = (
+    (append, 10),
+    (upsert, 2),
+    (insert, 2),
+    (upsert_partial, 2),
+    (update, 2),
+    (delete, 2),
+    (delete_keys, 1),
+    (merge, 2),
+    (overwrite, 2),
+    (drop_partition, 1),
+    (compact, 5),
+    (expire, 2),
+    (remove_orphans, 1),
+    (tag, 1),
+    (delete_tag, 1),
+    (roll_back, 2),
+    (publish_a_branch, 1),
+    (alter, 2),
+    (rewrite, 1),
+    (repeat, 2),
+    (pass_time, 1),
+)
+
+
+def _changes(game: Game, handle: Any) -> list[tuple[str, Row]]:
+    """Draw changes that the table accepts, in order."""
+    scratch, changes = game.model.copy(), []
+    for _ in range(game.rng.randint(1, 6)):
+        row = _sequenced(game, scratch, game.new_row(handle))
+        kind = game.rng.choice(["+I", "+I", "+U", "-D"])
+        if kind == "-D":
+            stored = scratch.stored(row) if game.drawn.key else next(iter(scratch.rows()), None)
+            if stored is None or game.drawn.is_append_only or not (game.drawn.removes or not game.drawn.key):
+                continue
+            row = stored
+        elif not game.drawn.key:
+            kind = "+I"
+        scratch.apply(kind, row)
+        changes.append((kind, row))
+    return changes or [("+I", _sequenced(game, game.model, game.new_row(handle)))]
+
+
+def _distinct(game: Game, handle: Any) -> list[Row]:
+    rows = [_sequenced(game, game.model, game.new_row(handle)) for _ in range(game.rng.randint(1, 4))]
+    return list({game.model.key_of(row): row for row in rows}.values()) if game.drawn.key else rows
+
+
+def _sequenced(game: Game, model: Model, row: Row) -> Row:
+    if game.drawn.sequence is None or model.stored(row) is not None:
+        return row
+    return row | {model.columns["s"]: game.newer_sequence()}
+
+
+def _forget(model: Model, dropped: set[int], added: set[int]) -> None:
+    def altered(row: Row) -> Row:
+        return {column: value for column, value in row.items() if column not in dropped} | dict.fromkeys(added)
+
+    model.versions = {key: [(kind, altered(row)) for kind, row in all_] for key, all_ in model.versions.items()}
+    bag = model.bag.copy()
+    model.bag.clear()
+    for row, count in bag.items():
+        model.bag[tuple(sorted(altered(dict(row)).items()))] += count
+
+
+def _kinds(changes: list[tuple[str, Row]]) -> list[str]:
+    return [kind for kind, _ in changes]
+
+
+def _shown(changes: list[tuple[str, Row]]) -> str:
+    return str([(kind, *row.values()) for kind, row in changes])

@@ -1,0 +1,59 @@
+"""Plays games, and counts which features met.
+
+``python -m tests.game.play FIRST GAMES MOVES`` plays more of them than the tests do.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections import Counter
+from itertools import product
+
+from tests.game.moves import MOVES
+from tests.game.player import DifferenceError, Game
+from tests.game.readers import check
+
+
+def play(seed: int, moves: int) -> Game:
+    """Play one game; raises ``DifferenceError`` where a reader does not agree with the model."""
+    game = Game(seed)
+    what, weights = zip(*MOVES, strict=True)
+    for _ in range(moves):
+        game.rng.choices(what, weights)[0](game)
+        check(game)
+    return game
+
+
+def pairs(game: Game) -> Counter[tuple[str, str]]:
+    """Return how often each move was made with each feature of the table."""
+    met: Counter[tuple[str, str]] = Counter()
+    for trait, move in product(game.drawn.traits, game.met):
+        met[trait, move] += game.met[move]
+    return met
+
+
+def main(first: int, games: int, moves: int) -> None:
+    met: Counter[tuple[str, str]] = Counter()
+    refusals: Counter[str] = Counter()
+    for seed in range(first, first + games):
+        try:
+            game = play(seed, moves)
+        except DifferenceError as difference:
+            print(f"DIFFERENCE {difference}\n", flush=True)
+            continue
+        except Exception:  # noqa: BLE001  the next games go on
+            print(f"ERROR in seed {seed}\n{traceback.format_exc()[-1500:]}", flush=True)
+            continue
+        met.update(pairs(game))
+        refusals.update(game.refusals)
+    print(f"{len(met)} pairs; the rarest:")
+    for pair, count in met.most_common()[:-21:-1]:
+        print(f"  {count} {pair}")
+    print("refusals:")
+    for text, count in refusals.most_common():
+        print(f"  {count} {text}")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,178 @@
+"""The state of a game: the table, the handles of several ages through which it is used, and its past."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from storage_lib import (
+    CommitConflictError,
+    DynamicTable,
+    InvalidInputError,
+    MemoryCatalog,
+    NotFoundError,
+    StreamPosition,
+)
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from tests.game.drawn_table import PARTITIONS, draw_table
+from tests.game.model import Model, Row
+from tests.support.fake_environment import FakeClock, fake_environment
+
+Act: TypeAlias = Callable[[DynamicTable, dict[str, Any]], Snapshot | DynamicTable | None]
+KEYS = 12
+HANDLES_MAX = 3
+REFUSALS = (InvalidInputError, CommitConflictError, NotFoundError)
+
+
+class DifferenceError(AssertionError):
+    """A reader does not agree with the model."""
+
+
+@dataclass
+class Follower:
+    """A reader of the stream, which goes on from its position in a new process each time, and the rows it has."""
+
+    position: StreamPosition | None
+    rows: Model
+    normalize: str | None
+
+
+@dataclass
+class Game:
+    """One table and everything that a game knows of it."""
+
+    seed: int
+
+    def __post_init__(self) -> None:
+        self.rng = Random(self.seed)  # noqa: S311  reproducible
+        self.clock = FakeClock()
+        self.catalog = MemoryCatalog(environment=fake_environment(clock=self.clock))
+        self.drawn, table = draw_table(self.rng, self.catalog)
+        self.model = Model(self.drawn, {each.name: each.id for each in table.schema.fields})
+        self.handles = [table]
+        self.past: dict[int, Model] = {0: self.model.copy()}
+        """Rows of each snapshot since the last rollback."""
+        self.tags: dict[str, Model] = {}
+        self.tagged: dict[str, int] = {}
+        self.followers: list[Follower] = []
+        self.committed: list[tuple[Act, dict[str, Any], int]] = []
+        """Commits with their identities and snapshots."""
+        self.told = [f"seed {self.seed}: key {self.drawn.key}, {self.drawn.options}"]
+        self.refusals: Counter[str] = Counter(text.partition(":")[2][:90] for text in self.drawn.refusals)
+        self.met: Counter[str] = Counter()
+        self._numbers = 0
+        self._sequence = 100
+
+    # --- handles ------------------------------------------------------------------------------------------------
+
+    def newest(self) -> DynamicTable:
+        """Return a handle that a process has just opened."""
+        return self.catalog.load_table("game.t")
+
+    def handle(self) -> DynamicTable:
+        """Return a handle of some age."""
+        if self.rng.random() < 0.3:
+            self.handles = [self.newest(), *self.handles][:HANDLES_MAX]
+        return self.rng.choice(self.handles)
+
+    def reopened(self, table: DynamicTable) -> None:
+        """Forget older handles of the table, as programs have to after it was rewritten."""
+        self.handles = [table]
+
+    # --- rows ---------------------------------------------------------------------------------------------------
+
+    def new_row(self, handle: DynamicTable, **given: Any) -> Row:
+        """Draw a row of the columns that the handle knows; others of the table are null."""
+        drawn: Row = dict.fromkeys(self.model.columns.values())
+        for each in handle.schema.fields:
+            if each.id in drawn:
+                drawn[each.id] = given.get(each.name, self._value(each.name))
+        return drawn
+
+    def _value(self, name: str) -> Any:
+        if name == "p":
+            return self.rng.choice(PARTITIONS)
+        if name == "k":
+            return self.rng.randrange(KEYS)
+        if name == "s":
+            return self.rng.randrange(50)
+        if self.rng.random() < 0.2:
+            return None
+        return f"t{self.rng.randrange(9)}" if name == "t" else self.rng.randrange(-9, 9)
+
+    def newer_sequence(self) -> int:
+        """Return a sequence greater than all before: a key that was deleted may have been forgotten by a compaction."""
+        self._sequence += 1
+        return self._sequence
+
+    def arrow(self, handle: DynamicTable, rows: Sequence[Row], kinds: Sequence[str] | None = None) -> pa.Table:
+        columns = {
+            each.name: pa.array([row.get(each.id) for row in rows], handle.arrow_schema.field(each.name).type)
+            for each in handle.schema.fields
+        }
+        if kinds is not None:
+            columns["_row_kind"] = pa.array(kinds, pa.string())
+        return pa.table(columns)
+
+    # --- commits ------------------------------------------------------------------------------------------------
+
+    def identity(self) -> dict[str, Any]:
+        self._numbers += 1
+        return {"commit_user": f"user-{self._numbers % 3}", "commit_identifier": self._numbers}
+
+    def number(self) -> int:
+        self._numbers += 1
+        return self._numbers
+
+    def commit(
+        self,
+        what: str,
+        act: Act,
+        change: Callable[[], None],
+        *,
+        tracked: bool = True,
+        handle: DynamicTable | None = None,
+    ) -> bool:
+        """Do something that may commit, and change the model if it is not refused. Returns whether it was done."""
+        identity, verb = self.identity(), what.partition(" ")[0]
+        handle = handle or self.handle()
+        self.told.append(f"{identity['commit_identifier']}: {what} under schema {handle.schema.id}")
+        try:
+            made = act(handle, identity)
+        except REFUSALS as refusal:
+            if "Committed: yes" in str(refusal):
+                raise
+            text = str(refusal).removeprefix("table game.t: ")
+            self.refusals[f"{verb}: {text[:100]}"] += 1
+            self.told[-1] += f" (refused: {text[:60]})"
+            return False
+        self.met[verb] += 1
+        change()
+        # Streams do not see what is restored yet where a changelog producer meets other features (docs/roadmap.md).
+        is_restored = verb in ("roll_back", "publish_a_branch") and "changelog-producer=none" not in self.drawn.traits
+        if (not tracked or is_restored) and made is not None:
+            self.followers.clear()
+        if isinstance(made, Snapshot):
+            self.committed.append((act, identity, made.id))
+        self.note()
+        return True
+
+    def note(self) -> None:
+        """Remember the rows of the snapshots that were made since the last call."""
+        newest = self.newest().inspect.latest_snapshot_id() or 0
+        for snapshot_id in range(max(self.past, default=0) + 1, newest + 1):
+            self.past[snapshot_id] = self.model.copy()
+
+    def retained(self) -> list[int]:
+        found: list[int] = self.newest().inspect.snapshots()["snapshot_id"].to_pylist()
+        return sorted(set(found) & set(self.past))
+
+    def fail(self, what: str, found: object, expected: object) -> None:
+        story = "\n".join(self.told)
+        message = f"{what}\nfound    {found}\nexpected {expected}\n{story}"
+        raise DifferenceError(message)

@@ -1,0 +1,132 @@
+"""The readers of the game: each must agree with the model, through handles of every age."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from storage_lib import DynamicTable, SnapshotExpiredError
+from tests.game.model import Model, Row
+from tests.game.player import Follower, Game
+
+
+def check(game: Game) -> None:
+    """Compare the answers of some readers with the model."""
+    handle = game.handle()
+    _compare(game, "to_arrow", handle, handle.to_arrow(), game.model.rows())
+    _filtered(game, game.handle())
+    if game.drawn.key:
+        _looked_up(game, game.handle())
+    _past(game)
+    for follower in game.followers:
+        _followed(game, follower)
+    if len(game.followers) < 3 and game.rng.random() < 0.2:
+        _follow(game)
+
+
+def _compare(game: Game, what: str, handle: DynamicTable, found: pa.Table, expected: Iterable[Row]) -> None:
+    ids = {each.name: each.id for each in handle.schema.fields if each.id in game.model.columns.values()}
+    names = [name for name in found.column_names if name in ids]
+    rows = _texts([[row[name] for name in names] for row in found.to_pylist()])
+    wanted = _texts([[row.get(ids[name]) for name in names] for row in expected])
+    if rows != wanted:
+        game.fail(what, rows, wanted)
+
+
+def _texts(rows: Iterable[list[Any]]) -> list[str]:
+    return sorted(map(repr, rows))
+
+
+def _filtered(game: Game, handle: DynamicTable) -> None:
+    low = game.rng.randrange(-9, 9)
+    place = game.model.columns
+    conditions: dict[str, Callable[[Row], bool]] = {
+        f"n > {low}": lambda row: row[place["n"]] is not None and row[place["n"]] > low,
+        f"x <= {low}": lambda row: row[place["x"]] is not None and row[place["x"]] <= low,
+        "t is null": lambda row: row[place["t"]] is None,
+        "t = 't3' or k = 2": lambda row: row[place["t"]] == "t3" or row[place["k"]] == 2,
+        f"p = 'a' and k >= {low}": lambda row: row[place["p"]] == "a" and row[place["k"]] >= low,
+    }
+    text, holds = game.rng.choice(list(conditions.items()))
+    expected = [row for row in game.model.rows() if holds(row)]
+    _compare(game, f"filter {text}", handle, handle.to_arrow(filter=text), expected)
+    counted = handle.count(filter=text)
+    if counted != len(expected):
+        game.fail(f"count of {text}", counted, len(expected))
+
+
+def _looked_up(game: Game, handle: DynamicTable) -> None:
+    keys = {game.model.key_of(game.new_row(handle)) for _ in range(4)}
+    expected = [row for row in game.model.rows() if game.model.key_of(row) in keys]
+    asked = [dict(zip(game.drawn.key, key, strict=True)) for key in sorted(keys)]
+    _compare(game, f"lookup {asked}", handle, handle.lookup(asked), expected)
+
+
+def _past(game: Game) -> None:
+    retained = game.retained()
+    if retained:
+        snapshot_id = game.rng.choice(retained)
+        found = game.handle().to_arrow(snapshot_id=snapshot_id)
+        _compare_past(game, f"snapshot {snapshot_id}", found, game.past[snapshot_id])
+    if game.tags:
+        name = game.rng.choice(sorted(game.tags))
+        _compare_past(game, name, game.handle().to_arrow(tag=name), game.tags[name])
+
+
+def _compare_past(game: Game, what: str, found: pa.Table, past: Model) -> None:
+    """Compare the columns that never change their names: those of a snapshot have the names of its schema."""
+    names = ["p", "k", "s", "n", "x", "t"]
+    rows = _texts([[row[name] for name in names] for row in found.to_pylist()])
+    wanted = _texts([[row[past.columns[name]] for name in names] for row in past.rows()])
+    if rows != wanted:
+        game.fail(what, rows, wanted)
+
+
+def _follow(game: Game) -> None:
+    """Begin to read the table as a stream."""
+    normalize = game.rng.choice([None, "none", "lookup"])
+    source = game.handle().stream(normalize=normalize)
+    rows = Model(game.drawn, dict(game.model.columns))
+    follower = Follower(source.position, rows, normalize)
+    game.followers.append(follower)
+    game.told.append(f"follow, normalize={normalize}")
+    _followed(game, follower)
+
+
+def _followed(game: Game, follower: Follower) -> None:
+    """Read what is new, in a new process."""
+    handle = game.newest()
+    source = handle.stream(position=follower.position, normalize=follower.normalize)
+    try:
+        while (batch := source.poll()) is not None:
+            _take(game, handle, follower, batch)
+    except SnapshotExpiredError:
+        game.followers.remove(follower)
+        return
+    follower.position = source.position
+    found = [list(row.items()) for row in _plain(game, follower.rows)]
+    expected = [list(row.items()) for row in _plain(game, game.model)]
+    if _texts(found) != _texts(expected):
+        game.fail(f"stream, normalize={follower.normalize}", _texts(found), _texts(expected))
+    game.met["stream"] += 1
+
+
+def _plain(game: Game, model: Model) -> Iterable[Row]:
+    ids = sorted(game.model.columns.values())
+    return [{column: row.get(column) for column in ids} for row in model.rows()]
+
+
+def _take(game: Game, handle: DynamicTable, follower: Follower, batch: pa.RecordBatch) -> None:
+    ids = {each.name: each.id for each in handle.schema.fields}
+    for row in batch.to_pylist():
+        kind = row.pop("_row_kind", "+I")
+        values = {ids[name]: value for name, value in row.items()}
+        key = follower.rows.key_of(values)
+        if not game.drawn.key:
+            follower.rows.apply(kind, values)
+        elif kind in ("+I", "+U"):
+            follower.rows.versions[key] = [("+I", values)]
+        else:
+            follower.rows.versions.pop(key, None)
