@@ -44,6 +44,7 @@ from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.io.after_commit import after_commit
 from storage_lib.io.environment import Environment
+from storage_lib.io.table_directory.numbered_files import DisplacedError
 from storage_lib.schema.filter.predicate import Predicate
 
 Guard: TypeAlias = Callable[[Snapshot | None], None]
@@ -297,9 +298,9 @@ class FileStoreCommit:
             properties.update(request.committable.properties)
         snapshot = replace(written, properties=properties)
         self._check_table()
-        return snapshot if self._put(snapshot) else None
+        return snapshot if self._put(snapshot, latest) else None
 
-    def _put(self, snapshot: Snapshot) -> bool:
+    def _put(self, snapshot: Snapshot, previous: Snapshot | None) -> bool:
         """Create the snapshot; if the store's response is uncertain, the stored snapshot decides.
 
         A store may retry a conditional put whose response was lost, and then fail on its own file. So a False does not
@@ -308,20 +309,22 @@ class FileStoreCommit:
         error: StorageError | None = None
         for attempt in range(_LOOKUPS):
             try:
-                if self._snapshots.append_if_absent(snapshot):
+                if self._snapshots.append_if_absent(snapshot, previous, is_gone=self._is_gone):
                     return True
             except (CommitOutcomeUnknownError, UnavailableError) as raised:
                 error = raised
+            except DisplacedError:
+                # Others have put another history in the place of the one that this was based on.
+                self._check_table()
+                return False
             try:
                 return self._snapshots.load(snapshot.id).uuid == snapshot.uuid
             except NotFoundError:
                 # The response was lost and the file does not exist: not created yet, so try again under the same id.
                 self._pause(attempt)
             except SnapshotExpiredError:
-                if error is None:
-                    return False
                 # It was created and expired while this process was suspended, or took the place of an expired one.
-                created = self._was_created(snapshot)
+                created = False if error is None else self._was_created(snapshot)
                 if created is not None:
                     return created
                 break
@@ -337,6 +340,13 @@ class FileStoreCommit:
             "to find out; do not delete its files"
         )
         raise CommitOutcomeUnknownError(message) from error
+
+    def _is_gone(self) -> bool:
+        try:
+            self._check_table()
+        except NotFoundError:
+            return True
+        return False
 
     def _was_created(self, snapshot: Snapshot) -> bool | None:
         try:

@@ -164,6 +164,8 @@ class FileStoreExpire:
         needed = self._references.of_others()
         needed |= self._references.of_own(self._snapshots, first_retained)
         unneeded = self._taken_out(expired, self._snapshots.load(first_retained)) - needed
+        # If this process was suspended, the table may be another one by now.
+        self._check_table()
         self._deletion.delete_all(unneeded.in_order())
         for snapshot in expired:
             self._snapshots.delete_expired(snapshot.id)

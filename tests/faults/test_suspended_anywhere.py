@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pytest
 
-from storage_lib import DynamicTable, MemoryCatalog, StorageError
+from storage_lib import AddColumn, DynamicTable, MemoryCatalog, NotFoundError, StorageError
 from storage_lib.io.local.memory_file_io import MemoryFileIO
 from tests.support.crash_points import named
 from tests.support.deep_tests import crossed
@@ -52,6 +53,12 @@ ACTS = {
         run=lambda table: (table.append(rows("+I a 6 6")), table.maintenance.expire_snapshots(retain_last=1))
     ),
 }
+
+
+def alter(table: DynamicTable) -> object:
+    return table.alter(AddColumn("note", "STRING"))
+
+
 TABLES: dict[str, tuple[list[str], dict[str, str]]] = {
     "key and log": (["dt", "id"], {}),
     "key": (["dt", "id"], {"log.system": "none"}),
@@ -64,16 +71,20 @@ MEANWHILE = {"all expire": (4, 1), "the last stay": (4, 3), "one more": (1, 1)}
 
 
 def made(kind: str, files: MemoryFileIO) -> DynamicTable:
+    table = created(kind, MemoryCatalog(environment=fake_environment(files)))
+    table.append(rows("+I a 9 0", "+I b 9 0"))
+    return table
+
+
+def created(kind: str, catalog: MemoryCatalog) -> DynamicTable:
     primary_key, options = TABLES[kind]
-    table = MemoryCatalog(environment=fake_environment(files)).create_table(
+    return catalog.create_table(
         NAME,
         COLUMNS,
         primary_key=primary_key,
         partition_by=["dt"],
         options={**({} if kind == "append-only" else {"bucket": "1"}), "lease.timeout": "1 s", **options},
     )
-    table.append(rows("+I a 9 0", "+I b 9 0"))
-    return table
 
 
 def go_on(*handles: DynamicTable) -> None:
@@ -82,6 +93,100 @@ def go_on(*handles: DynamicTable) -> None:
         handle.append(rows(f"+I b {200 + number} 2"))
     if handles[0].log is not None:
         assert content(handles[0]) == applied(streamed(handles[0]))
+
+
+@pytest.mark.parametrize(("kind", "name"), crossed(TABLES, ["append", "identified", "overwrite", "compact"]))
+def test_a_writer_that_slept_while_another_engine_rolled_back_adds_to_what_is_there(kind: str, name: str) -> None:
+    """Paimon deletes the newest snapshots, and its next commit has the number of one of them."""
+    if kind == "key and log":
+        kind = "key"  # its rollback does not know the log
+    act = ACTS[name]
+    for at in range(1, 500):
+        files = MemoryFileIO()
+        table = made(kind, files)
+        woken = list[int]()
+
+        def others(table: DynamicTable = table, files: MemoryFileIO = files, woken: list[int] = woken) -> None:
+            woken.append(1)
+            for change in ("b 100 1", "b 101 1"):
+                reopened_in(FaultyFileIO(files), table, names=change).append(rows(f"+I {change}"))
+            for number in range((table.inspect.latest_snapshot_id() or 1), 1, -1):
+                files.delete(f"{table.location}/snapshot/snapshot-{number}")
+            files.replace(f"{table.location}/snapshot/LATEST", b"1")
+            reopened_in(FaultyFileIO(files), table, names="after").append(rows("+I b 102 1"))
+
+        sleeper = reopened_in(SleepyStorage(files, at, others), table, names="sleeper")
+        committed: bool | None = True
+        try:
+            act.run(sleeper)
+        except StorageError as error:
+            committed = error.committed
+        if not woken:
+            break
+
+        late = reopened_in(FaultyFileIO(files), table, names="late")
+        with named(f"I/O {at}"):
+            found = content(late)
+            assert {"b 9 0", "b 102 1"} <= found
+            assert not {"b 100 1", "b 101 1"} & found
+            assert committed is not False or act.happened is None or not act.happened(found)
+            assert len(late.to_arrow()) == len(found)
+            go_on(late)
+    else:
+        pytest.fail("it never came to an end without being suspended")
+
+
+def recreate(kind: str, files: MemoryFileIO, *, commits: int) -> None:
+    catalog = MemoryCatalog(environment=fake_environment(files, names=f"anew-{commits}"))
+    catalog.drop_table(NAME)
+    new = created(kind, catalog)
+    for change in NEW_ROWS[:commits]:
+        new.append(rows(f"+I {change}"))
+
+
+NEW_ROWS = ["c 1 1", "c 2 1", "c 3 1", "c 4 1"]
+
+
+@pytest.mark.parametrize(("kind", "name", "commits"), crossed(TABLES, [*ACTS, "alter"], [None, 0, 2, 1, 4]))
+def test_a_writer_that_slept_while_its_table_was_dropped_leaves_nothing_in_a_new_one(
+    kind: str, name: str, commits: int | None
+) -> None:
+    """``commits`` of the new table before the writer resumes; None: it is created afterwards."""
+    if kind == "append-only" and name in ("delete", "update"):
+        name = "append"
+    if name == "expire":
+        commits = commits and None  # nothing prevents the deletion of a snapshot by its number in just that moment
+    act = alter if name == "alter" else ACTS[name].run
+    for at in range(1, 500):
+        files = MemoryFileIO()
+        table = made(kind, files)
+        woken = list[int]()
+
+        def others(files: MemoryFileIO = files, woken: list[int] = woken) -> None:
+            woken.append(1)
+            if commits is None:
+                MemoryCatalog(environment=fake_environment(files, names="dropping")).drop_table(NAME)
+            else:
+                recreate(kind, files, commits=commits)
+
+        sleeper = reopened_in(SleepyStorage(files, at, others), table, names="sleeper")
+        with suppress(StorageError):
+            act(sleeper)
+        if not woken:
+            break
+
+        with named(f"I/O {at}"):
+            catalog = MemoryCatalog(environment=fake_environment(files, names="late"))
+            new = created(kind, catalog) if commits is None else catalog.load_table(NAME)
+            there = set(NEW_ROWS[: commits or 0])
+            assert content(new) == there
+            assert new.inspect.latest_snapshot_id() in (None, *range(3 * len(there) + 1))
+            go_on(new, catalog.load_table(NAME))
+            assert content(catalog.load_table(NAME)) == there | {"b 200 2", "b 201 2"}
+            with pytest.raises(NotFoundError):
+                sleeper.append(rows("+I a 1 1"))
+    else:
+        pytest.fail("it never came to an end without being suspended")
 
 
 @pytest.mark.parametrize(("kind", "name", "meanwhile"), crossed(TABLES, ACTS, MEANWHILE))

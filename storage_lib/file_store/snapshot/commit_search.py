@@ -62,6 +62,12 @@ class CommitSearch:
                 self._add(record)
         return self._records.get(snapshot_id)
 
+    def forget(self) -> None:
+        """Forget all commits, for another history."""
+        self._low, self._high, self._past = 1, 0, 1
+        for known in (self._records, self._ids, self._rollbacks, self._smallest):
+            known.clear()
+
     def _read_since(self, latest_id: int) -> None:
         if latest_id <= self._high:
             return
@@ -70,9 +76,8 @@ class CommitSearch:
             read = self._index(list(range(latest_id, self._high, -1)))
         if read > self._high + 1:
             # Nothing was known, or snapshots that were never read have expired. They may have rolled back known ones.
-            self._low, self._past = latest_id + 1, 1
-            for known in (self._records, self._ids, self._rollbacks, self._smallest):
-                known.clear()
+            self.forget()
+            self._low = latest_id + 1
         self._high = latest_id
 
     def _read_down(self, bottom: int) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from storage_lib.built_once import built_once
@@ -25,7 +25,7 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_json import decode_snapshot, encode_snapshot
 from storage_lib.io.environment import Clock
 from storage_lib.io.file_io import FileIO
-from storage_lib.io.table_directory.numbered_files import NumberedFiles
+from storage_lib.io.table_directory.numbered_files import DisplacedError, NumberedFiles
 from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.schema.encoding.moment_text import moment_text
 
@@ -242,7 +242,7 @@ class SnapshotHistory:
         Returns the lower ids whose files still exist, including leftovers of an earlier, interrupted expiry.
         ``delete_expired`` removes their files, after the files that only they name have been deleted.
         """
-        self._files.write_earliest(snapshot_id)
+        self._files.move_earliest(snapshot_id)
         with self._lock:
             for expired in [known for known in self._cache if known < snapshot_id]:
                 del self._cache[expired]
@@ -268,15 +268,38 @@ class SnapshotHistory:
         """Delete the file of an expired snapshot, if it exists."""
         self._file_io.delete(self._paths.snapshot_path(snapshot_id), below=self._paths.root)
 
-    def append_if_absent(self, snapshot: Snapshot) -> bool:
-        """Create the next snapshot; False if another writer has taken its id.
+    def append_if_absent(
+        self, snapshot: Snapshot, previous: Snapshot | None = None, *, is_gone: Callable[[], bool] = lambda: False
+    ) -> bool:
+        """Create the next snapshot after ``previous``; False if another writer has taken its id.
 
-        Raises ``CommitOutcomeUnknownError`` if the store's response was lost.
+        Raises ``DisplacedError`` if ``previous`` is not the snapshot before any more, or ``is_gone``: the history was
+        deleted, and maybe another one created; what is known of it is forgotten. Raises ``CommitOutcomeUnknownError``
+        if the store's response was lost.
         """
-        if not self._files.create(snapshot.id, encode_snapshot(snapshot)):
-            return False
-        self._remember(snapshot)
-        return True
+
+        def follows(content: bytes) -> bool:
+            return decode_snapshot(content, self._paths.snapshot_path(snapshot.id - 1)) == previous
+
+        try:
+            is_created = self._files.create(
+                snapshot.id,
+                encode_snapshot(snapshot),
+                follows=None if previous is None else follows,
+                is_gone=is_gone,
+            )
+        except DisplacedError:
+            self._forget_all()
+            raise
+        if is_created:
+            self._remember(snapshot)
+        return is_created
+
+    def _forget_all(self) -> None:
+        with self._lock:
+            self._cache.clear()
+        with self._search_lock:
+            self._commits.forget()
 
     def _read(self, snapshot_id: int) -> Snapshot:
         earliest_id = self.earliest_id()

@@ -6,9 +6,10 @@ names, so it may be too low but never too high. Both are optional, and every hin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
-from storage_lib.errors import CommitOutcomeUnknownError, CorruptFileError, NotFoundError
+from storage_lib.errors import CommitOutcomeUnknownError, CorruptFileError, NotFoundError, StorageError
 from storage_lib.io.after_commit import after_commit
 from storage_lib.io.environment import Clock
 from storage_lib.io.file_io import FileIO
@@ -19,6 +20,11 @@ EARLIEST = "EARLIEST"
 _STEPS_BEFORE_LISTING = 10
 _FIRST_WITH_HINTS = 1
 _DIGITS_MAX = 19
+_SECONDS_BETWEEN_HINTS = 10
+
+
+class DisplacedError(StorageError):
+    """A created file does not follow the one before: others deleted that one, or put another in its place."""
 
 
 class NumberedFiles:
@@ -35,14 +41,19 @@ class NumberedFiles:
         self._prefix = prefix
         self._hints = hints
         self._seen: int | None = None
+        self._hint_read_at: float | None = None
 
     def path(self, number: int) -> str:
         """Path of file ``number``, which need not exist."""
         return f"{self._directory}/{self._prefix}{number}"
 
     def latest_id(self) -> int | None:
-        """Return the highest number; None if there is no file. Sees every file created before the call."""
-        found = self._walk_up(self._seen)
+        """Return the highest number; None if there is no file. Sees every file created before the call.
+
+        A file that a suspended process created in the place of a deleted one is not the newest, although the number was
+        the newest that was seen: so now and then the search begins at LATEST.
+        """
+        found = None if self._is_due() else self._walk_up(self._seen)
         if found is None and self._hints:
             found = self._walk_up(self._hint(LATEST))
         if found is None:
@@ -51,6 +62,15 @@ class NumberedFiles:
                 self._refuse_loss(found)
         self._seen = found
         return found
+
+    def _is_due(self) -> bool:
+        if self._clock is None or not self._hints:
+            return False
+        now = self._clock.monotonic()
+        is_due = self._hint_read_at is not None and now - self._hint_read_at >= _SECONDS_BETWEEN_HINTS
+        if is_due or self._hint_read_at is None:
+            self._hint_read_at = now
+        return is_due
 
     def forget(self) -> None:
         """Let the next search for the highest number begin at LATEST instead of the number that was seen last."""
@@ -79,7 +99,16 @@ class NumberedFiles:
         hint = self._hint(EARLIEST) if self._hints else None
         if hint is not None and self._file_io.exists(self.path(hint)):
             return hint
-        return min(self.ids(), default=None)
+        return self._start_of_newest_run()
+
+    def _start_of_newest_run(self) -> int | None:
+        """Return the lowest number that no gap separates from the highest: a file below a gap is out of use."""
+        start = None
+        for number in reversed(self.ids()):
+            if start is not None and number != start - 1:
+                break
+            start = number
+        return start
 
     def ids(self) -> list[int]:
         """Return the numbers of all existing files, ascending."""
@@ -97,40 +126,79 @@ class NumberedFiles:
         """Return the content of one file. Raises ``NotFoundError`` if it does not exist."""
         return self._file_io.read_bytes(self.path(number))
 
-    def create(self, number: int, data: bytes) -> bool:
+    def create(
+        self,
+        number: int,
+        data: bytes,
+        *,
+        follows: Callable[[bytes], bool] | None = None,
+        is_gone: Callable[[], bool] = lambda: False,
+    ) -> bool:
         """Create file ``number``, which is the commit, or return False if it exists, or existed and was deleted.
 
-        Raises ``CommitOutcomeUnknownError`` if the store's answer was lost, or if file ``number`` is out of use by now
+        ``follows`` tells whether the new file may follow the content of the one before; ``is_gone`` whether the
+        directory was deleted, or created anew by others. Both matter if this process was suspended.
+
+        Raises ``DisplacedError`` if the file does not follow the one before it: it was deleted again. Raises
+        ``CommitOutcomeUnknownError`` if the store's answer was lost, or if file ``number`` is out of use by now
         and it is not known whether this call created it before.
         """
         if not self._file_io.create_if_absent(self.path(number), data):
             return False
-        if self._hints and self._takes_a_place(number, data):
-            return False
-        self._seen = number
         if self._hints:
             # The file is the commit; hints are optional, so failing to write one is not an error.
             with after_commit(f"writing the hints of {self._directory}"):
-                self._file_io.replace(f"{self._directory}/{LATEST}", str(number).encode())
-                if number == _FIRST_WITH_HINTS:
+                self._write_hint(LATEST, number)
+                if number == _FIRST_WITH_HINTS and self._hint(EARLIEST) is None:
                     self.write_earliest(number)
+        # Nothing is written afterwards: wherever this process was suspended, this sees what others did meanwhile.
+        if (self._hints or follows is not None) and not self._stays(number, data, follows, is_gone):
+            return False
+        self._seen = number
         return True
 
-    def _takes_a_place(self, number: int, data: bytes) -> bool:
-        """Return whether the file that was just created took the place of a deleted one; it is deleted then.
+    def _stays(
+        self, number: int, data: bytes, follows: Callable[[bytes], bool] | None, is_gone: Callable[[], bool]
+    ) -> bool:
+        """Return whether the file that was just created is the next one; otherwise delete it.
 
         Whatever goes wrong here, the file may be the commit, so that its creator must not clean up after itself.
         """
         try:
-            if not self._is_out_of_use(number):
-                return False
+            previous = None if follows is None else self._content(number - 1)
+            if previous is not None and follows is not None and follows(previous):
+                return True  # files are deleted in their order, so this one was not there before
+            is_expired = previous is None and self._is_out_of_use(number)
+            if previous is None and not is_expired and self._may_begin(number, follows, is_gone):
+                return True
             self._give_up(number, data)
         except CommitOutcomeUnknownError:
             raise
         except Exception as error:
             message = f"{self.path(number)} was created, but it could not be looked up whether it is in use: {error}"
             raise CommitOutcomeUnknownError(message) from error
-        return True
+        self.forget()
+        if is_expired:
+            return False
+        message = f"{self.path(number)} was created after others had deleted or replaced the file before it"
+        raise DisplacedError(message)
+
+    def _may_begin(self, number: int, follows: Callable[[bytes], bool] | None, is_gone: Callable[[], bool]) -> bool:
+        """Return whether a file without one before it is in use: the first one, or the earliest that is kept."""
+        if is_gone():
+            return False
+        if follows is None:
+            return True
+        if not self._hints:
+            return False
+        earliest, start = self.earliest_id(), self._start_of_newest_run()
+        return earliest is not None and start is not None and start <= number <= earliest
+
+    def _content(self, number: int) -> bytes | None:
+        try:
+            return self.load(number)
+        except NotFoundError:
+            return None
 
     def _is_out_of_use(self, number: int) -> bool:
         """Return whether all files up to ``number`` have been declared out of use.
@@ -143,7 +211,8 @@ class NumberedFiles:
                 return True
             invalid, earliest = earliest, self._hint(EARLIEST)
             if earliest == invalid:
-                return False
+                start = self._start_of_newest_run()
+                return start is not None and number < start
         return False
 
     def _give_up(self, number: int, data: bytes) -> None:
@@ -152,7 +221,14 @@ class NumberedFiles:
         Files are deleted in their order. So if this one is there and the next one is not, it was created afterwards;
         unless it is that of another process, which was suspended as well.
         """
-        if self._file_io.exists(self.path(number + 1)) or not self._holds(number, data):
+        is_ours = self._holds(number, data)
+        others = [each for each in self.ids() if each != number]
+        if self._hints and others:
+            self._write_hint(LATEST, max(others))
+        elif self._hints:
+            for name in (LATEST, EARLIEST):
+                self._file_io.delete(f"{self._directory}/{name}", below=self._directory)
+        if number + 1 in others or not is_ours:
             message = (
                 f"{self.path(number)} was created, and is out of use: this process was suspended for so long that it "
                 "is not known which happened first"
@@ -161,14 +237,26 @@ class NumberedFiles:
         self._file_io.delete(self.path(number), below=self._directory)
 
     def _holds(self, number: int, data: bytes) -> bool:
-        try:
-            return self.load(number) == data
-        except NotFoundError:
-            return False
+        return self._content(number) == data
 
     def write_earliest(self, number: int) -> None:
-        """Declare all files below ``number`` out of use. Call this before deleting them."""
-        self._file_io.replace(f"{self._directory}/{EARLIEST}", str(number).encode())
+        """Write EARLIEST, whatever it is."""
+        self._write_hint(EARLIEST, number)
+
+    def _write_hint(self, name: str, number: int) -> None:
+        self._file_io.replace(f"{self._directory}/{name}", str(number).encode())
+
+    def move_earliest(self, number: int) -> None:
+        """Declare all files below ``number`` out of use, unless more are. Call this before deleting them."""
+        declared = self._hint(EARLIEST)
+        if declared is not None and declared > number and self._file_io.exists(self.path(declared)):
+            return
+        self.write_earliest(number)
+        if not self._file_io.exists(self.path(number)):
+            # This process was suspended just before, and others have deleted this file as well.
+            start = self._start_of_newest_run()
+            if start is not None:
+                self.write_earliest(start)
 
     def _walk_up(self, start: int | None) -> int | None:
         """Return the end of the gapless run from ``start``; None if ``start`` is missing or the run is long."""

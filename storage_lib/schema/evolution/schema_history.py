@@ -9,8 +9,9 @@ from collections.abc import Callable
 
 from storage_lib.errors import CorruptFileError, InvalidInputError, NotFoundError
 from storage_lib.io.file_io import FileIO
-from storage_lib.io.table_directory.numbered_files import NumberedFiles
+from storage_lib.io.table_directory.numbered_files import DisplacedError, NumberedFiles
 from storage_lib.io.table_directory.table_paths import TablePaths
+from storage_lib.schema.options.table_options import UUID_OPTION
 from storage_lib.schema.table_schema import TableSchema
 
 
@@ -54,8 +55,19 @@ class SchemaHistory:
         return schema
 
     def append(self, schema: TableSchema) -> bool:
-        """Store the schema as the version of its id; False if that version exists."""
-        return self._files.create(schema.id, schema.to_json())
+        """Store the schema as the version of its id; False if that version exists.
+
+        Raises ``NotFoundError`` if the table was dropped, or dropped and recreated, while this process was suspended.
+        """
+
+        def follows(previous: bytes) -> bool:
+            return self.decoded(schema.id - 1, previous).options.get(UUID_OPTION) == schema.options.get(UUID_OPTION)
+
+        try:
+            return self._files.create(schema.id, schema.to_json(), follows=follows if schema.id else None)
+        except DisplacedError as error:
+            message = f"{self._files.path(schema.id)}: the table was dropped while it was altered; load it again"
+            raise NotFoundError(message) from error
 
     def alter(self, change: Callable[[TableSchema], TableSchema]) -> TableSchema:
         """Apply ``change`` to the newest version and append the result; retry after a concurrent change.

@@ -24,7 +24,7 @@ from storage_lib.schema.options.external_paths import (
     external_paths_of,
     with_root_path,
 )
-from storage_lib.schema.options.table_options import TableOptions, canonical_key
+from storage_lib.schema.options.table_options import UUID_OPTION, TableOptions, canonical_key
 from storage_lib.schema.placing.layout import begins_layout
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.protocol.materialized_rows import refuse_user_columns
@@ -41,6 +41,7 @@ class TableAlter:
         give_up_rewriting: Callable[[], None],
     ) -> None:
         self._table = context.name
+        self._uuid = context.schema.options.get(UUID_OPTION)
         self._environment = context.environment
         self._history = SchemaHistory(context.environment.file_io, context.paths)
         self._location = context.location
@@ -101,6 +102,9 @@ class TableAlter:
             claims.claim(directory, is_new=directory not in known)
 
     def _altered(self, schema: TableSchema, changes: Sequence[SchemaChange], *, claims: bool) -> TableSchema:
+        if schema.options.get(UUID_OPTION) != self._uuid:
+            message = f"table {self._table} was dropped and recreated while it was altered; load it again"
+            raise NotFoundError(message)
         if begins_layout(schema) and self.newest().id != schema.id:
             message = (
                 f"table {self._table} cannot be altered while it is being rewritten under schema {schema.id}; alter it "

@@ -4,7 +4,8 @@ import pytest
 
 from storage_lib.errors import CommitOutcomeUnknownError, CorruptFileError, NotFoundError, StorageError
 from storage_lib.io.local.memory_file_io import MemoryFileIO
-from storage_lib.io.table_directory.numbered_files import NumberedFiles
+from storage_lib.io.table_directory.numbered_files import DisplacedError, NumberedFiles
+from tests.support.fake_environment import FakeClock
 from tests.support.faulty_file_io import Fault, FaultKind, FaultyFileIO, SimulatedCrash
 
 DIRECTORY = "/table/snapshot"
@@ -292,3 +293,90 @@ def test_a_hint_that_can_not_be_read_leaves_the_outcome_unknown(error: Exception
         numbered(Refusing(files)).create(2, b"2")
 
     assert files.read_bytes(f"{DIRECTORY}/snapshot-2") == b"2"
+
+
+def follows_two(content: bytes) -> bool:
+    return content == b"2"
+
+
+def test_a_file_that_does_not_follow_the_one_before_is_deleted() -> None:
+    files = filled(2)
+    others = numbered(files)
+
+    class Suspended(FaultyFileIO):
+        def create_if_absent(self, path: str, data: bytes) -> bool:
+            files.replace(f"{DIRECTORY}/snapshot-2", b"of another history")
+            return super().create_if_absent(path, data)
+
+    with pytest.raises(DisplacedError, match="replaced the file before it"):
+        numbered(Suspended(files)).create(3, b"3", follows=follows_two)
+
+    assert others.latest_id() == 2
+    assert files.read_bytes(f"{DIRECTORY}/LATEST") == b"2"
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_a_file_above_a_gap_is_deleted(kept: int) -> None:
+    files = filled(kept)
+
+    with pytest.raises(DisplacedError):
+        numbered(files).create(3, b"3", follows=follows_two, is_gone=lambda: not kept)
+
+    assert numbered(files).ids() == list(range(1, kept + 1))
+    assert numbered(files).latest_id() == (kept or None)
+
+
+def test_a_file_whose_predecessor_has_just_expired_stays() -> None:
+    class Expiring(FaultyFileIO):
+        def read_bytes(self, path: str) -> bytes:
+            if path.endswith("snapshot-2"):
+                expired(files, 3, deleted=3)
+            return super().read_bytes(path)
+
+    files = filled(2)
+
+    assert numbered(Expiring(files)).create(3, b"3", follows=follows_two)
+    assert numbered(files).latest_id() == 3
+
+
+def test_earliest_does_not_move_back() -> None:
+    files = filled(9)
+    expired(files, 7, deleted=7)
+    numbered(files).move_earliest(3)
+    assert numbered(files).earliest_id() == 7
+
+    class Suspended(FaultyFileIO):
+        def replace(self, path: str, data: bytes) -> None:
+            expired(files, 9, deleted=9)
+            super().replace(path, data)
+
+    numbered(Suspended(files)).move_earliest(8)
+
+    assert files.read_bytes(f"{DIRECTORY}/EARLIEST") == b"9"
+
+
+def test_a_file_below_a_gap_is_not_the_earliest() -> None:
+    files = filled(9)
+    expired(files, 7, deleted=7)
+    files.create_if_absent(f"{DIRECTORY}/snapshot-2", b"of a writer that slept")
+    files.replace(f"{DIRECTORY}/EARLIEST", b"3")
+
+    assert numbered(files).earliest_id() == 7
+    files.delete(f"{DIRECTORY}/snapshot-2")
+    with pytest.raises(DisplacedError):
+        numbered(files).create(3, b"3", follows=follows_two)
+    assert numbered(files).ids() == [7, 8, 9]
+
+
+def test_an_expired_file_that_is_there_again_is_not_the_newest_for_long() -> None:
+    files, clock = filled(2), FakeClock()
+    reader = NumberedFiles(files, DIRECTORY, "snapshot-", hints=True, clock=clock)
+    assert reader.latest_id() == 2
+    for number in range(3, 6):
+        numbered(files).create(number, b"")
+    expired(files, 5, deleted=5)
+    files.create_if_absent(f"{DIRECTORY}/snapshot-2", b"of a writer that slept")
+
+    clock.pass_time(11)
+
+    assert reader.latest_id() == 5
