@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 
 
-def small_refresh(table: DynamicTable, *, full: bool = False) -> RefreshResult | None:
+def small_refresh(table: DynamicTable, *, full: bool = False, commit_user: str | None = None) -> RefreshResult | None:
     """Refresh a table as ``storage_lib.spark.refresh`` does; None, with nothing written, if Spark has to compute rows.
 
     The caller knows that a session would have no setting by which expressions have other values
     (``unusual_configuration``). Raises as ``storage_lib.spark.refresh``.
     """
     try:
-        return refresh_table([DuckDbEngine()], table, full=full)
+        return refresh_table([DuckDbEngine()], table, full=full, commit_user=commit_user)
     except EngineRefusalError as why:
         _LOGGER.info("table %s: Spark computes its refresh: %s", table.name, why)
         return None

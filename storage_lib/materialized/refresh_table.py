@@ -14,9 +14,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import CommitConflictError, CommitOutcomeUnknownError, LeaseLostError, SnapshotExpiredError
+from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
 from storage_lib.io.environment import system_environment
 from storage_lib.materialized.accumulators.accumulated_state import UnreadableStateError
-from storage_lib.materialized.commit.refresh_commit import RefreshCommit, commit_positions
+from storage_lib.materialized.commit.refresh_commit import ATTEMPTS, RefreshCommit, commit_positions
 from storage_lib.materialized.engine import Engine, RefreshRun, first_able
 from storage_lib.materialized.plan.accumulated_plan import AccumulatedPlan, accumulated_plan
 from storage_lib.materialized.plan.refresh_costs import COSTS
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
     from storage_lib.table.dynamic_table import DynamicTable
 
-_ATTEMPTS = 3
-
 
 def refresh_table(
     engines: Sequence[Engine],
@@ -44,15 +43,16 @@ def refresh_table(
     *,
     partition: Mapping[str, object] | None = None,
     full: bool = False,
+    commit_user: str | None = None,
 ) -> RefreshResult:
     """Refresh a table by the first of ``engines`` that can compute its rows; the last one compacts after the commit.
 
-    ``partition`` and ``full`` as for ``storage_lib.spark.refresh``. Raises as it does, and ``EngineRefusalError``, with
-    nothing written, if no engine computes the rows.
+    ``partition``, ``full`` and ``commit_user`` as for ``storage_lib.spark.refresh``. Raises as it does, and
+    ``EngineRefusalError``, with nothing written, if no engine computes the rows.
     """
     clock = system_environment().clock
     started = clock.monotonic()
-    bound, result = _refreshed(engines, table, full=full)
+    bound, result = _refreshed(engines, table, full=full, commit_user=commit_user)
     if partition is not None and result.mode is not RefreshWork.FULL:
         result = _recompute_partition(engines, table.refresh(), bound, result, partition)
     return replace(result, seconds=clock.monotonic() - started)
@@ -70,12 +70,14 @@ def idle_refresh(table: DynamicTable) -> RefreshResult | None:
     return _nothing_done(plan) if plan.work is RefreshWork.NONE else None
 
 
-def _refreshed(engines: Sequence[Engine], table: DynamicTable, *, full: bool) -> tuple[BoundQuery, RefreshResult]:
+def _refreshed(
+    engines: Sequence[Engine], table: DynamicTable, *, full: bool, commit_user: str | None
+) -> tuple[BoundQuery, RefreshResult]:
     clock = system_environment().clock
     table = table.refresh()
     definition = definition_of(table)
     why = ""
-    for attempt in range(1, _ATTEMPTS + 1):
+    for attempt in range(1, ATTEMPTS + 1):
         begun = clock.monotonic()
         try:
             bound = bound_query(table.address, definition)
@@ -83,21 +85,21 @@ def _refreshed(engines: Sequence[Engine], table: DynamicTable, *, full: bool) ->
             plan, accumulated = _with_accumulators(engines, table, definition, bound, plan)
             if plan.work is RefreshWork.NONE and attempt > 1:
                 plan = replace(plan, reason="another refresh has made the table current")
-            result = _run(engines, table, bound, plan, accumulated)
+            result = _run(engines, table, bound, plan, accumulated, _identity(commit_user, attempt))
             _record(table, definition, result, clock.monotonic() - begun)
             break
         except (CommitConflictError, LeaseLostError, CommitOutcomeUnknownError):
             # If the commit exists after all, the next plan finds nothing to do.
-            if attempt == _ATTEMPTS:
+            if attempt == ATTEMPTS:
                 raise
             table = table.refresh()
             definition = definition_of(table)
         except SnapshotExpiredError as error:
-            if attempt == _ATTEMPTS:
+            if attempt == ATTEMPTS:
                 raise
             full, why = True, f"a snapshot expired during the refresh: {error}"
         except UnreadableStateError as error:
-            if attempt == _ATTEMPTS:
+            if attempt == ATTEMPTS:
                 raise
             full, why = True, str(error)
     return bound, result
@@ -131,11 +133,13 @@ def _run(
     bound: BoundQuery,
     plan: RefreshPlan,
     accumulated: AccumulatedPlan | None,
+    identity: tuple[str, int],
 ) -> RefreshResult:
     if plan.work is RefreshWork.NONE:
         return _nothing_done(plan)
     commit = RefreshCommit(
-        user=f"refresh-{system_environment().new_name()}",
+        user=identity[0],
+        identifier=identity[1],
         based_on=plan.based_on,
         sources=plan.ranges,
         watermark=plan.watermark,
@@ -188,6 +192,13 @@ def _whole(engines: Sequence[Engine], run: RefreshRun, accumulated: AccumulatedP
     engine, snapshot = first_able(run.table.name, engines, lambda engine: engine.write_answer(run, accumulated))
     rows_read = {name: stored_rows(source, run.plan.after[name]) for name, source in run.bound.sources.items()}
     return rows_read, engine.kind, snapshot
+
+
+def _identity(commit_user: str | None, attempt: int) -> tuple[str, int]:
+    """Return user and identifier of an attempt's commit; nobody looks for a commit without a given user."""
+    if commit_user is None:
+        return f"refresh-{system_environment().new_name()}", BATCH_COMMIT_IDENTIFIER
+    return commit_user, attempt
 
 
 def _nothing_done(plan: RefreshPlan) -> RefreshResult:

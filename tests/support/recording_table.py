@@ -51,6 +51,9 @@ class RecordingTable:
         self._note("expire_snapshots", arguments)
         return ExpireResult(snapshot_count=2, data_file_count=3)
 
+    def latest_snapshot_id(self) -> int | None:
+        return None
+
     def health(self) -> TableHealth:
         return TableHealth(snapshot_id=7, commit_millis=1_000)
 

@@ -24,8 +24,10 @@ __all__ = [
     "check_partitioned_by",
     "partition_filter",
     "partitions_before",
+    "partitions_of",
     "partitions_to_drop",
     "refuse_missing",
+    "stored_row_count",
 ]
 
 
@@ -65,6 +67,16 @@ def partitions_before(table: DynamicTable, column: str, limit: str) -> list[dict
     ]
 
 
+def partitions_of(table: DynamicTable, snapshot_id: int) -> list[dict[str, str | None]]:
+    """Return the partitions that a commit changed; none if its snapshot has expired."""
+    return [
+        {name: None if value is None else partition_text(value) for name, value in partition.items()}
+        for commit in table.inspect.commits(after=snapshot_id - 1, limit=1)
+        if commit.snapshot_id == snapshot_id
+        for partition in commit.partitions
+    ]
+
+
 def refuse_missing(table: DynamicTable, partitions: Iterable[Mapping[str, str | None]]) -> None:
     """Raise NotFoundError if one of the partitions is missing from the table."""
     from storage_lib.errors import NotFoundError
@@ -73,6 +85,16 @@ def refuse_missing(table: DynamicTable, partitions: Iterable[Mapping[str, str | 
         if not table.new_read(filter=partition_filter(table, partition)).plan().splits():
             message = f"{table.name} has no partition {partition_label([partition])}; it may have been dropped already."
             raise NotFoundError(message)
+
+
+def stored_row_count(table: DynamicTable, partition: Mapping[str, str]) -> int:
+    """Return the number of rows in a partition's files, before versions of a key are merged; 0 if it is missing."""
+    from storage_lib.errors import NotFoundError
+
+    try:
+        return int(table.describe(partition)["rows (physical)"])
+    except NotFoundError:
+        return 0
 
 
 def partition_filter(table: DynamicTable, partition: Mapping[str, str | None]) -> Predicate:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from dynamic_table.arguments.partition_argument import partition_label
+from dynamic_table.arguments.partition_listing import partitions_of
 from dynamic_table.arguments.rendered_argument import checked_flag, is_nothing
 from dynamic_table.operators.partition_drop import NO_APPROVAL_NEEDED, PartitionDropOperator
 from dynamic_table.policies.commit_identity import commit_identity
@@ -54,14 +55,16 @@ class DropPartitionsOperator(PartitionDropOperator):
         """Drop the partitions and return the snapshot's id and the partitions."""
         change_tracking = checked_flag(self.change_tracking, "change_tracking")
         table = self.hook.load_table(self.table)
+        partitions: Sequence[Mapping[str, str | None]]
         with commit_identity(context) as identity:
-            partitions = self._approved(table) if self._awaits_approval else self.chosen_partitions(table)
-            self.log.info("Dropping %d partition(s): %s", len(partitions), partition_label(partitions))
-            snapshot = (
-                table.maintenance.drop_partitions(partitions, change_tracking=change_tracking, **identity.arguments())
-                if partitions
-                else None
-            )
+            if (snapshot := identity.own_commit(table)) is not None:
+                self.log.info("An earlier try has dropped the partitions")
+                partitions = partitions_of(table, snapshot.id)
+            elif partitions := self._approved(table) if self._awaits_approval else self.chosen_partitions(table):
+                self.log.info("Dropping %d partition(s): %s", len(partitions), partition_label(partitions))
+                snapshot = table.maintenance.drop_partitions(
+                    partitions, change_tracking=change_tracking, **identity.arguments()
+                )
         version = snapshot.id if snapshot else None
         return announce(context, table=self.table, op="drop_partitions", version=version, partitions=partitions)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dynamic_table.arguments.rendered_argument import checked_flag, checked_text
 from dynamic_table.events.lineage import table_lineage
 from dynamic_table.operators.table_operator import TableOperator
+from dynamic_table.policies.first_try import seen_by_first_try
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 __all__ = ["DropTableOperator"]
+
+EXISTED_KEY = "table_existed"  # key in the task's state store
 
 
 class DropTableOperator(TableOperator):
@@ -36,13 +39,14 @@ class DropTableOperator(TableOperator):
         super().__init__(**kwargs)
         self.if_exists = if_exists
 
-    def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002  Airflow's signature
+    def execute(self, context: Context) -> dict[str, Any]:
         """Drop the table and return whether it existed."""
         name = checked_text(self.table, "table")
         if_exists = checked_flag(self.if_exists, "if_exists")
         catalog = self.hook.get_conn()
-        existed = catalog.table_exists(name)
-        catalog.drop_table(name, if_exists=if_exists)
+        existed = seen_by_first_try(context, EXISTED_KEY, lambda: catalog.table_exists(name))
+        # A retry finds the table dropped by the first try, which is no error.
+        catalog.drop_table(name, if_exists=if_exists or existed)
         return {"table": name, "op": "drop_table", "existed": existed}
 
     def get_openlineage_facets_on_start(self) -> Any:

@@ -8,6 +8,7 @@ from dynamic_table.arguments.rendered_argument import checked_count, checked_opt
 from dynamic_table.events.progress_log import progress_in_log
 from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.policies.allowed_servers import OPTIONS_OF_A_TOPIC, refuse_other_servers_of_form
+from dynamic_table.policies.first_try import seen_by_first_try
 from dynamic_table.sinks.sink_settings import secrets_apart
 from dynamic_table.table_events import announce
 
@@ -16,7 +17,11 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
+    from storage_lib import DynamicTable
+
 __all__ = ["IngestOperator"]
+
+BEFORE_KEY = "snapshot_before"  # key in the task's state store
 
 
 class IngestOperator(TableOperator):
@@ -76,7 +81,30 @@ class IngestOperator(TableOperator):
         refuse_other_servers(options, secret)
         refuse_other_servers_of_form(options, self.hook, of_source=OPTIONS_OF_A_TOPIC)
         table = self.hook.load_table(self.table)
+        before = seen_by_first_try(context, BEFORE_KEY, lambda: table.inspect.latest_snapshot_id() or 0)
         with progress_in_log(self.log):
             result = ingest(table, options={**of_connection, **options}, **arguments)
-        version = None if result.snapshot is None else result.snapshot.id
+        if result.snapshot is not None:
+            version: int | None = result.snapshot.id
+        else:
+            version = _last_of_source(table, arguments["source"] or arguments["topic"], before)
         return announce(context, table=self.table, op="ingest", version=version, rows=result.row_count)
+
+
+def _last_of_source(table: DynamicTable, source: str, before: int) -> int | None:
+    """Return the newest snapshot after ``before`` that read the source further; None if there is none.
+
+    An earlier try may have committed it. The offsets of a snapshot that has expired are not known.
+    """
+    from storage_lib.errors import SnapshotExpiredError
+
+    newest = table.inspect.latest_snapshot_id() or 0
+    try:
+        reached = table.inspect.source_offsets(source) if newest > before else None
+        for snapshot_id in range(newest, before, -1):
+            earlier = table.inspect.source_offsets(source, snapshot_id=snapshot_id - 1) if snapshot_id > 1 else None
+            if earlier != reached:
+                return snapshot_id
+    except SnapshotExpiredError:
+        pass
+    return None

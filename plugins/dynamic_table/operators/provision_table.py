@@ -16,6 +16,7 @@ from dynamic_table.arguments.rendered_argument import (
 from dynamic_table.connection.airflow_api import AIRFLOW_CONN_ID, AirflowApi
 from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.policies.allowed_servers import refuse_other_servers_of_form
+from dynamic_table.policies.first_try import seen_by_first_try
 from dynamic_table.sinks.sink_settings import secrets_apart
 from dynamic_table.table_events import announce
 from dynamic_table.table_pools import DeclaredPool, table_pool
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["ProvisionTableOperator"]
 
 ON_DRIFT = ("fail", "warn")
+MISSING_KEY = "table_was_missing"  # key in the task's state store
 
 
 class ProvisionTableOperator(TableOperator):
@@ -102,6 +104,8 @@ class ProvisionTableOperator(TableOperator):
         pool = self._pool()
         catalog = self.hook.get_conn()
         is_new = not catalog.table_exists(self.table)
+        # If the first try created the table and its worker was killed, this one has to emit the event.
+        was_missing = seen_by_first_try(context, MISSING_KEY, lambda: is_new)
         drift = [] if is_new else list(table_drift(catalog.load_table(self.table), declared))
         drift += pool.drift() if pool else []
         if drift:
@@ -120,7 +124,9 @@ class ProvisionTableOperator(TableOperator):
         }
         facts |= {"pool": pool.name} if pool else {}
         # Only creating a table is an event.
-        return announce(context, table=self.table, op="provision", version=0 if is_new else None, **facts)
+        return announce(
+            context, table=self.table, op="provision", version=0 if is_new or was_missing else None, **facts
+        )
 
     def _pool(self) -> DeclaredPool | None:
         """Return the configured pool, if any."""

@@ -9,6 +9,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from dynamic_table.arguments.rendered_argument import checked_flag
 from dynamic_table.events.lineage import refresh_lineage
 from dynamic_table.operators.spark_operator import SPARK_FIELDS, SparkOperator
+from dynamic_table.policies.commit_identity import commit_identity
 from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:
@@ -53,8 +54,14 @@ class RefreshMaterializedTableOperator(SparkOperator):
         """Refresh the table and return what the refresh did."""
         full = checked_flag(self.full, "full")
         table = self.hook.load_table(self.table)
-        self._skip_suspended(table, context)
-        result = self._refreshed(table, full=full)
+        with commit_identity(context) as identity:
+            user = f"{identity.user}/{identity.token}"
+            result = self._own_refresh(table, user) if identity.is_repeated else None
+            if result is None:
+                self._skip_suspended(table, context)
+                result = self._refreshed(table, full=full, commit_user=user)
+            if result.snapshot_id is None:  # an attempt whose outcome was unknown has left nothing to do
+                result = self._own_refresh(table, user) or result
         self.log.info(
             "%s: %s refresh, snapshot %s, rows written: %d, rows read: %s, %.1f s. Reason: %s",
             self.table,
@@ -84,20 +91,33 @@ class RefreshMaterializedTableOperator(SparkOperator):
     def _lineage(self, version: int | None) -> Any:
         return refresh_lineage(self.hook, self.table, version)
 
-    def _refreshed(self, table: DynamicTable, *, full: bool) -> RefreshResult:
+    def _own_refresh(self, table: DynamicTable, commit_user: str) -> RefreshResult | None:
+        """Return the refresh of an earlier try, of which only the commit is known; None if there is none."""
+        from storage_lib.materialized.commit.refresh_commit import refresh_committed
+        from storage_lib.materialized.plan.refresh_result import RefreshResult, RefreshWork
+
+        found = refresh_committed(table.refresh(), commit_user)
+        if found is None:
+            return None
+        reason = "an earlier try of the task has refreshed the table"
+        return RefreshResult(
+            mode=RefreshWork.NONE, reason=reason, snapshot_id=found.id, rows_written=found.delta_record_count
+        )
+
+    def _refreshed(self, table: DynamicTable, *, full: bool, commit_user: str) -> RefreshResult:
         from storage_lib.duckdb.small_refresh import small_refresh
         from storage_lib.materialized.refresh_table import idle_refresh
         from storage_lib.spark import refresh
         from storage_lib.spark.engine.value_settings import unusual_configuration
 
         if unusual_configuration(*self.session_arguments()) is None:
-            done = small_refresh(table, full=full)
+            done = small_refresh(table, full=full, commit_user=commit_user)
         else:
             done = None if full else idle_refresh(table)
         if done is not None:
             return done
         with self.spark() as spark:
-            return refresh(spark, table, full=full)
+            return refresh(spark, table, full=full, commit_user=commit_user)
 
     def _skip_suspended(self, table: DynamicTable, context: Context) -> None:
         from storage_lib.schema.options.materialized_table import RefreshStatus

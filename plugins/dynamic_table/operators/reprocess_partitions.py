@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk.exceptions import AirflowSkipException
 
 from dynamic_table.arguments.partition_argument import checked_partitions, partition_label
-from dynamic_table.arguments.partition_listing import check_partitioned_by
+from dynamic_table.arguments.partition_listing import check_partitioned_by, stored_row_count
 from dynamic_table.arguments.rendered_argument import (
     checked_choice,
     checked_flag,
@@ -111,13 +111,21 @@ class ReprocessPartitionsOperator(EngineOperator):
         for partition in partitions:
             check_partitioned_by(self.dynamic_table, partition)
         by_spark = not is_nothing(self.query) or self.uses_spark(0)
-        replaced, version, row_count = [], None, 0
+        replaced: list[Mapping[str, str]] = []
+        version: int | None = None
+        row_count = 0
         with (
             commit_identity(context) as identity,
             progress_in_log(self.log),
             self.spark() if by_spark else nullcontext() as spark,
         ):
             for part, partition in enumerate(partitions):
+                if (own := identity.own_commit(self.dynamic_table, part)) is not None:
+                    self.log.info("An earlier try has replaced %s", partition_label([partition]))
+                    replaced.append(partition)
+                    version = max(version or 0, own.id)
+                    row_count += stored_row_count(self.dynamic_table, partition)
+                    continue
                 arguments: dict[str, Any] = {"change_tracking": change_tracking, **identity.arguments(part)}
                 done = (
                     self._replace(partition, arguments)

@@ -44,5 +44,7 @@ class TierLogOperator(TableOperator):
         compact = checked_flag(self.compact, "compact")
         table = self.hook.load_table(self.table)
         with commit_identity(context) as identity:
-            snapshot = table.maintenance.tier_log(compact=compact, **identity.arguments())
+            snapshot = identity.own_commit(table)
+            if snapshot is None:
+                snapshot = table.maintenance.tier_log(compact=compact, **identity.arguments())
         return announce(context, table=self.table, op="tier_log", version=snapshot.id if snapshot else None)

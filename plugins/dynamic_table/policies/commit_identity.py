@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import secrets
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from airflow.sdk import Context
+
+    from storage_lib import DynamicTable
+    from storage_lib.file_store.snapshot.snapshot import Snapshot
 
 __all__ = ["CommitIdentity", "commit_identity", "task_instance_name"]
 
@@ -34,14 +37,25 @@ class CommitArguments(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitIdentity:
-    """The commit identity of a task instance."""
+    """The commit identity of a task instance; ``is_repeated`` if an earlier try may have committed under it."""
 
     user: str
     token: int
+    is_repeated: bool = field(default=False, compare=False)
 
     def arguments(self, part: int = 0) -> CommitArguments:
         """Return the identity of the task's ``part``-th commit; the order of parts must not change between tries."""
         return {"commit_user": self.user, "commit_identifier": self.token * PARTS_MAX + part}
+
+    def own_commit(self, table: DynamicTable, part: int = 0) -> Snapshot | None:
+        """Return the snapshot of an earlier try's ``part``-th commit; None if there is none.
+
+        An operator looks here before it decides what to do: its own commit may have left nothing to do.
+        """
+        if not self.is_repeated:
+            return None
+        found: Snapshot | None = table.new_write().committed(**self.arguments(part))
+        return found
 
 
 @contextmanager
@@ -55,12 +69,12 @@ def commit_identity(context: Context) -> Iterator[CommitIdentity]:
     last_try = context["ti"].max_tries
     stored: Any = None if store is None else store.get(TOKEN_KEY)
     if isinstance(stored, dict) and stored["last_try"] == last_try:
-        token = stored["token"]
+        token, is_repeated = stored["token"], True
     else:
-        token = secrets.randbits(TOKEN_BITS)
+        token, is_repeated = secrets.randbits(TOKEN_BITS), False
         if store is not None:
             store.set(TOKEN_KEY, {"token": token, "last_try": last_try})
-    yield CommitIdentity(user=task_instance_name(context), token=token)
+    yield CommitIdentity(user=task_instance_name(context), token=token, is_repeated=is_repeated)
 
 
 def task_instance_name(context: Context) -> str:

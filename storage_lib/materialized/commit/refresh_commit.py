@@ -19,18 +19,34 @@ if TYPE_CHECKING:
     from storage_lib.table.protocol.write_context import WriteContext
 
 
+ATTEMPTS = 3
+"""How often one refresh plans and computes, if another commit comes first or the outcome of its own is unknown."""
+
+
+def refresh_committed(table: DynamicTable, commit_user: str) -> Snapshot | None:
+    """Return the newest snapshot that a refresh with this ``commit_user`` has committed; None if there is none.
+
+    Lets a repeated task report the refresh of its first try. Ends the log transactions that a crash left open.
+    """
+    builder = table.new_write()
+    found = (builder.committed(commit_user, attempt) for attempt in range(1, ATTEMPTS + 1))
+    return max((each for each in found if each is not None), key=lambda each: each.id, default=None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshCommit:
     """Identity and content of the commit of a refresh.
 
-    ``based_on`` is the snapshot of the table (0: none) from which the difference was computed. ``watermark``: epoch
-    milliseconds, None if a source has none.
+    ``identifier`` is the number of the attempt, from 1, if the caller gave the user: each attempt commits something
+    else. ``based_on`` is the snapshot of the table (0: none) from which the difference was computed. ``watermark``:
+    epoch milliseconds, None if a source has none.
     """
 
     user: str
     based_on: int
     sources: Sequence[SourceRange]
     watermark: int | None = None
+    identifier: int = BATCH_COMMIT_IDENTIFIER
 
     @property
     def moves(self) -> bool:
@@ -46,7 +62,7 @@ def commit_positions(table: DynamicTable, commit: RefreshCommit) -> Snapshot | N
     return commit_sources(
         table,
         lambda: begin_refresh(table, commit),
-        BATCH_COMMIT_IDENTIFIER,
+        commit.identifier,
         sources=commit.sources if commit.moves else (),
         watermark=commit.watermark,
     )
@@ -63,7 +79,7 @@ def commit_difference(rows: pa.Table, table: DynamicTable, commit: RefreshCommit
         with_kinds(rows, table.options.row_kind_field),
         table,
         lambda: begin_refresh(table, commit),
-        BATCH_COMMIT_IDENTIFIER,
+        commit.identifier,
         adds_up=bool(table.schema.primary_keys),
         sources=commit.sources if commit.moves else (),
         watermark=commit.watermark,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
 from storage_lib.materialized.commit.refresh_commit import begin_refresh
 from storage_lib.materialized.sources.weighted_rows import WEIGHT
 from storage_lib.spark.engine.weighted_frames import rows_with_kinds
@@ -32,7 +31,7 @@ def commit_difference_of(
         rows_with_kinds(df.select(*columns, WEIGHT), table.options.row_kind_field),
         table,
         lambda: begin_refresh(table, commit),
-        BATCH_COMMIT_IDENTIFIER,
+        commit.identifier,
         adds_up=bool(table.schema.primary_keys),
         sources=commit.sources if commit.moves else (),
         watermark=commit.watermark,

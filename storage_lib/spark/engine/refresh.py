@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 
 def refresh(
-    spark: SparkSession, table: DynamicTable, *, partition: Mapping[str, object] | None = None, full: bool = False
+    spark: SparkSession,
+    table: DynamicTable,
+    *,
+    partition: Mapping[str, object] | None = None,
+    full: bool = False,
+    commit_user: str | None = None,
 ) -> RefreshResult:
     """Make a materialized table equal to its query's answer at the newest snapshots of its sources.
 
@@ -28,6 +33,9 @@ def refresh(
     the whole query instead. ``partition`` also computes that partition of the answer in full, as a second commit.
 
     It is computed under the settings of the session that gave the table its query, whatever those of ``spark`` are.
+
+    ``commit_user`` is the commit user of the snapshot, for a caller that looks for its own commit later; it has to
+    differ from that of every other refresh.
 
     A suspended table is refreshed as well. If another process refreshes the table at the same time, one of them
     commits, and the other reports that the table is current.
@@ -38,4 +46,4 @@ def refresh(
     """
     register(spark)
     leave_out_unsafe_rule(spark)
-    return refresh_table(engines_of(spark), table, partition=partition, full=full)
+    return refresh_table(engines_of(spark), table, partition=partition, full=full, commit_user=commit_user)

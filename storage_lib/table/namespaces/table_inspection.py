@@ -121,13 +121,13 @@ class TableInspection:
         """
         return self._writes.commit.source_offsets(self.snapshot(snapshot_id))
 
-    def source_offsets(self, source: str) -> LogOffsets | None:
-        """Return the offsets up to which the newest snapshot contains an external source; None if it contains none of
-        it.
+    def source_offsets(self, source: str, *, snapshot_id: int | None = None) -> LogOffsets | None:
+        """Return the offsets up to which a snapshot contains an external source; None if it contains none of it.
 
-        A rollback restores the offsets of the restored snapshot.
+        ``snapshot_id`` None: the newest one. A rollback restores the offsets of the restored snapshot.
         """
-        return self._writes.commit.source_offsets(self.latest_snapshot()).of(source)
+        snapshot = self.latest_snapshot() if snapshot_id is None else self.snapshot(snapshot_id)
+        return self._writes.commit.source_offsets(snapshot).of(source)
 
     def lease_holder(self) -> str | None:
         """Return the holder of the writers' lease; None if it is free."""
