@@ -18,6 +18,7 @@ from storage_lib.file_store.data_file.stored_columns import ColumnResolution, St
 from storage_lib.file_store.kind.table_kind import TableKind
 from storage_lib.file_store.manifest.data_file_paths import DataFilePaths
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
+from storage_lib.file_store.merge_tree.key_value_table import KeyValueTable
 from storage_lib.file_store.merge_tree.standing_rows import StandingRows, standing_rows
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.file_store.split import Split
@@ -93,6 +94,23 @@ class FileStoreRead:
         """Yield the rows and kinds (int8) stored in the files, file after file, unmerged."""
         with self._expiry_explained(split):
             yield from self._kind.changes(split.files, self.reader(split.partition, split.bucket))
+
+    def newest_versions(
+        self, split: Split, columns: Sequence[str], predicate: Predicate | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the newest version of each key, also where it deletes the row; otherwise as ``read``.
+
+        REQUIRES a table with a primary key.
+        """
+        kind = self._kind
+        assert isinstance(kind, KeyValueTable)  # noqa: S101  of the tables with a primary key
+        with self._expiry_explained(split):
+            yield from kind.newest_versions(
+                split.files,
+                self.reader(split.partition, split.bucket),
+                columns=columns,
+                predicate=None if predicate is None else predicate.validated(kind.layout.schema),
+            )
 
     def standing_rows(self, split: Split) -> Iterator[StandingRows]:
         """Yield which rows of the split's files are rows of the table; see ``merge_tree/standing_rows.py``.

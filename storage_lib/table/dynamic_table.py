@@ -496,8 +496,8 @@ class DynamicTable:
         """Add rows with new keys; for a table without a primary key as ``append``. None for no rows.
 
         The rows have all columns. With ``partial``, missing columns are null or have their default. Raises
-        ``InvalidInputError``, before anything is committed, for missing columns, existing keys and repeated keys;
-        otherwise as ``append`` does.
+        ``InvalidInputError``, before anything is committed, for missing columns, existing keys, repeated keys, and rows
+        that ``sequence.field`` makes older than the deletion of their key; otherwise as ``append`` does.
         """
         return self._row_verbs.insert(rows, (commit_user, commit_identifier), change_tracking, partial=partial)
 
@@ -515,8 +515,9 @@ class DynamicTable:
         """Replace the rows of existing keys, and add the rows of new ones; None for no rows.
 
         The rows have all columns. With ``partial``, missing columns keep their stored values (null or the default in
-        new rows), and each key is given once. Raises ``InvalidInputError`` for missing columns and for a table without
-        a primary key; otherwise as ``append`` does.
+        new rows), and each key is given once. Rows that ``sequence.field`` makes older than the stored ones are
+        ignored, as by ``append``. Raises ``InvalidInputError`` for missing columns and for a table without a primary
+        key; otherwise as ``append`` does.
         """
         verbs = self._row_verbs_now if partial else self._row_verbs
         return verbs.upsert(rows, (commit_user, commit_identifier), change_tracking, partial=partial)
@@ -538,8 +539,8 @@ class DynamicTable:
 
         A value is a literal of the column's type or a Polars expression over the row's columns. No other commit comes
         between the read and the write: other writers wait for the lease. Raises ``InvalidInputError`` for columns of
-        the primary key, values of the wrong type, append-only tables, and merge engines that combine rows; otherwise as
-        ``append`` does.
+        the primary key, values of the wrong type, append-only tables, merge engines that combine rows, and rows that
+        ``sequence.field`` makes older than they were; otherwise as ``append`` does.
         """
         return self._row_verbs_now.update(filter, values, (commit_user, commit_identifier), change_tracking)
 

@@ -105,6 +105,26 @@ class KeyValueTable:
                 key_range=key_range,
             )
 
+    def newest_versions(
+        self,
+        files: Sequence[DataFileMeta],
+        reader: DataFileReader,
+        *,
+        columns: Sequence[str],
+        predicate: Predicate | None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the merged version of each key, also of deleted ones."""
+        return read_merged(
+            files,
+            reader=reader,
+            key_value=self.layout,
+            merge_function=self.merge_function,
+            columns=columns,
+            predicate=predicate,
+            drop_deletes=False,
+            lowest_counts=self.looks_up,
+        )
+
     def changes(
         self, files: Sequence[DataFileMeta], reader: DataFileReader
     ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:

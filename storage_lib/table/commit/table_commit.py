@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import (
@@ -122,7 +123,8 @@ class TableCommit:
         except BaseException:
             self.abort(write_context, [])
             raise
-        return write_context
+        # Such rows are to change the table, so none may be hidden by a newer version of its key.
+        return replace(write_context, refuses_late=True)
 
     def _refuse_changes_between(self, computed_from: int, base: int) -> None:
         for each in range(computed_from + 1, base + 1):

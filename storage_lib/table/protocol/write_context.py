@@ -50,6 +50,9 @@ class WriteContext:
     an earlier commit of this identifier stops at the newest smaller one.
     """
 
+    refuses_late: bool = False
+    """Whether a row that an already stored version of its key hides fails the commit: see ``late_rows.py``."""
+
     def to_json(self) -> str:
         """Return one line of JSON for an engine's options; ``InvalidInputError`` for an overwrite: its scope is not
         JSON.

@@ -88,6 +88,19 @@ class PointLookup:
         found = self._found(snapshot, asked, names, added, left_out)
         return pa.Table.from_batches(found, schema=self._schema.arrow_schema)
 
+    def newest_versions(self, snapshot: Snapshot | None, keys: pa.Table, columns: Sequence[str]) -> pa.Table:
+        """Return ``columns`` of the newest version of each of the ``keys``, also where it deletes the row.
+
+        Any order; a key whose deletion was compacted away has none.
+        """
+        asked = keys.select(self._schema.primary_keys)
+        schema = pa.schema([self._schema.arrow_schema.field(name) for name in columns])
+        found: list[pa.RecordBatch] = []
+        for place in self._places(snapshot, asked, {}, ()):
+            candidates = self._file_store.read.newest_versions(place.split, columns, place.predicate)
+            found.extend(self._sifted(candidates, place.keys))
+        return pa.Table.from_batches(found, schema=schema)
+
     def locations(self, snapshot: Snapshot | None, keys: pa.Table) -> Iterator[tuple[bytes, int, pa.Table]]:
         """Yield partition, bucket and the ``keys`` (primary key columns) stored there; each key at most once."""
         asked = keys.select(self._schema.primary_keys)

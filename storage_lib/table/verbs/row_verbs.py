@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from typing import Literal, TypeAlias, get_args
 
 import polars as pl
@@ -120,7 +121,8 @@ class RowVerbs:
         self._input.check_columns(given.schema)
         if self._logs_before:
             return self.merge(given, identity, tracked, verb="upsert")
-        return self._commit(lambda _: iter([self._with_kind(given, RowKind.INSERT)]), identity, tracked)
+        rows = self._with_kind(given, RowKind.INSERT)
+        return self._commit(lambda _: iter([rows]), identity, tracked, refuses_late=False)
 
     def update(
         self,
@@ -223,7 +225,7 @@ class RowVerbs:
                     absent = pc.less(pa.array(places_of(batch.select(keys), asked)), 0)
                     yield self._with_kind(batch.filter(absent), RowKind.DELETE)
 
-        return self._commit(rows_of, identity, tracked, writes_stored=True)
+        return self._commit(rows_of, identity, tracked, writes_stored=True, refuses_late=verb != "upsert")
 
     # --- parts --------------------------------------------------------------------------------------------------
 
@@ -234,14 +236,19 @@ class RowVerbs:
         tracked: bool | None,  # noqa: FBT001
         *,
         writes_stored: bool = False,
+        refuses_late: bool = True,
     ) -> Snapshot | None:
-        """Write the rows under a lease. ``writes_stored``: among them are stored rows, so they need all columns."""
+        """Write the rows under a lease. ``writes_stored``: among them are stored rows, so they need all columns.
+
+        ``refuses_late``: a row that is older than the stored one fails the commit, and is not ignored.
+        """
         builder = self._writes.builder
         user, identifier = write_identity_of(self._name, self._context.environment, *identity)
         earlier = builder.commits.committed(user, identifier)
         if earlier is not None:
             return earlier
         write_context = builder.begin(commit_user=user, tracked=tracked, needs_lease=True)
+        write_context = replace(write_context, refuses_late=refuses_late)
         leases = self._context.leases
         try:
             with leases.beating(write_context.lease) if write_context.lease is not None else nullcontext():

@@ -16,6 +16,7 @@ from storage_lib.table.input.input_rows import InputRows, Rows, record_batches
 from storage_lib.table.protocol.lease import Lease, TableLeases
 from storage_lib.table.protocol.write_context import TableCommitMessage
 from storage_lib.table.write.dynamic_buckets import DynamicBuckets
+from storage_lib.table.write.late_rows import LateRows
 from storage_lib.table.write.pending_changes import PendingChanges
 from storage_lib.table.write.pre_images import PreImages
 from storage_lib.table.write.task_deletions import TaskDeletions
@@ -46,7 +47,9 @@ class TableWrite:
         deletions: TaskDeletions | None = None,
         fills_defaults: bool = True,
         dynamic_buckets: DynamicBuckets | None = None,
+        late_rows: LateRows | None = None,
     ) -> None:
+        self._late_rows = late_rows
         self._pre_images = pre_images
         self._held = held
         self._deletions = deletions
@@ -116,6 +119,8 @@ class TableWrite:
 
     def _write_batch(self, batch: pa.RecordBatch) -> None:
         rows, kinds = self._input_rows.conform(batch, fill=self._fills_defaults)
+        if self._late_rows is not None:
+            self._late_rows.refuse(rows)
         if self._dynamic_buckets is not None and self._file_write is not None:
             # A table with dynamic buckets has no log: a topic has a fixed number of partitions.
             for partition, bucket, group, group_kinds in self._dynamic_buckets.route(rows, kinds):

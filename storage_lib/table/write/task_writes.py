@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from storage_lib.errors import SnapshotExpiredError
-from storage_lib.schema.options.table_options import UpdateBeforeSource
+from storage_lib.file_store.merge_tree.merge_function.sequence_order import SequenceOrder
+from storage_lib.schema.options.table_options import MergeEngine, SortOrder, UpdateBeforeSource
 from storage_lib.table.changes.answer_rows import AnswerRows
 from storage_lib.table.changes.complete_deletes import with_kind_column
 from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.write.checked_changes import CheckedChanges
 from storage_lib.table.write.dynamic_buckets import DynamicBuckets, dynamic_buckets_of
+from storage_lib.table.write.late_rows import LateRows
 from storage_lib.table.write.pending_changes import HELD_BYTES_MAX, PendingChanges
 from storage_lib.table.write.pre_images import PreImages
 from storage_lib.table.write.table_write import TableWrite
@@ -78,6 +80,7 @@ class TaskWrites:
             deletions=None if pre_images is None or self._is_log_first else TaskDeletions(self._context, pre_images),
             fills_defaults=not write_context.is_difference,
             dynamic_buckets=self._dynamic_buckets(write_context, base),
+            late_rows=self._late_rows(base) if write_context.refuses_late else None,
         )
 
     def answer_changes(self, write_context: WriteContext, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -112,6 +115,21 @@ class TaskWrites:
             pre_images=pre_images,
             primary_keys=self._schema.primary_keys,
             held_bytes_max=min(self._options.write_buffer_size_bytes, HELD_BYTES_MAX),
+        )
+
+    def _late_rows(self, base: Snapshot | None) -> LateRows | None:
+        options = self._options
+        order = SequenceOrder(
+            fields=options.sequence_field, descending=options.sequence_field_sort_order is SortOrder.DESCENDING
+        )
+        if not order.fields or options.merge_engine is not MergeEngine.DEDUPLICATE:
+            return None  # an engine that combines rows has no row that is hidden
+        return LateRows(
+            table=self._table,
+            lookup=self._old_rows,
+            base=base,
+            primary_keys=tuple(self._schema.primary_keys),
+            order=order,
         )
 
     def _dynamic_buckets(self, write_context: WriteContext, base: Snapshot | None) -> DynamicBuckets | None:

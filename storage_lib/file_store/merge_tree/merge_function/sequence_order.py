@@ -36,6 +36,7 @@ class SequenceOrder:
             return None
         # Name columns by position: Polars interprets some names as patterns.
         frame = pl.DataFrame({str(place): pl.from_arrow(rows.column(name)) for place, name in enumerate(names)})
+        # Sorted stably, so that of equal versions the later row is newer.
         order = frame.with_row_index("row").sort(
             list(frame.columns),
             descending=[self.descending and name != SEQUENCE_NUMBER for name in names],
