@@ -39,13 +39,19 @@ def random_case(seed: int, *, drains_max: int = 3, changes_max: int = 20) -> Cas
         query=query,
         sink=sink,
         steps=tuple(history.steps(drains_max=drains_max, changes_max=changes_max)),
-        normalize=rng.choices((None, "lookup", "none", "state"), weights=(24, 2, 1, 1))[0] if source.key else None,
+        normalize=_normalize(rng, source),
         from_snapshot=rng.random() < 0.4,
         conf=_conf(rng),
     )
     # With an explicit ``none``, an aggregating table counts each update as an additional row.
     aggregates = not sink.key and not sink.is_append_only and case.normalize != "none" and rng.random() < _AGGREGATES
     return replace(case, sink=replace(sink, aggregates=aggregates))
+
+
+def _normalize(rng: Random, source: Source) -> str | None:
+    """Draw `scan.normalize`; only a stream of a log has a state."""
+    drawn = rng.choices((None, "lookup", "none", "state"), weights=(24, 2, 1, 1))[0] if source.key else None
+    return "lookup" if drawn == "state" and source.log == "none" else drawn
 
 
 def _source(rng: Random) -> Source:

@@ -673,8 +673,8 @@ class TableOptions:
         ScanNormalize.NONE,
         parse_word(ScanNormalize),
         "Source of the pre-images that a stream adds to upserts of a table with a primary key: none (emit the log as "
-        "it is), lookup (read them from the files) or state (keep the rows in the stream's state). Also an option of a "
-        "single read.",
+        "it is), lookup (read them from the files) or state (keep the rows in the stream's state; needs a log). Also "
+        "an option of a single read.",
     )
     scan_snapshot_id: int | None = _option(
         "scan.snapshot-id", None, parse_count, "Read this snapshot instead of the newest."

@@ -75,13 +75,15 @@ class TableReads:
     @built_once
     def streams(self) -> TableStreams:
         """Opens streams of changes."""
-        # No normalizer where streams are complete already: tables without a key count rows, and a log in mode "all"
-        # contains the old rows.
+        # Streams are complete already where tables without a key count rows, and where a log in mode "all" contains the
+        # old rows; only a stream's own state may have others.
         context = self._context
         normalizer: ChangelogNormalizer | None = None
-        complete_change_scan = self.change_scan
-        if context.schema.primary_keys and (context.log is None or not context.logs_old_rows):
+        if context.schema.primary_keys:
             normalizer = ChangelogNormalizer(context, appends=self.complete_appends, lookup=self.old_rows)
+        is_complete = normalizer is None or (context.log is not None and context.logs_old_rows)
+        complete_change_scan = self.change_scan
+        if not is_complete:
             complete_change_scan = ChangeScan(context, changes=self.changes, difference=self.difference.with_old_rows())
         return TableStreams(
             context,
@@ -89,6 +91,7 @@ class TableReads:
             change_scan=self.change_scan,
             complete_change_scan=complete_change_scan,
             normalizer=normalizer,
+            is_complete=is_complete,
         )
 
     def _lookup(self, *, only_compacted: bool) -> PointLookup:

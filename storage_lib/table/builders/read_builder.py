@@ -218,5 +218,8 @@ class ReadBuilder:
         return self.parts.streams.is_complete
 
     def keeps_stream_state(self, normalize: str | None) -> bool:
-        """Return whether a stream with this ``normalize`` stores rows; ``InvalidInputError`` for an unknown value."""
+        """Return whether a stream with this ``normalize`` stores rows.
+
+        Raises ``InvalidInputError`` for an unknown value, and for ``state`` of a table with a key and without a log.
+        """
         return self.parts.streams.keeps_state(normalize)

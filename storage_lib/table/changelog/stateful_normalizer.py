@@ -1,4 +1,4 @@
-"""Completes a stream of upserts with pre-images kept in a state (``scan.normalize=state``).
+"""Completes a stream with pre-images kept in a state (``scan.normalize=state``), also where the log has others.
 
     table's snapshot ─▶ version of the state ─ changes ─▶ next version ─ changes ─▶ …
                         └── what was there before ──┘
@@ -30,8 +30,7 @@ class StatefulNormalizer:
     """Reads the changes of one table's streams with pre-images from a state.
 
     ``open_state`` opens the state of a bucket for a stream that began with a snapshot (0: none). ``without_state``
-    looks up pre-images that need no state: those of repairs, and those of a table without a log, whose streams read
-    each snapshot anyway.
+    looks up pre-images that need no state: those of repairs.
     """
 
     keeps_state = True

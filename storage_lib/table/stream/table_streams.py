@@ -31,8 +31,8 @@ _Choice = TypeVar("_Choice", bound=StrEnum)
 class TableStreams:
     """Opens the streams of one table.
 
-    ``normalizer`` is None if streams are complete already; ``complete_change_scan`` is then the same as
-    ``change_scan``.
+    ``normalizer`` is None for a table without a primary key. ``is_complete``: the changes have their pre-images
+    already; ``complete_change_scan`` is then the same as ``change_scan``.
     """
 
     def __init__(
@@ -43,6 +43,7 @@ class TableStreams:
         change_scan: ChangeScan,
         complete_change_scan: ChangeScan,
         normalizer: ChangelogNormalizer | None,
+        is_complete: bool,
     ) -> None:
         self._table = context.name
         self._uuid = context.uuid
@@ -55,6 +56,7 @@ class TableStreams:
         self._change_scan = change_scan
         self._complete_change_scan = complete_change_scan
         self._normalizer = normalizer
+        self._is_complete = is_complete
         self._store_options = context.store_options
 
     @property
@@ -65,7 +67,7 @@ class TableStreams:
     @property
     def is_complete(self) -> bool:
         """See ``ReadBuilder.stream_is_complete``."""
-        return self._normalizer is None
+        return self._is_complete
 
     def open(
         self,
@@ -110,13 +112,19 @@ class TableStreams:
     def keeps_state(self, normalize: str | ScanNormalize | None) -> bool:
         """See ``ReadBuilder.keeps_stream_state``."""
         chosen = self._chosen(ScanNormalize, normalize, self._options.scan_normalize)
-        return chosen is ScanNormalize.STATE and self._normalizer is not None and self._log is not None
+        if chosen is not ScanNormalize.STATE or self._normalizer is None:
+            return False
+        self._refuse_state_without_log()
+        return True
 
     def _normalizer_of(
         self, chosen: ScanNormalize, state_directory: str | None
     ) -> ChangelogNormalizer | StatefulNormalizer | None:
-        if chosen is not ScanNormalize.STATE or self._normalizer is None:
-            return None if chosen is ScanNormalize.NONE else self._normalizer
+        if chosen is ScanNormalize.NONE or self._normalizer is None:
+            return None
+        if chosen is ScanNormalize.LOOKUP:
+            return None if self._is_complete else self._normalizer
+        self._refuse_state_without_log()
         states = StreamStates(
             table=self._table,
             uuid=self._uuid,
@@ -126,6 +134,15 @@ class TableStreams:
             store_options=self._store_options,
         )
         return StatefulNormalizer(without_state=self._normalizer, file_store=self._file_store, open_state=states.of)
+
+    def _refuse_state_without_log(self) -> None:
+        if self._log is None:
+            message = (
+                f"table {self._table}: scan.normalize=state keeps the rows that a stream has read from a log, and this "
+                "table has none; its streams look pre-images up in the snapshots with scan.normalize=lookup, in which "
+                "commits without change tracking count as read"
+            )
+            raise InvalidInputError(message)
 
     def _watch(self, chosen: UntrackedScan) -> UntrackedWatch | None:
         if chosen is UntrackedScan.IGNORE:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from storage_lib import AddColumn, DynamicTable, MemoryCatalog, SnapshotExpiredError, StreamPosition
+from storage_lib import AddColumn, DynamicTable, InvalidInputError, MemoryCatalog, SnapshotExpiredError, StreamPosition
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.local.memory_file_io import MemoryFileIO
 from storage_lib.table.changelog import changelog_normalizer, changelog_state, complete_appends, stream_states
@@ -78,7 +78,7 @@ def in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("in_memory")
-@pytest.mark.parametrize("options", [{"bucket": "2"}, {"log.consistency": "eventual"}, {"log.system": "none"}])
+@pytest.mark.parametrize("options", [{"bucket": "2"}, {"log.consistency": "eventual"}, {"log.changelog-mode": "all"}])
 @pytest.mark.parametrize("seed", range(2))
 def test_readers_that_die_between_their_notes_hear_each_change_once(
     seed: int, options: dict[str, str], tmp_path: Path
@@ -102,8 +102,28 @@ def test_readers_that_die_between_their_notes_hear_each_change_once(
     for reader, start in readers:
         reader.read_on(None)
         assert strictly_applied(by_key(reader.received), start) == content(table)
-    if table.log is not None:
-        assert by_key(readers[0][0].received) == by_key(told(written))
+    assert by_key(readers[0][0].received) == by_key(told(written))
+
+
+@pytest.mark.usefixtures("in_memory")
+@pytest.mark.parametrize("mode", ["upsert", "all"])
+def test_the_rows_before_are_those_that_the_stream_has_read_whatever_the_log_says(mode: str) -> None:
+    table = orders(None, **{"log.changelog-mode": mode})
+    stream = table.stream(normalize="state")
+    table.append(rows("+I a 1 10"))
+    assert texts(stream.poll()) == ["+I a 1 10"]
+    table.append(rows("+I a 1 20", "+I a 2 5"), change_tracking=False)
+
+    table.append(rows("+I a 1 30", "+I a 2 6"))
+
+    assert by_key(texts(stream.poll())) == ["-U a 1 10", "+U a 1 30", "+I a 2 6"]
+
+
+def test_a_state_for_a_table_without_a_log_is_refused() -> None:
+    table = orders(None, **{"log.system": "none"})
+
+    with pytest.raises(InvalidInputError, match=r"this table has none; .* with scan.normalize=lookup"):
+        table.stream(normalize="state")
 
 
 @pytest.mark.usefixtures("in_memory")
