@@ -356,7 +356,9 @@ class DynamicTable:
             mode=mode,
         )
         batches = (batch for split in splits for batch in scan.read(split))
-        if self.schema.crosses_partitions and mode == ChangeMode.NET:
+        compares = any(step.appended is None for split in splits for step in split.steps)
+        may_move = self.schema.crosses_partitions or (self.schema.has_dynamic_buckets and compares)
+        if may_move and mode == ChangeMode.NET:
             kind_column = scan.arrow_schema.names[-1]
             batches = (
                 of_one_direction(batch, kind_column, retracts=retracts)

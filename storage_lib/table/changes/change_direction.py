@@ -1,7 +1,8 @@
 """Separates retractions from additions.
 
-If the primary key lacks a partition column, one commit may delete a key in one partition and insert it in another. A
-reader that applies changes by key must receive the retractions first, in any order of the partitions.
+If the primary key lacks a partition column, one commit may delete a key in one partition and insert it in another; a
+commit that replaces files may do the same with two dynamic buckets. A reader that applies changes by key must receive
+the retractions first, in any order of the partitions and buckets.
 """
 
 from __future__ import annotations

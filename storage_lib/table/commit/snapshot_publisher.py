@@ -119,13 +119,18 @@ class SnapshotPublisher:
         )
         return snapshot, part
 
-    def carried_forward(self, previous: Snapshot | None, sources: SourcesOf = as_they_were) -> Mapping[str, str]:
-        """Return the properties of a commit that is not in the log: the offsets of ``previous``."""
+    def carried_forward(
+        self, previous: Snapshot | None, sources: SourcesOf = as_they_were, *, tracked: bool = False
+    ) -> Mapping[str, str]:
+        """Return the properties of a commit that is not in the log: the offsets of ``previous``.
+
+        ``tracked``: streams of a table without a log read the commit's changes.
+        """
         offsets = self.offsets_of(previous)
         if previous is None and self._log is not None:
             offsets = LogOffsets()  # a branch may be published before the table has had a commit of its own
         return {
-            **SnapshotLogProperties(tracked=False, offsets=offsets).to_properties(),
+            **SnapshotLogProperties(tracked=tracked, offsets=offsets).to_properties(),
             **sources(self.source_offsets(previous)).to_properties(),
         }
 

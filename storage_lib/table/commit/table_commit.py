@@ -250,9 +250,11 @@ class TableCommit:
             if release:
                 self._writer_leases.release(write_context.lease)
 
-    def carried_forward(self, previous: Snapshot | None, sources: SourcesOf = as_they_were) -> Mapping[str, str]:
+    def carried_forward(
+        self, previous: Snapshot | None, sources: SourcesOf = as_they_were, *, tracked: bool = False
+    ) -> Mapping[str, str]:
         """See ``SnapshotPublisher.carried_forward``."""
-        return self._publisher.carried_forward(previous, sources)
+        return self._publisher.carried_forward(previous, sources, tracked=tracked)
 
     def source_offsets(self, snapshot: Snapshot | None, history: SnapshotHistory | None = None) -> SourceOffsets:
         """See ``SnapshotPublisher.source_offsets``."""

@@ -6,8 +6,9 @@ rollback can itself be rolled back.
 untracked   files are replaced: those added since are removed, those removed since come back. Costs metadata only, needs
             no lease.
 tracked     the difference between the two contents is appended, under the lease, to both stores. Where appended rows
-            would be merged with the stored ones, files are replaced, and the difference is the snapshot's changelog (of
-            a table with a changelog producer; others refuse).
+            would be merged with the stored ones, files are replaced; streams of the table compare the two contents, and
+            those of other engines read the difference in the snapshot's changelog (of a table with a changelog
+            producer; others refuse, and so does a table with a log, which would lack the difference).
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class TableRestore:
     ) -> None:
         self._table = context.name
         self._file_store = context.file_store
+        self._has_log = context.log is not None
         self._commit = commit
         self._difference = difference
         self._row_kind_column = context.options.row_kind_field
@@ -113,7 +115,8 @@ class TableRestore:
         self._refuse_another_layout(target)
         own = {key: value for key, value in target.properties.items() if not key.startswith(OWN_PREFIX)}
         offsets = self._commit.source_offsets(target, history)
-        writes_changelog = tracked and self._refuse_tracked is not None and self._changelog_source is not None
+        is_replaced = self._refuse_tracked is not None and self._changelog_source is not None and not self._has_log
+        writes_changelog = tracked and is_replaced
         if tracked and not writes_changelog:
             return self._append_difference(
                 target, commit_user, commit_identifier, {**own, **properties}, guard, offsets
@@ -127,7 +130,7 @@ class TableRestore:
         )
 
         def properties_of(previous: Snapshot | None) -> Mapping[str, str]:
-            return self._commit.carried_forward(previous, sources)
+            return self._commit.carried_forward(previous, sources, tracked=writes_changelog)
 
         if writes_changelog:
             restored = self._restore_reporting(committable, target, guard=guard, properties_of=properties_of)

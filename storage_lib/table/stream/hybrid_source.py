@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.split import Split
 from storage_lib.file_store.store import FileStore
 from storage_lib.io.environment import Clock
@@ -317,7 +317,9 @@ class HybridSource:
         else:
             changes = self._change_scan.plan(snapshot.id - 1, snapshot.id, ChangeMode.EVERY)
             splits = [DifferenceSplit(split=split) for split in changes]
-        if not self._schema.crosses_partitions:
+        # A restored or overwritten content may have a key in another of its dynamic buckets.
+        has_moved = self._schema.has_dynamic_buckets and snapshot.commit_kind is CommitKind.OVERWRITE
+        if not (self._schema.crosses_partitions or has_moved):
             return splits
         return [replace(split, retracts=retracts) for retracts in (True, False) for split in splits]
 
