@@ -63,6 +63,7 @@ def compile_query(
         operators=(MaintainedOperator("query", "", "full", str(reason)),) if tree is None else maintained(tree),
         reason=reason,
         is_deterministic=volatile is None,
+        has_star=_has_star(query.written),
         tree=tree,
         types={} if tree is None else column_types(tree, used),
     )
@@ -124,6 +125,15 @@ def _tree(query: ResolvedQuery, volatile: str | None) -> tuple[Relation | None, 
     return tree, None
 
 
+def _has_star(written: exp.Expr) -> bool:
+    """Return whether a query reads columns that it does not name: by ``*``, a NATURAL JOIN, or FROM without SELECT."""
+    if any(not isinstance(star.parent, exp.Count) for star in written.find_all(exp.Star)):
+        return True
+    if any(join.args.get("method") for join in written.find_all(exp.Join)):
+        return True
+    return any(not select.expressions for select in written.find_all(exp.Select))
+
+
 def _resolved(text: str, written: exp.Query, sources: Mapping[str, SourceTable], database: str) -> exp.Expr:
     schema: dict[str, object] = {}
     for source in sources.values():
@@ -178,6 +188,8 @@ def _read(resolved: exp.Expr, used: Mapping[str, SourceTable]) -> Answer:
     generator = first_generator(resolved)
     if generator is not None:
         raise NotIncrementalError(f"there is no rule for {generator}")
+    if resolved.find(exp.Collate) or any(each.args.get("collate") for each in resolved.find_all(exp.DataType)):
+        raise NotIncrementalError("there is no rule for COLLATE, by which different texts are equal")
     by_name = {}
     for source in used.values():
         within, _, table = source.name.partition(".")

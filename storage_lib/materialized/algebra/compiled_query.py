@@ -33,8 +33,9 @@ class CompiledQuery:
     ``sources`` are the qualified names of the tables that it reads and ``needed`` the columns read of each;
     ``columns`` are the answer's, ``key`` those of a primary key that every answer satisfies (None if none is known).
     ``operators`` say how each part of the query is maintained. If ``reason`` is given, only the whole answer can be
-    computed, for this reason. ``is_deterministic``: the answer depends on nothing but the sources' rows. ``types`` are
-    those of the tree's columns that hold values of sources.
+    computed, for this reason. ``is_deterministic``: the answer depends on nothing but the sources' rows. ``has_star``:
+    the query reads columns that it does not name. ``types`` are those of the tree's columns that hold values of
+    sources.
     """
 
     tables: NamedTables
@@ -45,6 +46,7 @@ class CompiledQuery:
     operators: tuple[MaintainedOperator, ...]
     reason: str | None
     is_deterministic: bool
+    has_star: bool
     tree: Relation | None
     types: Mapping[str, str]
 

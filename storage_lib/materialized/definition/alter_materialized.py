@@ -14,7 +14,7 @@ from storage_lib.materialized.definition.checked_definition import (
     refresh_mode_of,
 )
 from storage_lib.materialized.sources.kept_snapshots import release_snapshots
-from storage_lib.materialized.sources.source_tables import definition_of, source_at
+from storage_lib.materialized.sources.source_tables import definition_of, source_at, with_columns
 from storage_lib.schema.evolution.schema_changes import AddColumn, RemoveOption, SchemaChange, SetOption
 from storage_lib.schema.options.materialized_table import (
     PREFIX,
@@ -81,7 +81,7 @@ def set_query_by(
         refresh_mode=before.refresh_mode,
     )
     definition = replace(definition, status=before.status)
-    checked_query(newest.address, definition)  # before Spark starts
+    definition = with_columns(definition, checked_query(newest.address, definition))  # before Spark starts
     typing = engine()
     definition = replace(definition, settings=typing.settings())
     columns = answer_columns(typing, table.name, checked_query(newest.address, definition))

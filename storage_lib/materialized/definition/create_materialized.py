@@ -16,6 +16,7 @@ from storage_lib.materialized.definition.checked_definition import (
     refresh_mode_of,
 )
 from storage_lib.materialized.definition.unfit_options import unfit_option
+from storage_lib.materialized.sources.source_tables import with_columns
 from storage_lib.schema.options.materialized_table import RefreshMode, parse_freshness
 from storage_lib.schema.options.option_precedence import effective_options
 from storage_lib.table.protocol.table_address import TableAddress
@@ -58,7 +59,7 @@ def create_materialized(
         refresh_mode=refresh_mode_of(name, refresh_mode),
     )
     home = TableAddress(warehouse=catalog.warehouse, name=name, options=catalog.options)
-    checked_query(home, definition)  # before Spark starts
+    definition = with_columns(definition, checked_query(home, definition))  # before Spark starts
     typing = engine()
     definition = replace(definition, settings=typing.settings())
     bound = checked_query(home, definition)

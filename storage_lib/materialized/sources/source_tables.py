@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -66,7 +66,8 @@ def bound_query(home: TableAddress, definition: MaterializedTableDefinition, *, 
         except NotFoundError as error:
             message = f"table {home.name} reads {name} in its query: {error}"
             raise NotFoundError(message) from error
-    described = tuple(source_table(name, table) for name, table in sources.items())
+    recorded = dict(definition.columns or ())
+    described = tuple(source_table(name, table, recorded.get(name)) for name, table in sources.items())
     refusal = unusual_reading(definition.settings or ())
     compiled = _compiled(definition.query, described, definition.database, refusal, has_names=has_names)
     for name, columns in compiled.needed.items():
@@ -84,16 +85,25 @@ def _compiled(
     return compile_query(query, described, database=database, has_names=has_names, refusal=refusal)
 
 
-def source_table(name: str, table: DynamicTable) -> SourceTable:
-    """Return the columns and the key of a table for the compiler."""
+def source_table(name: str, table: DynamicTable, only: Collection[str] | None = None) -> SourceTable:
+    """Return the columns and the key of a table for the compiler; ``only`` these columns, None: all."""
     return SourceTable(
         name=name,
         columns=tuple(
             (field.name, f"{spark_name(field.type)}{'' if field.type.nullable else ' NOT NULL'}")
             for field in table.schema.fields
+            if only is None or field.name in only
         ),
-        primary_key=table.schema.primary_keys,
+        primary_key=table.schema.primary_keys if only is None or {*table.schema.primary_keys} <= {*only} else (),
     )
+
+
+def with_columns(definition: MaterializedTableDefinition, bound: BoundQuery) -> MaterializedTableDefinition:
+    """Return a definition that records the columns for which ``*`` stands in its query, if it has one."""
+    if not bound.compiled.has_star:
+        return definition
+    columns = tuple((each.name, tuple(name for name, _ in each.columns)) for each in bound.described)
+    return replace(definition, columns=columns)
 
 
 def columns_read(bound: BoundQuery) -> dict[str, list[DataField]]:

@@ -133,6 +133,13 @@ class SparkText(Spark):
                     self.raise_error("write CAST(... AS ...) or parentheses before COLLATE")
             return self._collated(this)
 
+        def _parse_types(self, *given: Any, **named: Any) -> exp.Expr | None:
+            this = super()._parse_types(*given, **named)
+            collation = this.args.get("collate") if isinstance(this, exp.DataType) else None
+            if isinstance(collation, exp.Column):
+                this.set("collate", exp.var(collation.sql("spark")))  # else, it would be sought in the tables
+            return this
+
         def _collated(self, this: exp.Expr | None) -> exp.Expr | None:
             while this is not None and self._match(TokenType.COLLATE):
                 name = self._parse_id_var()

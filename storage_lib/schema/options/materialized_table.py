@@ -6,6 +6,7 @@ The options have the names of Paimon and Flink, with values that these can parse
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,6 +25,7 @@ LOGICAL_MODE_OPTION = f"{PREFIX}logical-refresh-mode"
 MODE_OPTION = f"{PREFIX}refresh-mode"
 STATUS_OPTION = f"{PREFIX}refresh-status"
 SETTINGS_OPTION = f"{PREFIX}definition-settings"
+COLUMNS_OPTION = f"{PREFIX}definition-columns"
 
 _INTERVAL = re.compile(r"(?:INTERVAL\s+)?'?\s*(\d+)\s*'?\s*(SECOND|MINUTE|HOUR|DAY)S?'?", re.IGNORECASE)
 _ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
@@ -75,6 +77,7 @@ class MaterializedTableDefinition:
     that it reads, as ``database.table``. ``freshness`` is the longest time that the table may lag behind its sources;
     None: it is refreshed on request, or when a source changes. ``settings`` are those of Spark under which it is
     refreshed (``value_settings``); None: those of the session that refreshes it, as before they were stored.
+    ``columns`` are those of each source that ``*`` stands for, which later ones do not join; None: all of them.
     """
 
     query: str
@@ -84,6 +87,7 @@ class MaterializedTableDefinition:
     refresh_mode: RefreshMode = RefreshMode.AUTO
     status: RefreshStatus = RefreshStatus.ACTIVATED
     settings: tuple[tuple[str, str], ...] | None = None
+    columns: tuple[tuple[str, tuple[str, ...]], ...] | None = None
 
     def to_options(self) -> dict[str, str]:
         """Return the definition as options of the table."""
@@ -98,9 +102,26 @@ class MaterializedTableDefinition:
             options[SOURCES_OPTION] = ",".join(self.sources)
         if self.settings is not None:
             options[SETTINGS_OPTION] = settings_text(self.settings)
+        if self.columns is not None:
+            options[COLUMNS_OPTION] = json.dumps(dict(self.columns))
         if self.freshness is not None:
             options |= freshness_options(self.freshness)
         return options
+
+
+def parse_source_columns(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Parse stored columns of sources. Raises ``ValueError`` for another text."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    lists = found.values() if isinstance(found, dict) else [None]
+    if not isinstance(found, dict) or not all(
+        isinstance(names, list) and all(isinstance(name, str) for name in names) for names in lists
+    ):
+        message = "it has to be a JSON object of lists of columns"
+        raise ValueError(message)
+    return tuple((source, tuple(names)) for source, names in found.items())
 
 
 def parse_refresh_mode(text: str) -> RefreshMode:

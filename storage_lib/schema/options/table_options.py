@@ -22,6 +22,7 @@ from storage_lib.schema.options.external_paths import (
     ExternalPathStrategy,
 )
 from storage_lib.schema.options.materialized_table import (
+    COLUMNS_OPTION,
     DATABASE_OPTION,
     FRESHNESS_OPTION,
     FRESHNESS_UNIT_OPTION,
@@ -37,6 +38,7 @@ from storage_lib.schema.options.materialized_table import (
     RefreshStatus,
     parse_refresh_mode,
     parse_refresh_status,
+    parse_source_columns,
     stored_freshness,
 )
 from storage_lib.schema.options.nearest import nearest
@@ -714,6 +716,13 @@ class TableOptions:
         "Settings of Spark under which a materialized table is refreshed: those of the session that created it or gave "
         "it its query, as a JSON object without the usual ones. Default: those of the session that refreshes it.",
     )
+    materialized_columns: tuple[tuple[str, tuple[str, ...]], ...] | None = _option(
+        COLUMNS_OPTION,
+        None,
+        parse_source_columns,
+        "Columns of the sources for which `*` stands in a materialized table's query, as a JSON object: those at the "
+        "time when it was given its query. Default: all columns.",
+    )
     materialized_freshness: int | None = _option(
         FRESHNESS_OPTION,
         None,
@@ -779,6 +788,7 @@ class TableOptions:
             refresh_mode=self.materialized_logical_mode,
             status=self.materialized_status,
             settings=self.materialized_settings,
+            columns=self.materialized_columns,
         )
 
     @classmethod

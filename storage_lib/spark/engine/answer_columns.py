@@ -38,6 +38,13 @@ def typed_columns(spark: SparkSession, name: str, bound: BoundQuery) -> list[Ans
         answer = spark.sql(bound.compiled.full(views, Moment.AFTER))
         net_rows(answer.withColumn(WEIGHT, sql.lit(1)))
     types = [field.dataType.simpleString() for field in answer.schema.fields]
+    for field, kind in zip(answer.schema.fields, types, strict=True):
+        if " collate " in kind:
+            message = (
+                f"table {name}: column {field.name} of its query is {kind}, and tables store no collation; "
+                f"write (...) COLLATE UTF8_BINARY AS {field.name}"
+            )
+            raise InvalidInputError(message)
     return [AnswerColumn(*each) for each in zip(arrow_schema_of(answer.schema), types, strict=True)]
 
 
@@ -52,8 +59,9 @@ def answer_rows(table: DynamicTable, rows: DataFrame) -> DataFrame:
         name = next(name for name in [*stored, *found] if stored.get(name) != found.get(name))
         message = (
             f"table {table.name}: column {name} of its query's answer is {found.get(name, 'missing')} now, and the "
-            f"table's is {stored.get(name, 'missing')}: columns of a source have changed. Cast the column in the query "
-            "(ALTER MATERIALIZED TABLE ... AS SELECT, storage_lib.spark.set_query), or recreate the table"
+            f"table's is {stored.get(name, 'missing')}: columns of a source have changed. Give the table its query "
+            "again (ALTER MATERIALIZED TABLE ... AS SELECT, storage_lib.spark.set_query) to take a new column, or with "
+            "a cast of this one, or recreate the table"
         )
         raise InvalidInputError(message)
     return rows.select(*map(quoted, stored), WEIGHT)

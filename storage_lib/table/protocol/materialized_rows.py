@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.schema.options.materialized_table import QUERY_OPTION
+from storage_lib.schema.options.materialized_table import COLUMNS_OPTION, QUERY_OPTION, SETTINGS_OPTION
 
 if TYPE_CHECKING:
     from storage_lib.schema.table_schema import TableSchema
     from storage_lib.table.protocol.table_context import TableContext
+
+_OF_COLUMNS = (QUERY_OPTION, COLUMNS_OPTION, SETTINGS_OPTION)
 
 
 def refuse_user_rows(table: TableContext) -> None:
@@ -26,7 +28,7 @@ def refuse_user_rows(table: TableContext) -> None:
 def refuse_user_columns(table: str, before: TableSchema, after: TableSchema) -> None:
     """Raise ``InvalidInputError`` if the columns of a materialized table change without its query."""
     query = before.options.get(QUERY_OPTION)
-    if query is None or query != after.options.get(QUERY_OPTION):
+    if query is None or any(before.options.get(each) != after.options.get(each) for each in _OF_COLUMNS):
         return
     if [(each.name, each.type) for each in before.fields] != [(each.name, each.type) for each in after.fields]:
         message = (
