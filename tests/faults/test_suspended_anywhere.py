@@ -147,7 +147,14 @@ def recreate(kind: str, files: MemoryFileIO, *, commits: int) -> None:
 NEW_ROWS = ["c 1 1", "c 2 1", "c 3 1", "c 4 1"]
 
 
-@pytest.mark.parametrize(("kind", "name", "commits"), crossed(TABLES, [*ACTS, "alter"], [None, 0, 2, 1, 4]))
+OTHER_ACTS: dict[str, Callable[[DynamicTable], object]] = {
+    "alter": alter,
+    "tag": lambda table: table.tags.create("t"),
+    "branch": lambda table: table.branches.create("b"),
+}
+
+
+@pytest.mark.parametrize(("kind", "name", "commits"), crossed(TABLES, [*ACTS, *OTHER_ACTS], [None, 0, 2, 1, 4]))
 def test_a_writer_that_slept_while_its_table_was_dropped_leaves_nothing_in_a_new_one(
     kind: str, name: str, commits: int | None
 ) -> None:
@@ -156,7 +163,7 @@ def test_a_writer_that_slept_while_its_table_was_dropped_leaves_nothing_in_a_new
         name = "append"
     if name == "expire":
         commits = commits and None  # nothing prevents the deletion of a snapshot by its number in just that moment
-    act = alter if name == "alter" else ACTS[name].run
+    act = OTHER_ACTS.get(name) or ACTS[name].run
     for at in range(1, 500):
         files = MemoryFileIO()
         table = made(kind, files)
@@ -180,6 +187,9 @@ def test_a_writer_that_slept_while_its_table_was_dropped_leaves_nothing_in_a_new
             new = created(kind, catalog) if commits is None else catalog.load_table(NAME)
             there = set(NEW_ROWS[: commits or 0])
             assert content(new) == there
+            # A process that had read nothing yet names a snapshot of the new table.
+            assert all(new.context.file_store.snapshots.holds(tag.snapshot) for tag in new.tags.list())
+            assert all(content(new.branches.open(branch)) <= there for branch in new.branches.list())
             assert new.inspect.latest_snapshot_id() in (None, *range(3 * len(there) + 1))
             go_on(new, catalog.load_table(NAME))
             assert content(catalog.load_table(NAME)) == there | {"b 200 2", "b 201 2"}

@@ -80,13 +80,22 @@ class TableLife:
         except BaseException as error:
             try:
                 hold.check()
-                self._file_io.delete_tree(location)
-                for directory in directories:
-                    claims.release(directory)
+                self._delete_created(location, schema, claims)
             except StorageError:
                 note_outcome(error, committed=None)
             raise
         return table
+
+    def _delete_created(self, location: str, schema: TableSchema, claims: ExternalClaims) -> None:
+        """Delete a table whose creation failed, unless others have dropped it and created another one meanwhile."""
+        try:
+            if self._schemas(location).read(schema.id) != schema.to_json():
+                return
+        except NotFoundError:
+            return
+        self._file_io.delete_tree(location)
+        for directory in declared_directories(schema.options):
+            claims.release(directory)
 
     def drop(self, name: TableName) -> bool:
         """Delete a table; the caller holds its lock. False if there is neither a table nor an unfinished drop."""

@@ -108,6 +108,13 @@ class SnapshotHistory:
         except NotFoundError:
             return True
 
+    def holds(self, snapshot: Snapshot) -> bool:
+        """Return whether the file of this snapshot exists, and has not become that of another one. Always reads it."""
+        try:
+            return self._read(snapshot.id) == snapshot
+        except (NotFoundError, SnapshotExpiredError):
+            return False
+
     def load_all(self, snapshot_ids: Sequence[int]) -> list[Snapshot]:
         """Return several snapshots in the given order, loaded in parallel; raises as ``load``."""
         if len(snapshot_ids) <= _LOADS_AT_ONCE:

@@ -279,7 +279,7 @@ class TableBranches(Generic[TableT]):
     def _is_retained(self, start: Snapshot, tag: str | None) -> bool:
         """Return whether the snapshot's files were still protected when the branch became visible."""
         earliest_id = self._file_store.snapshots.earliest_id()
-        if earliest_id is not None and start.id >= earliest_id:
+        if earliest_id is not None and start.id >= earliest_id and self._file_store.snapshots.holds(start):
             return True
         return tag is not None and self._file_store.tags.exists(tag)
 

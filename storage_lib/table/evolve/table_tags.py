@@ -104,7 +104,7 @@ class TableTags:
         # Expiry moves EARLIEST before it reads the tags: if EARLIEST has not passed this snapshot, expiry will see the
         # tag.
         with outcome(committed=None):
-            is_retained = not is_checked or self._is_in_history(snapshot) or self._is_tagged(snapshot, name)
+            is_retained = not is_checked or self._is_held(snapshot) or self._is_tagged(snapshot, name)
         if not is_retained:
             self._file_store.tags.delete(name)
             message = (
@@ -119,6 +119,10 @@ class TableTags:
         return any(
             tag.name != but and tag.snapshot.delta_manifest_list == snapshot.delta_manifest_list for tag in self.list()
         )
+
+    def _is_held(self, snapshot: Snapshot) -> bool:
+        """Return whether the snapshot is in force, and not another one with its number: of a recreated table."""
+        return self._is_in_history(snapshot) and self._file_store.snapshots.holds(snapshot)
 
     def _is_in_history(self, snapshot: Snapshot) -> bool:
         earliest_id = self._file_store.snapshots.earliest_id()
