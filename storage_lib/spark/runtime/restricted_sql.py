@@ -7,16 +7,21 @@ restricted before the text is parsed, and the resulting plan is checked before i
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark.errors import AnalysisException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from storage_lib.errors import InvalidInputError
 
 JAVA_CALLS = ("java_method", "reflect", "try_reflect")
 _MISSING = "UNRESOLVED_ROUTINE"
+_LOGGER_OF_ERRORS = "SQLQueryContextLogger"
 _SETTINGS = {
     "spark.sql.runSQLOnFiles": "false",  # SELECT * FROM text.`/etc/passwd`
     "spark.sql.variable.substitute": "false",  # ${env:NAME}
@@ -96,7 +101,23 @@ def _nodes(jvm: Any, plan: Any) -> Iterator[Any]:
 
 def _is_known(spark: SparkSession, name: str) -> bool:
     try:
-        spark.sql(f"SELECT {name}('java.lang.Math', 'random')")
+        with _errors_of_this_thread_unlogged():
+            spark.sql(f"SELECT {name}('java.lang.Math', 'random')")
     except AnalysisException as error:
         return (error.getCondition() or "") != _MISSING
     return True
+
+
+@contextmanager
+def _errors_of_this_thread_unlogged() -> Iterator[None]:
+    """Keep pyspark from logging the stack trace of an error that is expected here."""
+    logger, own = PySparkLogger.getLogger(_LOGGER_OF_ERRORS), threading.get_ident()
+
+    def is_of_others(record: logging.LogRecord) -> bool:
+        return record.thread != own
+
+    logger.addFilter(is_of_others)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_of_others)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.errors import AnalysisException, ParseException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from storage_lib.catalog.open_catalog import open_catalog
@@ -41,6 +43,25 @@ def test_no_expression_and_no_query_calls_java(spark: SparkSession, name: str, p
     with pytest.raises(AnalysisException):
         own.range(1).selectExpr(call)
     assert own.sql("SELECT upper('x')").first() == ("X",)
+
+
+def test_a_restriction_logs_no_error_and_others_are_logged_as_before(spark: SparkSession) -> None:
+    logged: list[str] = []
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
+    own = spark.newSession()
+    handler = logging.Handler()
+    handler.emit = lambda record: logged.append(record.getMessage())  # type: ignore[method-assign]
+    logger.addHandler(handler)
+    try:
+        restrict_sql(own)
+        before = list(logged)
+        with pytest.raises(AnalysisException):
+            own.sql("SELECT no_such_function(1)")
+    finally:
+        logger.removeHandler(handler)
+
+    assert before == []
+    assert len(logged) == 1
 
 
 def test_a_spark_that_keeps_them_is_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
