@@ -303,6 +303,8 @@ class DetachedJobOperator(ResumableJobMixin, CatalogOperator):
     def _wait_for_predecessor(self, job: SinkJob | None) -> None:
         """Wait for a sink that is stopping; raises AirflowFailException if one is running."""
         deadline = time.monotonic() + self.stop_timeout_seconds
+        if job and not job.is_here:
+            self._wait_for_sign(job)
         while job and not (report := job.report()).state.is_ended:
             if report.state.is_active:
                 message = (
@@ -314,3 +316,12 @@ class DetachedJobOperator(ResumableJobMixin, CatalogOperator):
                 self.log.warning("The %s in %s does not end; killing it", self.kind, job.directory)
                 job.kill()
             time.sleep(0.2)
+
+    def _wait_for_sign(self, job: SinkJob) -> None:
+        """Wait until a job on another host has ended or shown that it runs; give it up if its heartbeat is stale."""
+        watch = SinkWatch(job, stale_seconds=self.stale_seconds)
+        while not watch.look().state.is_ended:
+            if watch.has_changed:
+                return
+            time.sleep(self.poll_seconds)
+        job.kill()

@@ -5,10 +5,15 @@
     <jobs>/<table>/job-0001/          one job
         owner                         the task of a DAG run that owns the job
         spec.json                     the job's specification; secrets are in its environment
-        process.json                  its pid and the process's start time, since pids are reused
+        process.json                  its pid and the process's start time, since pids are reused; and where pids count
         heartbeat.json                the job's own report, replaced atomically
         stop                          requests a clean end; contains the reason
+        lost                          the last heartbeat of a job on another host that was given up
         log.txt                       its output
+
+A pid says whether a process lives only where it was started: on another host, or in another container, a job lives as
+long as its heartbeat changes. A job that was given up there is asked to stop, should it come back. It cannot write in
+parallel with its successor: both commit under the identity of one checkpoint, and one of them holds the table's lease.
 
 The files and directories are readable by their owner only. Imports neither Airflow nor the library.
 """
@@ -119,9 +124,18 @@ class SinkJob:
         return _text_of(self.directory / "owner") or ""
 
     @property
+    def is_here(self) -> bool:
+        """Whether the job was started where its pid can be seen: on this host, in this container."""
+        return self._process().get("place", _place()) == _place()
+
+    @property
     def is_superseded(self) -> bool:
         """Whether the job was stopped for a reason of ours, so that its end says nothing about its task."""
         return (_text_of(self.stop_path) or "").startswith(SUPERSEDED)
+
+    @property
+    def _lost_path(self) -> Path:
+        return self.directory / "lost"
 
     @property
     def _process_path(self) -> Path:
@@ -150,20 +164,24 @@ class SinkJob:
             )
         # We never wait for this process; without this Python warns that it is still running.
         process.returncode = 0
-        known = {"pid": process.pid, "started": _started(process.pid)}
+        known = {"pid": process.pid, "started": _started(process.pid), "place": _place()}
         write_private(self._process_path, json.dumps(known))
         process.communicate(b"go\n")
 
     def report(self) -> SinkReport:
-        """Return the job's state, from its heartbeat and its process."""
-        lives = self._lives()  # check the process first: a job that writes its last heartbeat and then ends is not lost
+        """Return the job's state, from its heartbeat and, if it is here, its process.
+
+        A job elsewhere that no longer changes its heartbeat still counts as active: see ``SinkWatch``.
+        """
+        # Check the process first: a job that writes its last heartbeat and then ends is not lost.
+        lives = self._lives() or not self.is_here
         heartbeat = _json_of(self.heartbeat_path)
         reported = SinkState(str(heartbeat.get("state", SinkState.STARTING)).lower())
         if reported is SinkState.STOPPED and _text_of(self.stop_path) == BY_HAND:
             return SinkReport(state=SinkState.CANCELLED, heartbeat=heartbeat)
         if reported.is_ended:
             return SinkReport(state=reported, heartbeat=heartbeat)
-        if not lives:
+        if not lives or (not self.is_here and _text_of(self._lost_path) == json.dumps(heartbeat)):
             return SinkReport(state=SinkState.LOST, heartbeat=heartbeat)
         if self.stop_path.exists():
             return SinkReport(state=SinkState.STOPPING, heartbeat=heartbeat)
@@ -179,10 +197,21 @@ class SinkJob:
                 os.kill(self._process()["pid"], signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kill a job that no longer responds. Commits are atomic, so no data is lost."""
-        if self._lives():
+        """Kill a job that no longer responds; give one up that is elsewhere. Commits are atomic, so no data is lost."""
+        if not self.is_here:
+            self._give_up()
+        elif self._lives():
             with suppress(ProcessLookupError):
                 os.killpg(self._process()["pid"], signal.SIGKILL)
+
+    def _give_up(self) -> None:
+        """Count the job as lost as long as its heartbeat stays as it is, and ask it to stop if it still runs."""
+        if not self.directory.is_dir() or self.report().state.is_ended:
+            return
+        heartbeat = _json_of(self.heartbeat_path)
+        if not self.stop_path.exists():
+            write_private(self.stop_path, f"{SUPERSEDED}it did not respond")
+        write_private(self._lost_path, json.dumps(heartbeat))
 
     def log_tail(self, lines: int = 30) -> str:
         """Return the end of the job's output."""
@@ -191,13 +220,12 @@ class SinkJob:
         except OSError:
             return ""
 
-    def _process(self) -> dict[str, int]:
-        known: dict[str, int] = _json_of(self._process_path)
-        return known
+    def _process(self) -> dict[str, Any]:
+        return _json_of(self._process_path)
 
     def _lives(self) -> bool:
         process = self._process()
-        return bool(process) and _started(process["pid"]) == process["started"]
+        return bool(process) and self.is_here and _started(process["pid"]) == process["started"]
 
 
 class SinkWatch:
@@ -211,6 +239,9 @@ class SinkWatch:
         self.job = job
         self._stale_seconds = stale_seconds
         self._grace_seconds = max(grace_seconds, stale_seconds)
+        self.has_changed = False
+        """Whether the heartbeat has changed between two looks, so that the job lives."""
+        self._looks = 0
         self._last_heartbeat: Mapping[str, Any] = {}
         self._last_change = time.monotonic()
 
@@ -219,7 +250,9 @@ class SinkWatch:
         report = self.job.report()
         now = time.monotonic()
         if report.heartbeat != self._last_heartbeat:
+            self.has_changed = self._looks > 0
             self._last_heartbeat, self._last_change = report.heartbeat, now
+        self._looks += 1
         limit = self._stale_seconds if self._last_heartbeat else self._grace_seconds
         if not report.state.is_ended and now - self._last_change > limit:
             return SinkReport(state=SinkState.LOST, heartbeat=report.heartbeat)
@@ -288,6 +321,15 @@ def _json_of(path: Path) -> dict[str, Any]:
     except (FileNotFoundError, json.JSONDecodeError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def _place() -> str:
+    """Return the boot and the namespace of pids in which this process runs."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return ""
 
 
 def _started(pid: int) -> int:
