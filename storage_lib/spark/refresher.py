@@ -36,7 +36,7 @@ try:
     from storage_lib.materialized.service.refresher_heartbeat import RefresherHeartbeat
     from storage_lib.materialized.service.refresher_spec import RefresherSpec
     from storage_lib.spark.engine.refresh_on_demand import RefreshOnDemand, SparkStartError
-    from storage_lib.spark.engine.value_settings import unusual_configuration
+    from storage_lib.spark.engine.session_settings import unusual_configuration
     from storage_lib.spark.runtime.spark_java import REMEDY, java_problem, java_version
     from storage_lib.spark.runtime.spark_session import session
 except ImportError as error:

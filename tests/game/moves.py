@@ -27,6 +27,8 @@ def append(game: Game) -> None:
         partial(game.model.apply_all, changes),
         tracked=tracked,
         handle=handle,
+        # Others may remove the rows meanwhile that are removed here.
+        may_be_interrupted=bool(game.drawn.key) or "-D" not in kinds,
     )
 
 
@@ -294,6 +296,7 @@ def publish_a_branch(game: Game) -> None:
         partial(game.model.apply_all, changes),
         tracked=tracked,
         handle=handle,
+        may_be_interrupted=False,
     )
     with suppress(NotFoundError):
         game.newest().branches.delete(name)
@@ -328,7 +331,7 @@ def alter(game: Game) -> None:
             model.columns = dict(columns)
         _forget(game.model, before - set(columns.values()), set(columns.values()) - before)
 
-    game.commit(f"alter {change}", act, follow)
+    game.commit(f"alter {change}", act, follow, may_be_interrupted=False)
 
 
 def rewrite(game: Game) -> None:
@@ -340,7 +343,7 @@ def rewrite(game: Game) -> None:
         game.reopened(rewritten)
         return rewritten
 
-    game.commit(f"rewrite bucket={bucket}", act, game.followers.clear, handle=game.newest())
+    game.commit(f"rewrite bucket={bucket}", act, game.followers.clear, handle=game.newest(), may_be_interrupted=False)
 
 
 def repeat(game: Game) -> None:

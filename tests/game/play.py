@@ -8,21 +8,39 @@ from __future__ import annotations
 import sys
 import traceback
 from collections import Counter
+from collections.abc import Callable
 from itertools import product
+from typing import Any
 
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from tests.game.interruptions import Interruption
 from tests.game.moves import MOVES
-from tests.game.player import DifferenceError, Game
+from tests.game.player import Act, DifferenceError, Game
 from tests.game.readers import check
 
 
 def play(seed: int, moves: int) -> Game:
     """Play one game; raises ``DifferenceError`` where a reader does not agree with the model."""
     game = Game(seed)
-    what, weights = zip(*MOVES, strict=True)
+
+    def others() -> None:
+        for _ in range(game.rng.randint(1, 4)):
+            _move(game)
+
+    def interrupt(act: Act, identity: dict[str, Any], change: Callable[[], None]) -> Snapshot | None:
+        replaces = game.told[-1].split()[1] in ("overwrite", "drop_partition", "roll_back")
+        return Interruption(game, act, identity, change, others, fails_only=replaces or not game.drawn.key).run()
+
+    game.interrupt = interrupt
     for _ in range(moves):
-        game.rng.choices(what, weights)[0](game)
-        check(game)
+        _move(game)
     return game
+
+
+def _move(game: Game) -> None:
+    what, weights = zip(*MOVES, strict=True)
+    game.rng.choices(what, weights)[0](game)
+    check(game)
 
 
 def pairs(game: Game) -> Counter[tuple[str, str]]:

@@ -93,7 +93,7 @@ class FaultyFileIO:
 
     def __init__(self, delegate: FileIO, *faults: Fault) -> None:
         self._delegate = delegate
-        self._faults = faults
+        self.faults = faults
         self._seen: Counter[int] = Counter()
         self._lock = threading.Lock()
         self._late: list[tuple[int, Callable[[], object]]] = []
@@ -197,7 +197,7 @@ class FaultyFileIO:
             if self.is_dead:
                 raise SimulatedCrash(f"{operation} of {path} after death")
             struck = None
-            for index, fault in enumerate(self._faults):
+            for index, fault in enumerate(self.faults):
                 if fault.concerns(operation, path):
                     self._seen[index] += 1
                     if self._seen[index] == fault.at and struck is None:

@@ -18,13 +18,13 @@ class SleepyStorage(FaultyFileIO):
 
     def __init__(self, delegate: FileIO, at: int, meanwhile: Callable[[], None]) -> None:
         super().__init__(delegate)
-        self._at = at
+        self.at = at
         self._meanwhile = meanwhile
 
     def _do(
         self, operation: str, path: str, act: Callable[[], _Answer], *, torn: Callable[[], None] | None = None
     ) -> _Answer:
-        if len(self.calls) + 1 == self._at:
-            self._at = 0
+        if len(self.calls) + 1 == self.at:
+            self.at = 0
             self._meanwhile()
         return super()._do(operation, path, act, torn=torn)

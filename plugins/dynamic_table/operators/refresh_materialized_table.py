@@ -108,7 +108,7 @@ class RefreshMaterializedTableOperator(SparkOperator):
         from storage_lib.duckdb.small_refresh import small_refresh
         from storage_lib.materialized.refresh_table import idle_refresh
         from storage_lib.spark import refresh
-        from storage_lib.spark.engine.value_settings import unusual_configuration
+        from storage_lib.spark.engine.session_settings import unusual_configuration
 
         if unusual_configuration(*self.session_arguments()) is None:
             done = small_refresh(table, full=full, commit_user=commit_user)

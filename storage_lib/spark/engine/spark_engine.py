@@ -12,8 +12,8 @@ from storage_lib.materialized.plan.refresh_result import RefreshEngine
 from storage_lib.spark.compaction.distributed_compaction import compact_after_write
 from storage_lib.spark.engine.answer_columns import refusals_of_spark, typed_columns
 from storage_lib.spark.engine.apply_changes import apply_changes
+from storage_lib.spark.engine.session_settings import settings_of, unusual_setting, with_settings
 from storage_lib.spark.engine.typed_accumulators import typed_accumulators
-from storage_lib.spark.engine.value_settings import settings_of, unusual_setting, with_settings
 from storage_lib.spark.engine.whole_answer import write_answer
 from storage_lib.spark.tasks.active_session import active_session
 

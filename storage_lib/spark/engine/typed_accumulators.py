@@ -12,8 +12,8 @@ from storage_lib.io.environment import system_environment
 from storage_lib.materialized.accumulators.accumulated_query import NULL_KEYS, AccumulatedQuery, refusal_of_keys
 from storage_lib.materialized.algebra import Accumulators, ItemTypes, Moment, SourceTable
 from storage_lib.schema.options.value_settings import unusual_value
+from storage_lib.spark.engine.session_settings import unusual_setting
 from storage_lib.spark.engine.source_views import source_views
-from storage_lib.spark.engine.value_settings import unusual_setting
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.types.spark_schema import arrow_schema_of, struct_of
 

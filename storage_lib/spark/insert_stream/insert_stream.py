@@ -27,7 +27,7 @@ from storage_lib.spark.compaction.stream_compaction import StreamCompaction
 from storage_lib.spark.data_source import statement_options
 from storage_lib.spark.data_source.checkpoint_identity import settled_query_id
 from storage_lib.spark.data_source.table_source import register
-from storage_lib.spark.engine.value_settings import copy_with_settings, settings_of
+from storage_lib.spark.engine.session_settings import copy_with_settings, settings_of
 from storage_lib.spark.engine.weighted_frames import rows_with_kinds
 from storage_lib.spark.insert_stream.answer_change import answer_change
 from storage_lib.spark.insert_stream.commit_source import (

@@ -15,7 +15,7 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.materialized.sources.source_tables import needed_columns
 from storage_lib.schema.options.value_settings import differing
 from storage_lib.spark.data_source.checkpoint_identity import PLANNED, QUERY_FILE, is_there, settled
-from storage_lib.spark.engine.value_settings import settings_of
+from storage_lib.spark.engine.session_settings import settings_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

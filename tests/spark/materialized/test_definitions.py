@@ -20,7 +20,7 @@ from storage_lib.spark import (
     set_refresh_mode,
     suspend,
 )
-from storage_lib.spark.engine.value_settings import settings_of
+from storage_lib.spark.engine.session_settings import settings_of
 from tests.support.materialized_answers import expected_bag, stored_bag
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from storage_lib.materialized.plan.refresh_result import RefreshEngine, RefreshW
 from storage_lib.schema.evolution.schema_changes import RemoveOption
 from storage_lib.schema.options.materialized_table import SETTINGS_OPTION
 from storage_lib.spark import create_materialized_table, read, refresh, set_query
-from storage_lib.spark.engine.value_settings import settings_of, with_settings
+from storage_lib.spark.engine.session_settings import settings_of, with_settings
 from tests.support.deep_tests import thinned
 
 if TYPE_CHECKING:

@@ -1,0 +1,103 @@
+"""Interrupted commits: the process is suspended while others play on, is killed, or an I/O of it fails.
+
+Whatever it reports has to be true: a commit that it acknowledges is there, and one that it refuses is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from storage_lib import DynamicTable, MemoryCatalog, StorageError
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from tests.game.player import Act, Game
+from tests.support.fake_environment import fake_environment
+from tests.support.faulty_file_io import Fault, FaultKind, FaultyFileIO, SimulatedCrash
+from tests.support.sleepy_storage import SleepyStorage
+
+IO_MAX = 40
+"""An append to a small table has about 30 I/Os."""
+TRANSACTION_TIMEOUT_SECONDS = 1000
+FAILURES = (*FaultKind, *[None] * len(FaultKind))
+"""None: the process is suspended."""
+
+
+@dataclass
+class Interruption:
+    """One commit in a process of its own. ``others`` makes some moves; ``change`` changes the model.
+
+    ``fails_only``: the process is not suspended. An overwrite replaces what is there when it begins, so that rows that
+    others write meanwhile stay, and a bag counts a row that two remove at once twice; the model knows neither.
+    """
+
+    game: Game
+    act: Act
+    identity: dict[str, Any]
+    change: Callable[[], None]
+    others: Callable[[], None]
+    fails_only: bool = False
+    is_applied: bool = False
+
+    def run(self) -> Snapshot | None:
+        """Commit, and change the model if the commit is found afterwards."""
+        kind = self.game.rng.choice(FAILURES[: len(FaultKind)] if self.fails_only else FAILURES)
+        at = self.game.rng.randint(1, IO_MAX)
+        self.game.told[-1] += f" ({'suspended' if kind is None else kind.name} at I/O {at})"
+        self.game.met["suspended" if kind is None else kind.name] += 1
+        table = self._process(kind, at)
+        try:
+            self.act(table, self.identity)
+            committed: bool | None = True
+        except SimulatedCrash:
+            committed = None
+        except StorageError as error:
+            committed = error.committed
+            self.game.told[-1] += f" ({type(error).__name__}: {str(error)[:100]})"
+        self._restore_log()
+        made = self._found()
+        if committed is False and made is not None:
+            self.game.fail("a commit that was refused was made", made.id, None)
+        if made is not None:
+            self._apply()
+        return made
+
+    def _process(self, kind: FaultKind | None, at: int) -> DynamicTable:
+        if kind is None:
+            sleepy = SleepyStorage(self.game.files, 0, self._meanwhile)
+            table = self._opened(sleepy)
+            sleepy.at = len(sleepy.calls) + at
+            return table
+        faulty = FaultyFileIO(self.game.files)
+        table = self._opened(faulty)
+        faulty.faults = (Fault(kind, at=at),)
+        return table
+
+    def _opened(self, storage: FaultyFileIO) -> DynamicTable:
+        names = f"process-{self.game.number()}"
+        catalog = MemoryCatalog(environment=fake_environment(storage, clock=self.game.clock, names=names))
+        # Its log is that of the other processes.
+        catalog.log_prefix = self.game.catalog.log_prefix
+        return catalog.load_table("game.t")
+
+    def _meanwhile(self) -> None:
+        if self._found() is not None:
+            self._apply()
+            self.game.note()
+        self.others()
+
+    def _found(self) -> Snapshot | None:
+        return self.game.newest().inspect.find_commit(self.identity["commit_user"], self.identity["commit_identifier"])
+
+    def _apply(self) -> None:
+        if not self.is_applied:
+            self.is_applied = True
+            self.change()
+
+    def _restore_log(self) -> None:
+        """Let the broker abort what the process left open, and the next writer complete the log."""
+        table = self.game.newest()
+        if table.log is not None:
+            self.game.clock.pass_time(TRANSACTION_TIMEOUT_SECONDS)
+            builder = table.new_write()
+            builder.abort(builder.begin(commit_user="passer-by"), [])
