@@ -34,6 +34,8 @@ WORDS = frozenset(
     for name in ("topic", "acks", "client.id", "compression.type", "group.id", "isolation.level", "security.protocol")
 )
 NUMBERS = ("log.kafka.", "log.schema-registry.")
+# A refresh runs the query without the restrictions of a form's SQL; CREATE MATERIALIZED TABLE sets these options.
+QUERIES = "materialized-table."
 # Options that only describe rows, columns and files of the table; virtual columns have a check of their own.
 DESCRIBING = ("fields.", "column.", "watermark.", "x.", "user.")
 DESCRIBING_KEYS = frozenset({"bucket-key", "bucket-function.type", "type"})
@@ -86,8 +88,8 @@ def _refuse(given: str, key: str, text: str, own: Mapping[str, str], hook: Dynam
         _check_each(given, _parts(text), lambda url: any(_is_below(_location(url), root) for root in roots))
     elif not _reaches_nothing(key, text):
         message = (
-            f"option {given} may reach a server, read a file or load code, and is not allowed from a form: set it on "
-            "the connection"
+            f"option {given} may reach a server, read a file or run code, and is not allowed from a form: set it on "
+            "the connection, or create the table in SQL"
         )
         raise _invalid(message)
 
@@ -98,7 +100,7 @@ def _reaches_nothing(key: str, text: str) -> bool:
 
     if key in WORDS or (key.startswith(NUMBERS) and _NUMBER_OR_SWITCH.fullmatch(text)):
         return True
-    if key.startswith(NUMBERS) or is_of_package(key):
+    if key.startswith((*NUMBERS, QUERIES)) or is_of_package(key):
         return False
     if key in option_keys() or key in DESCRIBING_KEYS or key.startswith(DESCRIBING) or _INDEX_OF_KEYS.fullmatch(key):
         return True

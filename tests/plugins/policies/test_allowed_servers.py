@@ -86,6 +86,8 @@ def test_an_option_that_reaches_the_connections_servers_or_none_is_taken(
         ("commit.callback.a.param", "x"),
         ("parquet.crypto.factory.class", "x"),
         ("path", "/etc"),
+        ("materialized-table.definition-query", "SELECT reflect('java.lang.System', 'getenv', 'HOME') AS x FROM a.s"),
+        ("materialized-table.definition-sources", "a.s"),
     ],
 )
 def test_an_option_that_reaches_another_server_is_refused(hook: DynamicTableHook, key: str, text: str) -> None:
