@@ -11,6 +11,8 @@ import pyarrow as pa
 import pytest
 
 from airflow_rest import AirflowRest
+from dynamic_table.sinks.sink_job import open_job_directory
+from local_airflow import LocalAirflow
 from storage_lib.schema.options.materialized_table import MaterializedTableDefinition, RefreshStatus
 from tests.support.chromium import PROGRAM, Chromium
 
@@ -119,6 +121,38 @@ def test_the_list_is_searched_and_sorted_from_the_keyboard(
     assert browser.run("document.querySelector('th[data-key=name]').getAttribute('aria-sort')") == "descending"
 
 
+def test_the_list_is_limited_to_tables_that_need_attention_and_says_its_time_zone(
+    browser: Chromium, rest: AirflowRest, broken: DynamicTable
+) -> None:
+    opened(browser, rest, "tables").wait_for("document.body.innerText.includes('pages.visits')")
+
+    browser.run("document.getElementById('attention').click()")
+
+    assert names(browser) == ["pages.broken"]
+    assert "need attention" in browser.run("document.getElementById('summary').innerText")
+    assert browser.run("document.getElementById('updated').innerText").endswith(" UTC")
+
+
+def test_the_page_of_a_table_shows_tasks_that_failed_and_links_a_sink_to_its_task(
+    browser: Chromium, rest: AirflowRest, airflow: LocalAirflow, visits: DynamicTable
+) -> None:
+    rest.wait_for_dag("drop_old_partitions")
+    run = rest.trigger("drop_old_partitions", conf={"table": visits.name, "column": "no_such_column"})
+    rest.wait("drop_old_partitions", run)
+    job = open_job_directory(airflow.home / "dynamic_table_jobs" / visits.name)
+    job.note_task(dag_id="stream", run_id="by hand", task_id="stream_sink", map_index=3)
+
+    opened(browser, rest, f"table?name={visits.name}").wait_for(
+        "document.getElementById('unfinished').innerText.includes('failed') && document.querySelector('#related a')"
+    )
+
+    assert "drop_old_partitions · drop_partitions" in browser.run("document.getElementById('unfinished').innerText")
+    href = browser.run("document.querySelector('#unfinished a').getAttribute('href')")
+    assert href.endswith("/tasks/drop_partitions")
+    link = browser.run("document.querySelector('#related a').getAttribute('href')")
+    assert link.endswith("/dags/stream/runs/by%20hand/tasks/stream_sink/mapped/3")
+
+
 def test_what_comes_from_a_table_is_text_to_a_page(browser: Chromium, rest: AirflowRest, visits: DynamicTable) -> None:
     opened(browser, rest, f"table?name={visits.name}").wait_for("document.querySelector('.heat button')")
 
@@ -163,7 +197,10 @@ def test_the_page_of_a_materialized_table_shows_its_query_and_its_sources_and_su
     browser: Chromium, rest: AirflowRest, counted: DynamicTable
 ) -> None:
     rest.wait_for_dag("change_refresh_status")
-    opened(browser, rest, f"table?name={counted.name}").wait_for("document.querySelector('#graph table')")
+    opened(browser, rest, f"table?name={counted.name}").wait_for(
+        # Two answers of the server, in any order.
+        "document.querySelector('#graph table') && document.getElementById('query').innerText"
+    )
 
     assert "count(*) AS n FROM watched.clicks" in browser.run("document.getElementById('query').innerText")
     assert browser.run("document.getElementById('bold')") is None, "the query is text"

@@ -190,6 +190,13 @@ class DetachedJobOperator(ResumableJobMixin, CatalogOperator):
     def poll_until_complete(self, external_id: JsonValue, context: Context) -> None:
         """Wait for the job's end, here or, if deferrable, in the triggerer (then this does not return)."""
         self._job = SinkJob(Path(str(external_id)))
+        ti = context["ti"]
+        self._job.note_task(
+            dag_id=ti.dag_id,
+            run_id=ti.run_id,
+            task_id=ti.task_id,
+            map_index=ti.map_index if ti.map_index is not None else -1,
+        )
         if (store := context.get("task_state_store")) is not None:
             # The mixin's own entry, which names the sink's owner, expires after thirty days.
             store.set(self.external_id_key, external_id, retention=NEVER_EXPIRE)

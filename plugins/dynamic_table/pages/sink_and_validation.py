@@ -24,24 +24,29 @@ ENDED = ("stopped", "cancelled", "failed", "lost")
 
 
 def sink_state(jobs: Path, table: str) -> dict[str, Any] | None:
-    """Return the newest sink's ``state``, ``age_seconds`` of its heartbeat, and the heartbeat's fields.
+    """Return the newest sink's ``state``, ``age_seconds`` of its heartbeat, the heartbeat's fields, and its ``task``.
 
     The state of an active sink is ``silent`` if its heartbeat is older than two minutes.
     """
     job = newest_job(jobs / table)
     if job is None:
         return None
+    facts: dict[str, Any] = {
+        "job": job.directory.name,
+        "task": job.task,
+        "log": f"{table}/{job.directory.name}/log.txt",
+    }
     try:
         written = job.heartbeat_path.stat().st_mtime
         heartbeat = json.loads(job.heartbeat_path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return {"state": "starting", "job": job.directory.name, "age_seconds": None}
+        return {**facts, "state": "starting", "age_seconds": None}
     age = max(0.0, time.time() - written)
     state = str(heartbeat.get("state", "starting")).lower()
     if state not in ENDED:
         state = "silent" if age > STALE_SECONDS else "stopping" if job.stop_path.exists() else state
-    facts = {key: heartbeat[key] for key in OF_HEARTBEAT if heartbeat.get(key) is not None}
-    return {"state": state, "job": job.directory.name, "age_seconds": round(age, 1), **facts}
+    facts |= {key: heartbeat[key] for key in OF_HEARTBEAT if heartbeat.get(key) is not None}
+    return {**facts, "state": state, "age_seconds": round(age, 1)}
 
 
 def last_validation(docs: Path, table: str, connection: str) -> dict[str, Any] | None:

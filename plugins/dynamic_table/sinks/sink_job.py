@@ -4,6 +4,7 @@
     <jobs>/<table>/start.lock         held by the task that starts a job
     <jobs>/<table>/job-0001/          one job
         owner                         the task of a DAG run that owns the job
+        task.json                     the task that monitors the job now, for links
         spec.json                     the job's specification; secrets are in its environment
         process.json                  its pid and the process's start time, since pids are reused; and where pids count
         heartbeat.json                the job's own report, replaced atomically
@@ -132,6 +133,15 @@ class SinkJob:
     def is_superseded(self) -> bool:
         """Whether the job was stopped for a reason of ours, so that its end says nothing about its task."""
         return (_text_of(self.stop_path) or "").startswith(SUPERSEDED)
+
+    @property
+    def task(self) -> dict[str, Any] | None:
+        """The task that monitors the job: ``dag_id``, ``run_id``, ``task_id``, ``map_index``; None if unknown."""
+        return _json_of(self.directory / "task.json") or None
+
+    def note_task(self, **task: str | int) -> None:
+        """Store which task monitors the job."""
+        write_private(self.directory / "task.json", json.dumps(task))
 
     @property
     def _lost_path(self) -> Path:

@@ -82,6 +82,7 @@ def test_the_task_starts_one_job_defers_and_finds_it_again(sink: Callable[..., S
 
     assert again == first
     assert store.lasting == {"sink_job"}
+    assert first.task == {"dag_id": "dag", "run_id": "run", "task_id": "sink", "map_index": -1}
     assert newest_job(first.directory.parent) == first
     assert first.report().state is SinkState.RUNNING
 

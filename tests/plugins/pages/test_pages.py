@@ -195,9 +195,18 @@ def test_a_tables_sink_and_its_last_validation_stand_beside_it(
         return {row["name"]: row["sink"] for row in client.get("/api/tables").json()["tables"]}
 
     assert sinks() == {
-        "shop.orders": {"state": "starting", "job": "job-0001", "age_seconds": None},
+        "shop.orders": {
+            "state": "starting",
+            "job": "job-0001",
+            "age_seconds": None,
+            "task": None,
+            "log": "shop.orders/job-0001/log.txt",
+        },
         "shop.quiet": None,
     }
+    task = {"dag_id": "stream", "run_id": "manual", "task_id": "stream_sink", "map_index": -1}
+    job.note_task(dag_id="stream", run_id="manual", task_id="stream_sink", map_index=-1)
+    assert sinks()["shop.orders"]["task"] == task
     job.heartbeat_path.write_text(json.dumps({"state": "RUNNING", "batch_id": 7, "error": None}))
     running = sinks()["shop.orders"]
     assert (running["state"], running["batch_id"], "error" in running) == ("running", 7, False)

@@ -38,6 +38,7 @@ function drawHistory(view) {
   if (chart) chart.destroy();
   chart = new uPlot({
     width: place.clientWidth || 800, height: 240,
+    tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
     scales: { x: { time: true }, delta: {} },
     axes: [axis({}), axis({ size: 70 }), axis({ scale: "delta", side: 1, size: 70, grid: { show: false } })],
     series: [{}, { label: "rows in files", stroke: style.getPropertyValue("--accent").trim(), width: 2, points: { show: rows.length < 60 } },
@@ -90,7 +91,10 @@ function drawPartitions(view) {
 function drawBeside(view) {
   const { sink, validation } = view;
   const told = [];
-  if (sink) told.push(element("p", { className: sinkGrade(sink), textContent: `Sink ${sink.job}: ${sinkText(sink)}, ${sinkDetail(sink)}` }));
+  if (sink) {
+    const task = sink.task ? [" ", taskLink(sink.task, "its task and log")] : [];
+    told.push(element("p", { className: sinkGrade(sink) }, `Sink ${sink.job}: ${sinkText(sink)}, ${sinkDetail(sink)}`, ...task, element("span", { className: "faint", textContent: ` (its own output: ${sink.log})` })));
+  }
   if (validation) {
     const where = validation.partition ? ` of ${Object.entries(validation.partition).map(([key, value]) => `${key}=${value}`).join(", ")}` : "";
     told.push(element("p", { className: validationGrade(validation) }, `Validated at snapshot ${validation.snapshot_id}: ${validation.checked} expectations, ${count(validation.rows)} rows${where}, ${age(validation.millis)} ago. `,
@@ -116,6 +120,39 @@ function drawActions(materialized) {
     : [button("Re-process", "reprocess", {}), button("Drop old partitions", "drop_old_partitions", {}), button("Stream", "stream", {})];
   byId("actions").replaceChildren(compact, validate, ...others);
 }
+
+function taskLink(task, text) {
+  const mapped = task.map_index >= 0 ? `/mapped/${task.map_index}` : "";
+  const href = `${base}/dags/${encodeURIComponent(task.dag_id)}/runs/${encodeURIComponent(task.run_id ?? task.dag_run_id)}/tasks/${encodeURIComponent(task.task_id)}${mapped}`;
+  return element("a", { target: "_top", href, textContent: text });
+}
+
+// Tasks that have failed or have not ended: those of runs whose form names the table, and mapped tasks labelled with it.
+const UNFINISHED = ["running", "deferred", "queued", "up_for_retry", "up_for_reschedule", "awaiting_input", "failed"];
+
+async function drawUnfinished() {
+  const place = byId("unfinished");
+  try {
+    const states = UNFINISHED.map((state) => `state=${state}`).join("&");
+    const [runs, tasks] = await Promise.all([
+      asked(`${base}/api/v2/dags/~/dagRuns?state=running&state=queued&state=failed&order_by=-run_after&limit=100`),
+      asked(`${base}/api/v2/dags/~/dagRuns/~/taskInstances?${states}&order_by=-start_date&limit=100`),
+    ]);
+    const ofTable = new Set(runs.dag_runs.filter((run) => isOfTable(run)).map((run) => `${run.dag_id} ${run.dag_run_id}`));
+    const wanted = tasks.task_instances.filter((task) => ofTable.has(`${task.dag_id} ${task.dag_run_id}`) || isLabelled(task.rendered_map_index)).slice(0, 20);
+    const rows = wanted.map((task) => element("tr", {}, element("td", { textContent: moment(Date.parse(task.start_date)), dataset: { label: "Since" } }),
+      element("td", { dataset: { label: "Task" } }, taskLink(task, `${task.dag_id} · ${task.task_id}`)), element("td", { className: task.state === "failed" ? "bad" : task.state === "up_for_retry" ? "warn" : "", textContent: task.state.replaceAll("_", " "), dataset: { label: "State" } })));
+    const head = element("thead", {}, element("tr", {}, ...["Since", "Task", "State"].map((title) => element("th", { scope: "col", textContent: title }))));
+    place.replaceChildren(rows.length ? element("table", { className: "stacked" }, head, element("tbody", {}, ...rows)) : element("p", { className: "faint", textContent: "No task of this table runs or has failed lately." }));
+  } catch (error) { place.replaceChildren(element("p", { className: "faint", textContent: `Runs can't be read: ${error.message}` })); }
+}
+
+function isOfTable(run) {
+  const conf = run.conf || {};
+  return run.dag_id === `refresh.${name}` || conf.table === name || (Array.isArray(conf.tables) && conf.tables.includes(name));
+}
+
+function isLabelled(label) { return label === name || (label || "").startsWith(`${name} `); }
 
 async function drawRuns() {
   const [database, table] = name.split(".");
@@ -159,6 +196,7 @@ addEventListener("DOMContentLoaded", () => {
   actionsOf = null;
   every(5, refresh);
   every(15, drawRuns);
+  every(15, drawUnfinished);
   every(15, drawRefreshes);
   every(30, drawGraph);
 });

@@ -30,10 +30,19 @@ function sortValue(row, key) {
   return value === undefined || value === null ? -Infinity : value;
 }
 
+// A table that can't be read, or one of whose values is shown in the colour of a warning or an error.
+function needsAttention(row) {
+  if (row.error) return true;
+  if (row.is_late && row.file_count === undefined) return false;
+  return COLUMNS.some((column) => column.grade && ["warn", "bad"].includes(column.grade(row)));
+}
+
 function draw() {
   const wanted = byId("search").value.trim().toLowerCase();
+  const onlyAttention = byId("attention").checked;
   const rows = state.rows
     .map((row) => ({ ...row, validated: row.validation ? row.validation.millis : null, sink_state: sinkText(row.sink) }))
+    .filter((row) => !onlyAttention || needsAttention(row))
     .filter((row) => !wanted || [row.name, row.error, row.lease_held_by, row.sink_state].some((text) => (text || "").toLowerCase().includes(wanted)));
   rows.sort((left, right) => {
     const [one, two] = [sortValue(left, state.sort), sortValue(right, state.sort)];
@@ -42,7 +51,8 @@ function draw() {
   });
   byId("rows").replaceChildren(...rows.map(drawRow));
   const broken = state.rows.filter((row) => row.error).length;
-  byId("summary").textContent = `${rows.length} of ${state.rows.length} tables${broken ? `, ${broken} broken` : ""}`;
+  const attention = state.rows.filter(needsAttention).length;
+  byId("summary").textContent = `${rows.length} of ${state.rows.length} tables${broken ? `, ${broken} broken` : ""}${attention ? `, ${attention} need attention` : ""}`;
   for (const head of byId("head").children) head.setAttribute("aria-sort", head.dataset.key === state.sort ? (state.descending ? "descending" : "ascending") : "none");
 }
 
@@ -70,7 +80,7 @@ async function lookOnce() {
   try {
     state.rows = (await asked(`api/tables?${new URLSearchParams({ connection })}`)).tables;
     showError(byId("problem"), null);
-    byId("updated").textContent = `updated ${new Date().toLocaleTimeString()}`;
+    byId("updated").textContent = `updated ${moment(Date.now())}`;
   } catch (error) { showError(byId("problem"), error); }
   draw();
 }
@@ -82,6 +92,7 @@ byId("head").append(...COLUMNS.map((column) => element("th", { className: column
     draw();
   } }))));
 byId("search").addEventListener("input", draw);
+byId("attention").addEventListener("change", draw);
 addEventListener("keydown", (event) => {
   if (event.key === "/" && !/^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName)) { event.preventDefault(); byId("search").focus(); }
 });
