@@ -21,6 +21,7 @@ _STEPS_BEFORE_LISTING = 10
 _FIRST_WITH_HINTS = 1
 _DIGITS_MAX = 19
 _SECONDS_BETWEEN_HINTS = 10
+_SECONDS_OF_A_CREATION = 1
 
 
 class DisplacedError(StorageError):
@@ -62,6 +63,9 @@ class NumberedFiles:
                 self._refuse_loss(found)
         self._seen = found
         return found
+
+    def _now(self) -> float:
+        return 0.0 if self._clock is None else self._clock.monotonic()
 
     def _is_due(self) -> bool:
         if self._clock is None or not self._hints:
@@ -143,6 +147,7 @@ class NumberedFiles:
         ``CommitOutcomeUnknownError`` if the store's answer was lost, or if file ``number`` is out of use by now
         and it is not known whether this call created it before.
         """
+        started = self._now()
         if not self._file_io.create_if_absent(self.path(number), data):
             return False
         if self._hints:
@@ -152,13 +157,20 @@ class NumberedFiles:
                 if number == _FIRST_WITH_HINTS and self._hint(EARLIEST) is None:
                     self.write_earliest(number)
         # Nothing is written afterwards: wherever this process was suspended, this sees what others did meanwhile.
-        if (self._hints or follows is not None) and not self._stays(number, data, follows, is_gone):
+        is_slow = self._now() - started > _SECONDS_OF_A_CREATION
+        if (self._hints or follows is not None) and not self._stays(number, data, follows, is_gone, is_slow=is_slow):
             return False
         self._seen = number
         return True
 
     def _stays(
-        self, number: int, data: bytes, follows: Callable[[bytes], bool] | None, is_gone: Callable[[], bool]
+        self,
+        number: int,
+        data: bytes,
+        follows: Callable[[bytes], bool] | None,
+        is_gone: Callable[[], bool],
+        *,
+        is_slow: bool,
     ) -> bool:
         """Return whether the file that was just created is the next one; otherwise delete it.
 
@@ -166,8 +178,11 @@ class NumberedFiles:
         """
         try:
             previous = None if follows is None else self._content(number - 1)
-            if previous is not None and follows is not None and follows(previous):
-                return True  # files are deleted in their order, so this one was not there before
+            is_next = previous is not None and follows is not None and follows(previous)
+            # Files are deleted in their order, so the next one was not there before. Another engine's rollback may have
+            # deleted it since.
+            if is_next and not (is_slow and not self._holds(number, data)):
+                return True
             is_expired = previous is None and self._is_out_of_use(number)
             if previous is None and not is_expired and self._may_begin(number, follows, is_gone):
                 return True
