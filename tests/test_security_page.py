@@ -64,6 +64,10 @@ TESTED_BY = {
         "spark/runtime/test_restricted_sql.py::test_a_query_holds_no_variable_of_the_driver",
         "spark/runtime/test_restricted_sql.py::test_a_query_names_no_file",
         "spark/runtime/test_restricted_sql.py::test_what_is_more_than_a_query_is_refused_before_spark_runs_it",
+        "spark/runtime/test_allowed_text.py::test_each_function_of_spark_is_listed_or_refused",
+        "spark/runtime/test_allowed_text.py::test_it_is_found_wherever_a_query_calls_it",
+        "spark/runtime/test_allowed_text.py::test_a_computed_column_is_not_read_by_untrusted_sql_if_it_calls_others",
+        "sql/test_declared_columns.py::test_what_reaches_out_of_the_table_is_refused",
     ),
     "expectations": ("plugins/quality/test_data_quality.py::test_expectations_of_a_form_hold_no_code",),
     "credentials-stay": (

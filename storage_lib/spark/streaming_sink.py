@@ -26,6 +26,7 @@ from storage_lib.schema.options.option_values import parse_boolean
 from storage_lib.schema.options.secret_text import hidden_in
 
 try:
+    from storage_lib.spark.runtime.allowed_text import refuse_expression
     from storage_lib.spark.runtime.restricted_sql import refuse_commands, restrict_sql
     from storage_lib.spark.runtime.spark_session import session
     from storage_lib.spark.stream.plan.stream_plan import LOOKUP, STATE, StreamPlan
@@ -206,6 +207,8 @@ def _selected(df: DataFrame, spec: SinkSpec) -> DataFrame:
         return df
     # These expressions may come from a web form.
     restrict_sql(df.sparkSession)
+    for expression in spec.select:
+        refuse_expression(df.sparkSession, expression)
     selected = df.selectExpr(*spec.select)
     refuse_commands(selected)
     return selected

@@ -1,8 +1,9 @@
 """Restrictions for untrusted SQL, such as the text of a web form: it may only read tables.
 
 Spark's SQL can call any static Java method, run programs (``TRANSFORM ... USING``), read files by path, and insert
-environment variables of the driver, which may be secrets, into the text of a query (``${env:NAME}``). A session is
-restricted before the text is parsed, and the resulting plan is checked before it runs.
+environment variables of the driver, which may be secrets, into the text of a query (``${env:NAME}``); its functions of
+XML read files and addresses. A session is restricted before the text is parsed, only listed functions are analysed
+(``allowed_text``), and the resulting plan is checked before it runs.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.spark.runtime.allowed_text import refuse_query
 
 JAVA_CALLS = ("java_method", "reflect", "try_reflect")
 _MISSING = "UNRESOLVED_ROUTINE"
@@ -57,11 +59,12 @@ def restrict_sql(spark: SparkSession) -> None:
 
 
 def refuse_statement(spark: SparkSession, text: str) -> None:
-    """Refuse a statement that is not a query or that runs a program, before Spark executes it.
+    """Refuse a statement that is not a query, runs a program or calls functions that are not listed, before Spark does.
 
     Raises ``InvalidInputError``, or Spark's ``ParseException`` for invalid syntax.
     """
     _refuse(spark, spark._jsparkSession.sessionState().sqlParser().parsePlan(text))  # noqa: SLF001  no other way
+    refuse_query(spark, text)
 
 
 def refuse_commands(df: DataFrame) -> None:

@@ -7,6 +7,7 @@ watermark.<column>          maximum lateness of a row, as ``5 SECOND``
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.filter.pure_functions import PURE_FUNCTIONS, SYNTAX
 from storage_lib.schema.filter.spark_text import SparkText
 from storage_lib.schema.options.event_time import DELAY_UNIT_MILLIS, WATERMARK_PREFIX, watermarks
 from storage_lib.sql.statements.table_statements import ComputedColumn, Watermark
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 _COLUMN = "column."
 _EXPRESSION = ".expression"
 _COMMENT = ".comment"
-_OF_JAVA = ("java_method", "reflect", "try_reflect")
+_UNSAFE = re.compile(r"\\['\"`]|--|/\*")
+"""What ends a text or a comment in another place for another parser."""
 
 
 def options_of_virtual_columns(computed: Iterable[ComputedColumn], watermarks: Iterable[Watermark]) -> dict[str, str]:
@@ -79,22 +82,47 @@ def computed_columns(options: Mapping[str, str]) -> dict[str, str]:
 def refuse_reaching_out(table: str, options: Mapping[str, str]) -> None:
     """Raise ``InvalidInputError`` for a computed column that is unsafe, because every reader's Spark evaluates it.
 
-    Refuses sub-queries, Java calls, variables of the driver, and expressions that can't be parsed.
+    Refuses sub-queries, functions that are not listed (``pure_functions``), variables of the driver, and texts that
+    can't be parsed or whose parts Spark may tell apart otherwise: comments, and escaped quotes.
     """
     for name, expression in computed_columns(options).items():
-        try:
-            tree: exp.Expr | None = sqlglot.parse_one(f"SELECT ({expression})", dialect=SparkText)
-        except SqlglotError:
-            tree = None
-        queries = [] if tree is None else list(tree.find_all(exp.Select))
-        is_one = isinstance(tree, exp.Select) and len(tree.expressions) == len(queries) == 1
-        names = {each.name.lower() for each in tree.find_all(exp.Anonymous)} if tree is not None else set()
-        if not is_one or tree is None or tree.find(exp.Table) or "${" in expression or names & {*_OF_JAVA}:
+        problem = _reaching_out(expression)
+        if problem is not None:
             message = (
                 f"table {table}: computed column {name!r} AS ({expression}) is more than an expression over the "
-                "table's columns: it can't contain a query, a call of Java or a variable"
+                f"table's columns: {problem} is not allowed"
             )
             raise InvalidInputError(message)
+
+
+def _reaching_out(expression: str) -> str | None:
+    """Return what an expression holds that may reach out of a table; None if nothing does."""
+    try:
+        tree = sqlglot.parse_one(f"SELECT ({expression})", dialect=SparkText)
+        tokens = sqlglot.tokenize(expression, read=SparkText)
+    except SqlglotError:
+        return "invalid syntax"
+    if not isinstance(tree, exp.Select) or len(tree.expressions) != 1 or len(list(tree.find_all(exp.Select))) != 1:
+        return "a query"
+    if tree.find(exp.Table):
+        return "a query"
+    if "${" in expression or _UNSAFE.search(expression):
+        return "a variable, a comment or an escaped quote"
+    words = ["", "", *(token.text.lower() for token in tokens)]
+    for qualifier, word, sign in zip(words, words[1:], words[2:], strict=False):
+        if sign == "(" and (qualifier == "." or not _may_precede(word)):
+            return f"function {word}"
+    return None
+
+
+def _may_precede(text: str) -> bool:
+    """Return whether a parenthesis after a word or sign begins no call, or that of a function that is listed."""
+    word = text.rpartition(" ")[2]  # of ORDER BY, which is one token
+    return word in PURE_FUNCTIONS or word in SYNTAX or (word != ")" and not any(map(_is_of_name, word)))
+
+
+def _is_of_name(letter: str) -> bool:
+    return letter.isalnum() or letter in "_$"
 
 
 def computed_comment(options: Mapping[str, str], name: str) -> str | None:

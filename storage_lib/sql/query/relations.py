@@ -17,6 +17,7 @@ from storage_lib.spark.data_source.incremental_range import RANGE_OPTIONS
 from storage_lib.spark.reading.metadata_answer import MetadataAnswer, TableRead
 from storage_lib.spark.reading.native_read import ReadSummary, SnapshotRead, frame_of_table
 from storage_lib.spark.reading.query_needs import TableNeeds, empty_relation
+from storage_lib.spark.runtime.allowed_text import refuse_expression
 from storage_lib.spark.stream.pinned_snapshots import Pin
 from storage_lib.spark.types.spark_schema import ROW_POSITION, struct_of
 from storage_lib.sql.definition.virtual_columns import computed_columns, with_virtual_columns
@@ -143,7 +144,7 @@ def relation_of(
     else:
         df = _snapshot(state, table, query, options, batch)
     return Relation(
-        df=with_virtual_columns(df, table.schema.options, _computed(table, query)),
+        df=with_virtual_columns(df, table.schema.options, _allowed_computed(state, table, query)),
         name=name,
         row_kind_column=table.new_read().stream_row_kind_column if is_stream else None,
         is_stream=is_stream,
@@ -308,6 +309,23 @@ def _needed(table: DynamicTable, query: Query) -> list[str]:
     late = watermarks(table.schema.options)
     needed = [name for name in names if name.lower() in query.words or name.lower() in computed or name in late]
     return needed or names[:1]
+
+
+def _allowed_computed(state: SessionState, table: DynamicTable, query: Query) -> dict[str, str]:
+    """Return the computed columns, without those that a restricted session may not evaluate.
+
+    Raises ``InvalidInputError`` if the query asks for one of these.
+    """
+    computed = _computed(table, query)
+    for name, expression in list(computed.items()) if state.restricted else ():
+        try:
+            refuse_expression(state.spark, expression)
+        except InvalidInputError as error:
+            if name.lower() in query.words or (query.has_star and "*" in query.words):
+                message = f"computed column {name!r} of table {table.name}: {error}"
+                raise InvalidInputError(message) from error
+            del computed[name]
+    return computed
 
 
 def _computed(table: DynamicTable, query: Query) -> dict[str, str]:
