@@ -89,7 +89,8 @@ class Model:
             place = self.columns[sequence]
             versions = sorted(versions, key=lambda version: version[1][place])
         merged: Row | None = None
-        first: Row | None = None
+        partition: Any = None
+        is_new = True
         for kind, row in versions:
             if kind in ("-D", "-U"):
                 merged = None
@@ -99,11 +100,12 @@ class Model:
                 merged |= {column: value for column, value in row.items() if value is not None}
             elif self.drawn.engine == "aggregation":
                 merged = self._aggregated(merged, row)
-            if first is None or merged is None:
-                first = merged
+            if is_new and merged is not None:
+                partition = row[self.columns["p"]]
+            is_new = merged is None
         # A row that is merged into a stored one goes to the partition of that one.
-        if merged is not None and first is not None and self.drawn.combines and self.drawn.is_partitioned:
-            merged[self.columns["p"]] = first[self.columns["p"]]
+        if merged is not None and self.drawn.combines and self.drawn.is_partitioned:
+            merged[self.columns["p"]] = partition
         return merged
 
     def _aggregated(self, old: Row, new: Row) -> Row:

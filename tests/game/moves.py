@@ -314,13 +314,12 @@ def alter(game: Game) -> None:
     elif what == "rename":
         change = [RenameColumn(game.rng.choice(added), f"w{game.number()}")]
     else:
-        change = [DropColumn(game.rng.choice(added))]
+        name = game.rng.choice(added)
+        change = [DropColumn(name), AddColumn(name, "INT")] if what == "add again" else [DropColumn(name)]
     altered: list[Any] = []
 
     def act(table: Any, _: dict[str, Any]) -> Any:
         changed = table.alter(*change)
-        if what == "add again" and isinstance(change[0], DropColumn):
-            changed = changed.alter(AddColumn(change[0].name, "INT"))
         altered.append(changed)
         return changed
 
