@@ -99,7 +99,11 @@ def _item(column: StoredColumn, kind: ValueType | None) -> str | None:
         return None if kind is None else f"CAST(NULL AS {kind.duckdb})"
     if not _is_read_alike(stored, wanted):
         return None
-    return identifier(column.name) if kind is None else f"CAST({identifier(column.name)} AS {kind.duckdb})"
+    text = identifier(column.name)
+    if stored.root is TypeRoot.DOUBLE:
+        # Statistics of files leave NaN out, so DuckDB must not compare them: it takes NaN for the greatest number.
+        text = f"(CASE WHEN isnan({text}) THEN CAST('nan' AS DOUBLE) ELSE {text} END)"
+    return text if kind is None else f"CAST({text} AS {kind.duckdb})"
 
 
 def _is_read_alike(stored: DataType, wanted: DataType) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -85,6 +86,32 @@ def test_every_snapshot_of_a_random_life_has_the_rows_that_a_read_has(
     monkeypatch.setattr(large_runs, "ROWS_PER_NEWER_ROW_MIN", 0)
 
     assert sum(live(make_table, seed, kind) for seed in range(4)) > 40
+
+
+@pytest.mark.parametrize(
+    ("condition", "ids"),
+    [
+        ("d > 5", [1]),
+        ("d >= 0.0", [1, 3, 4]),
+        ("d = CAST('nan' AS DOUBLE)", [1]),
+        ("NOT (d <= 5)", [1]),
+        ("d < CAST('nan' AS DOUBLE)", [2, 3, 4]),
+        ("d = 0", [3]),
+    ],
+)
+def test_a_filter_takes_nan_of_a_file_whose_statistics_leave_it_out(
+    make_table: Callable[..., DynamicTable], condition: str, ids: list[int]
+) -> None:
+    table = make_table("t", columns={"k": "BIGINT NOT NULL", "d": "DOUBLE"}, primary_key=("k",))
+    values = [math.nan, -1.0, -0.0, 2.0, None]
+    table.append([{"k": key, "d": value} for key, value in enumerate(values, 1)])
+    table.compact(full=True)
+
+    with duckdb_session(LARGE) as session:
+        rows = SnapshotRows(session, table, types_of(table)).select(table.inspect.latest_snapshot_id() or 0)
+        found = session.rows(f"SELECT k FROM ({rows}) WHERE {condition}")  # noqa: S608  the texts above
+
+    assert sorted(found["k"].to_pylist()) == ids
 
 
 def test_the_snapshot_before_the_first_one_has_no_rows(make_table: Callable[..., DynamicTable]) -> None:

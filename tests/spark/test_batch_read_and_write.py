@@ -266,8 +266,8 @@ def test_a_filter_on_numbers_that_may_be_nan_means_the_same_as_in_spark(
     table = make_table(columns=columns)
     table.append(pa.table({"id": [1, 2, 3], "f": [1.0, float("nan"), None]}))
 
-    assert [row.id for row in read(spark, table).where("f > 0").orderBy("id").collect()] == [1, 2], "NaN is the largest"
-    assert [row.id for row in read(spark, table, filter=col("f") > 0.0).collect()] == [1], "the library's own meaning"
+    for found in (read(spark, table).where("f > 0"), read(spark, table, filter=col("f") > 0.0)):
+        assert [row.id for row in found.orderBy("id").collect()] == [1, 2], "NaN is the largest"
 
 
 def test_an_older_snapshot_can_be_read(spark: SparkSession, make_table: Callable[..., DynamicTable]) -> None:

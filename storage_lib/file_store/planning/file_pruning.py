@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta, SimpleStats
+from storage_lib.file_store.data_file.file_checksum import checksum_in
 from storage_lib.file_store.kind.file_grouping import FileGrouping
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.manifest.manifest_file import ManifestFileMeta
@@ -148,24 +149,33 @@ class FilePruning:
     def _keys_may_match(self, file: DataFileMeta) -> bool:
         if self._on_keys is None:
             return True
-        return self._on_keys.may_match(decoded_stats(file.key_stats, self._schema.key_fields, file.row_count))
+        stats = decoded_stats(file.key_stats, self._schema.key_fields, file.row_count, covers_nan=_is_ours(file))
+        return self._on_keys.may_match(stats)
 
     def _values_may_match(self, file: DataFileMeta) -> bool:
         if self._on_values is None:
             return True
         stored = self._schemas.of(file.schema_id)
         names = [each.name for each in stored.fields] if file.value_stats_cols is None else file.value_stats_cols
-        stats = decoded_stats(file.value_stats, [stored.field(name) for name in names], file.row_count)
+        fields = [stored.field(name) for name in names]
+        stats = decoded_stats(file.value_stats, fields, file.row_count, covers_nan=_is_ours(file))
         if stored.id != self._schema.id:
             stats = evolved_stats(stats, stored, self._schema, file.row_count)
         return self._on_values.may_match(stats)
 
 
-def decoded_stats(stats: SimpleStats, fields: Sequence[DataField], row_count: int) -> Mapping[str, ColumnStats]:
+def _is_ours(file: DataFileMeta) -> bool:
+    """Return whether this library has written the file, and so omitted the bounds of columns with NaN."""
+    return checksum_in(file.embedded_file_index) is not None
+
+
+def decoded_stats(
+    stats: SimpleStats, fields: Sequence[DataField], row_count: int, *, covers_nan: bool = False
+) -> Mapping[str, ColumnStats]:
     """Return statistics by column; empty if another writer omitted them (rows of arity 0)."""
     if int.from_bytes(stats.min_values[:4], "big") != len(fields):
         return {}
-    return decode_stats(stats, fields, row_count)
+    return decode_stats(stats, fields, row_count, covers_nan=covers_nan)
 
 
 def _between(low: int | None, value: int, high: int | None) -> bool:

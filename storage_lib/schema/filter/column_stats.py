@@ -6,7 +6,7 @@ Bounds are safe: no value is below ``min`` or above ``max``, though neither need
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -26,12 +26,16 @@ _SURROGATES = range(0xD800, 0xE000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnStats:
-    """Bounds (Python values as in ``decode_row``), nulls and rows of a column. Bounds do not cover NaN."""
+    """Bounds (Python values as in ``decode_row``), nulls and rows of a column.
+
+    ``covers_nan``: a column with both bounds has no NaN. Other writers compute bounds without regard to NaN.
+    """
 
     min: Any
     max: Any
     null_count: int | None
     row_count: int
+    covers_nan: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +70,12 @@ def encode_stats(
     )
 
 
-def decode_stats(stats: SimpleStats, fields: Sequence[DataField], row_count: int) -> Mapping[str, ColumnStats]:
+def decode_stats(
+    stats: SimpleStats, fields: Sequence[DataField], row_count: int, *, covers_nan: bool = False
+) -> Mapping[str, ColumnStats]:
     """Return statistics by column name; ``fields`` are the covered columns, ``row_count`` the rows of the file.
+
+    ``covers_nan``: this library has computed them.
 
     Raises ``CorruptFileError`` if ``stats`` don't cover exactly these columns.
     """
@@ -78,8 +86,8 @@ def decode_stats(stats: SimpleStats, fields: Sequence[DataField], row_count: int
     if len(nulls) != len(fields):
         nulls = [None] * len(fields)  # some writers omit null counts
     return {
-        field.name: ColumnStats(min=low, max=high, null_count=count, row_count=row_count)
-        for field, low, high, count in zip(fields, lows, highs, nulls, strict=True)
+        each.name: ColumnStats(min=low, max=high, null_count=count, row_count=row_count, covers_nan=covers_nan)
+        for each, low, high, count in zip(fields, lows, highs, nulls, strict=True)
     }
 
 
@@ -95,7 +103,7 @@ def stats_of_column(column: pa.Array | pa.ChunkedArray) -> ColumnStats:
     except (OverflowError, ValueError):
         # Python can't represent this date or nanosecond.
         low = high = None
-    return ColumnStats(min=low, max=high, null_count=nulls, row_count=rows)
+    return ColumnStats(min=low, max=high, null_count=nulls, row_count=rows, covers_nan=True)
 
 
 def _bounds(stats: ColumnStats, data_type: DataType, length: int | None) -> tuple[Any, Any]:

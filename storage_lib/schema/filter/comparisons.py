@@ -1,4 +1,8 @@
-"""Conditions on one column: comparisons with a value, prefixes, lists of values, null checks."""
+"""Conditions on one column: comparisons with a value, prefixes, lists of values, null checks.
+
+Floating point numbers compare as in Spark, and as in Polars and DuckDB: NaN equals NaN and is greater than any other
+value, and -0.0 equals 0.0. Arrow's kernels compare NaN as unequal and not greater.
+"""
 
 from __future__ import annotations
 
@@ -31,28 +35,45 @@ class _Comparison(Predicate):
     value: object
 
     _kernel: ClassVar[str]
+    _takes: ClassVar[frozenset[int]]
+    """Signs of ``column - value`` for which the comparison is true: -1 if the column is less, 0 if equal."""
 
     @property
     def columns(self) -> frozenset[str]:
         return frozenset((self.column,))
 
     def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
-        column = batch.column(self.column)
-        return pc.call_function(self._kernel, [column, _scalar(self.value, column.type)])
+        column = _decoded(batch.column(self.column))
+        if _is_nan(self.value):
+            nan, other = (pa.scalar(sign in self._takes) for sign in (0, -1))
+            return pc.if_else(_nans(column), nan, other)
+        found = pc.call_function(self._kernel, [column, _scalar(self.value, column.type)])
+        if pa.types.is_floating(column.type) and self._takes_nan is not _IN_ARROW[self._kernel]:
+            return pc.or_(found, pc.is_nan(column))
+        return found
+
+    @property
+    def _takes_nan(self) -> bool:
+        """Whether NaN meets the comparison with ``value``, which is another number."""
+        return 1 in self._takes
 
     def validated(self, schema: TableSchema) -> Predicate:
         return type(self)(self.column, typed_literal(self.value, schema.field(self.column)))
 
     def may_match(self, stats: Stats) -> bool:
         bounds = _bounds(stats, self.column)
-        return bounds is None or (bounds.has_values and self._within(*bounds.range, matching=True))
+        if bounds is None or not bounds.has_values:
+            return bounds is None
+        if _is_nan(self.value):
+            return -1 in self._takes or (0 in self._takes and bounds.may_have_nan)
+        return (bounds.may_have_nan and self._takes_nan) or self._within(*bounds.range, matching=True)
 
     def may_fail(self, stats: Stats) -> bool:
-        # NaN compares false with everything, and statistics omit it.
         bounds = _bounds(stats, self.column)
         return (
             bounds is None
             or isinstance(self.value, float)
+            or _is_nan(self.value)
             or (bounds.has_values and self._within(*bounds.range, matching=False))
         )
 
@@ -89,6 +110,7 @@ class Equal(_Comparison):
 
     __slots__ = ()
     _kernel = "equal"
+    _takes = frozenset((0,))
 
     @property
     def names_values(self) -> bool:
@@ -105,11 +127,11 @@ class NotEqual(_Comparison):
 
     __slots__ = ()
     _kernel = "not_equal"
+    _takes = frozenset((-1, 1))
 
     def _within(self, low: object, high: object, *, matching: bool) -> bool:
         if matching:
-            # NaN differs from every value, and statistics omit it.
-            return isinstance(self.value, float) or not _all_equal(low, high, self.value)
+            return not _all_equal(low, high, self.value)
         return _le(low, self.value) and _le(self.value, high)
 
 
@@ -118,6 +140,7 @@ class LessThan(_Comparison):
 
     __slots__ = ()
     _kernel = "less"
+    _takes = frozenset((-1,))
 
     def _within(self, low: object, high: object, *, matching: bool) -> bool:
         return _lt(low, self.value) if matching else _le(self.value, high)
@@ -128,6 +151,7 @@ class LessOrEqual(_Comparison):
 
     __slots__ = ()
     _kernel = "less_equal"
+    _takes = frozenset((-1, 0))
 
     def _within(self, low: object, high: object, *, matching: bool) -> bool:
         return _le(low, self.value) if matching else _lt(self.value, high)
@@ -138,6 +162,7 @@ class GreaterThan(_Comparison):
 
     __slots__ = ()
     _kernel = "greater"
+    _takes = frozenset((1,))
 
     def _within(self, low: object, high: object, *, matching: bool) -> bool:
         return _lt(self.value, high) if matching else _le(low, self.value)
@@ -148,6 +173,7 @@ class GreaterOrEqual(_Comparison):
 
     __slots__ = ()
     _kernel = "greater_equal"
+    _takes = frozenset((0, 1))
 
     def _within(self, low: object, high: object, *, matching: bool) -> bool:
         return _le(self.value, high) if matching else _lt(low, self.value)
@@ -212,15 +238,17 @@ class In(Predicate):
 
     def evaluate(self, batch: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
         column = _decoded(batch.column(self.column))
-        # Values that the column can't represent match no row, and NaN equals nothing, as with "=".
-        held = [v for v in self.values if exact_scalar(v, column.type) is not None and not _is_nan(v)]
+        # Values that the column can't represent match no row.
+        held = [v for v in self.values if not _is_nan(v) and exact_scalar(v, column.type) is not None]
         if 0 < len(held) <= _COMPARED_MAX:
-            return reduce(pc.or_, [pc.equal(column, exact_scalar(value, column.type)) for value in held])
-        if pa.types.is_floating(column.type) and 0.0 in held:
-            # Arrow's look-up compares bits, but the two zeros are equal.
-            held += [0.0, -0.0]
-        found = pc.is_in(column, value_set=pa.array(held, column.type))
-        return pc.if_else(pc.is_valid(column), found, pa.scalar(None, pa.bool_()))
+            found = reduce(pc.or_, [pc.equal(column, exact_scalar(value, column.type)) for value in held])
+        else:
+            if pa.types.is_floating(column.type) and 0.0 in held:
+                # Arrow's look-up compares bits, but the two zeros are equal.
+                held += [0.0, -0.0]
+            found = pc.is_in(column, value_set=pa.array(held, column.type))
+            found = pc.if_else(pc.is_valid(column), found, pa.scalar(None, pa.bool_()))
+        return pc.or_(found, _nans(column)) if any(map(_is_nan, self.values)) else found
 
     def validated(self, schema: TableSchema) -> Predicate:
         field = schema.field(self.column)
@@ -230,8 +258,7 @@ class In(Predicate):
         bounds = _bounds(stats, self.column)
         if bounds is None:
             return bool(self.values)
-        low, high = bounds.range
-        return bounds.has_values and any(_le(low, value) and _le(value, high) for value in self.values)
+        return any(Equal(self.column, value).may_match(stats) for value in self.values)
 
     def may_fail(self, stats: Stats) -> bool:
         return all(Equal(self.column, value).may_fail(stats) for value in self.values)
@@ -289,8 +316,11 @@ class IsNotNull(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
+    """``may_have_nan``: the column may have NaN, whatever the range is."""
+
     range: tuple[object, object]
     has_values: bool
+    may_have_nan: bool
 
 
 def _bounds(stats: Stats, column: str) -> _Bounds | None:
@@ -300,11 +330,31 @@ def _bounds(stats: Stats, column: str) -> _Bounds | None:
         return None
     low, high = (None if _is_nan(bound) else bound for bound in (of_column.min, of_column.max))
     has_values = of_column.null_count is None or of_column.null_count < of_column.row_count
-    return _Bounds((low, high), has_values)
+    is_bounded = low is not None and high is not None
+    is_number = is_bounded and not isinstance(low, float)
+    return _Bounds((low, high), has_values, not (is_number or (is_bounded and of_column.covers_nan)))
 
 
 def _is_nan(value: object) -> bool:
-    return isinstance(value, float) and math.isnan(value)
+    return isinstance(value, float | Decimal) and math.isnan(value)
+
+
+def _nans(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return which values are NaN, null for null; a column of another type has none."""
+    if pa.types.is_floating(column.type):
+        return pc.is_nan(column)
+    return pc.if_else(pc.is_valid(column), pa.scalar(False), pa.scalar(None, pa.bool_()))
+
+
+_IN_ARROW: Mapping[str, bool] = {
+    "equal": False,
+    "not_equal": True,
+    "less": False,
+    "less_equal": False,
+    "greater": False,
+    "greater_equal": False,
+}
+"""Whether Arrow's kernel is true for NaN on the left and another number on the right."""
 
 
 def _decoded(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

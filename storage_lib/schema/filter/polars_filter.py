@@ -6,9 +6,8 @@ The expression is read from its JSON form. An expression may depend on several r
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import polars as pl
@@ -61,6 +60,8 @@ class _Reader:
 
     def __init__(self, expression: pl.Expr) -> None:
         self._text = str(expression)
+        # In JSON, NaN and the infinities are null, so values are taken from the expression, from left to right.
+        self._literals = _literals_of(expression)
 
     def predicate(self, node: _Node) -> Predicate:
         match node:
@@ -120,8 +121,7 @@ class _Reader:
     def _literal(self, node: _Node) -> Any:
         if set(node) != {"Literal"}:
             raise self._refused
-        text = json.dumps(node).encode()
-        return pl.select(pl.Expr.deserialize(io.BytesIO(text), format="json")).item()
+        return pl.select(next(self._literals)).item()
 
     @property
     def _refused(self) -> InvalidInputError:
@@ -131,3 +131,12 @@ class _Reader:
             "others to what to_polars() returns"
         )
         return InvalidInputError(message)
+
+
+def _literals_of(expression: pl.Expr) -> Iterator[pl.Expr]:
+    """Yield the literals of an expression from left to right, the order in which its JSON has them."""
+    if expression.meta.is_literal():
+        yield expression
+        return
+    for part in reversed(expression.meta.pop()):
+        yield from _literals_of(part)

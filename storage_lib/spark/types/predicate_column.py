@@ -11,7 +11,6 @@ from pyspark.sql import functions as sql
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.filter import comparisons as ours
 from storage_lib.schema.filter.predicate import And, Not, Or, Predicate
-from storage_lib.schema.types.data_types import TypeRoot
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -29,11 +28,11 @@ _COMPARISONS: dict[type[Predicate], Callable[[Any, Any], Any]] = {
 
 
 def column_of(predicate: Predicate, schema: TableSchema) -> Column:
-    """Return the equivalent Spark condition, also for NaN, which Spark orders above all numbers.
+    """Return the equivalent Spark condition; predicates compare NaN and -0.0 as Spark does.
 
     Raises ``InvalidInputError`` if a column or a value does not fit the table.
     """
-    return _column(predicate.validated(schema), schema)
+    return _column(predicate.validated(schema))
 
 
 def quoted(name: str) -> Column:
@@ -41,26 +40,24 @@ def quoted(name: str) -> Column:
     return sql.col("`" + name.replace("`", "``") + "`")
 
 
-def _column(predicate: Predicate, schema: TableSchema) -> Column:
+def _column(predicate: Predicate) -> Column:
     match predicate:
         case And(left, right):
-            return _column(left, schema) & _column(right, schema)
+            return _column(left) & _column(right)
         case Or(left, right):
-            return _column(left, schema) | _column(right, schema)
+            return _column(left) | _column(right)
         case Not(child):
-            return ~_column(child, schema)
+            return ~_column(child)
         case _:
-            return _condition(predicate, schema)
+            return _condition(predicate)
 
 
-def _condition(predicate: Predicate, schema: TableSchema) -> Column:
+def _condition(predicate: Predicate) -> Column:
     """Convert a predicate on one column."""
     comparison = _COMPARISONS.get(type(predicate))
     if comparison is not None:
         name, value = predicate.column, predicate.value  # type: ignore[attr-defined]
-        condition = comparison(quoted(name), sql.lit(value))
-        is_above = isinstance(predicate, ours.GreaterThan | ours.GreaterOrEqual)
-        return condition & ~sql.isnan(quoted(name)) if is_above and _is_floating(name, schema) else condition
+        return comparison(quoted(name), sql.lit(value))
     match predicate:
         case ours.IsNull(name):
             return quoted(name).isNull()
@@ -73,7 +70,3 @@ def _condition(predicate: Predicate, schema: TableSchema) -> Column:
         case _:
             message = f"{predicate!r} has no counterpart in Spark; filter the data frame instead"
             raise InvalidInputError(message)
-
-
-def _is_floating(name: str, schema: TableSchema) -> bool:
-    return schema.field(name).type.root in (TypeRoot.FLOAT, TypeRoot.DOUBLE)

@@ -1,7 +1,6 @@
 """Convert filters that Spark pushes down to predicates; Spark keeps the filters without an exact equivalent.
 
-Floating point columns are left to Spark except for null checks: in Spark, NaN equals itself and is larger than any
-number; in Arrow, neither holds, and pruning would lose rows. So are decimals of many digits: Spark rounds them to
+Floating point columns are left to Spark except for null checks. So are decimals of many digits: Spark rounds them to
 the default precision of Python's decimals, 28 digits, when it passes them to Python.
 """
 

@@ -269,8 +269,7 @@ class PointLookup:
 
     def _of_column(self, name: str, values: pa.Array) -> Predicate | None:
         if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
-            # A key may be NaN, but no predicate matches NaN.
-            return None
+            return None  # bounds of values say nothing about NaN
         if find_out_of_range(values, name) is not None:
             return None  # such keys, written by other engines, have no Python value to compare with
         distinct = pc.unique(values)
