@@ -219,3 +219,22 @@ def test_a_sequence_group_collects_in_the_order_of_arrival(paimon_core: PaimonCo
     assert rows_by_java(paimon_core, tmp_path, table) == rows_of(table) == expected
     table.compact(full=True)
     assert rows_by_java(paimon_core, tmp_path, table) == rows_of(table) == expected
+
+
+def test_two_retractions_of_one_commit_leave_a_column_that_ignores_them(
+    paimon_core: PaimonCore, tmp_path: Path
+) -> None:
+    functions = {"fields.a.aggregate-function": "last_value", "fields.s.aggregate-function": "sum"}
+    options = {**AGGREGATION, **functions, "fields.a.ignore-retract": "true"}
+    table = make_table(tmp_path, {"a": "STRING", "s": "INT"}, options)
+    put(table, [(ADD, (1, "tea", 10)), (ADD, (2, "milk", 5))])
+    put(
+        table,
+        [(TAKE_BACK, (1, "tea", 1)), (DELETE, (1, "tea", 2)), (TAKE_BACK, (3, "rum", 4)), (DELETE, (3, "rum", 1))],
+    )
+
+    ours = rows_of(table)
+    assert ours[:2] == [(1, "tea", 7), (2, "milk", 5)]
+    assert rows_by_java(paimon_core, tmp_path, table) == ours
+    table.compact(full=True)
+    assert rows_by_java(paimon_core, tmp_path, table) == rows_of(table) == ours
