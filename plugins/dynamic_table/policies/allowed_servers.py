@@ -6,8 +6,8 @@ the connection's own servers and warehouse, and what an administrator lists:
 
     [dynamic_table] servers    broker:9092 or https://registry:8081 or s3://bucket/path, separated by spaces or commas
 
-Settings of Kafka's client are accepted if their value is a number or a switch: others load code or read files. An
-option that the library adds later is refused until it is listed here.
+Settings of Kafka's client are accepted if their value is a number or a switch: others load code or read files. A test
+gives every option of the library an address as its value, so that a new one that reaches something is noticed.
 """
 
 from __future__ import annotations
