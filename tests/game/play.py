@@ -61,7 +61,7 @@ def main(first: int, games: int, moves: int) -> None:
             print(f"DIFFERENCE {difference}\n", flush=True)
             continue
         except Exception:  # noqa: BLE001  the next games go on
-            print(f"ERROR in seed {seed}\n{traceback.format_exc()[-1500:]}", flush=True)
+            print(f"ERROR in seed {seed}\n{traceback.format_exc()}", flush=True)
             continue
         met.update(pairs(game))
         refusals.update(game.refusals)

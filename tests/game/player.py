@@ -162,7 +162,7 @@ class Game:
         change()
         if not tracked and made is not None:
             self.followers.clear()
-        if isinstance(made, Snapshot):
+        if isinstance(made, Snapshot) and verb != "publish_a_branch":  # whose branch is deleted
             self.committed.append((act, identity, made.id))
         self.note()
         return True

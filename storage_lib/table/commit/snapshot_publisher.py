@@ -14,6 +14,7 @@ from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.table.commit.log_repair import LogRepair
 from storage_lib.table.commit.reserved_partitions import ReservedPartitions
+from storage_lib.table.commit.restored_rows import check_newer_than_restored
 from storage_lib.table.protocol.snapshot_log_properties import BucketTransaction, SnapshotLogProperties
 from storage_lib.table.protocol.source_offsets import SourceOffsets, SourcesOf, as_they_were
 from storage_lib.table.protocol.write_context import WriteContext
@@ -48,6 +49,7 @@ class SnapshotPublisher:
         self._repair = repair
         self._log = None if repair is None else repair.log
         self._adds_up = adds_up
+        self._numbers_rows = bool(context.schema.primary_keys)
         self._reserves = reserves
 
     def committed(self, commit_user: str, commit_identifier: int, *, ascending: bool = False) -> Snapshot | None:
@@ -152,6 +154,9 @@ class SnapshotPublisher:
 
         def guard(latest: Snapshot | None) -> None:
             self._refuse_moved_keys(write_context, files, latest)
+            if self._numbers_rows and write_context.overwrite is None:
+                base_id = write_context.base_snapshot_id or 0
+                check_newer_than_restored(self._table, self._file_store, files, base_id=base_id, latest=latest)
             lease = write_context.lease
             if lease is None:
                 return

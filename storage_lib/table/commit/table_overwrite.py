@@ -62,7 +62,10 @@ class TableOverwrite:
         self._partitions = partitions
         self._row_kind_column = context.options.row_kind_field
         self._difference = difference
-        self._appends_difference = why_no_difference_can_be_appended(context.schema, context.options) is None
+        reason = why_no_difference_can_be_appended(context.schema, context.options)
+        self._appends_difference = reason is None
+        # Streams of an append-only table never see overwrites.
+        self._not_logged = None if context.log is None or context.schema.is_append_only else reason
         self._changelog_source = overwrite_changelog
         self._new_task_write = new_task_write
 
@@ -79,6 +82,7 @@ class TableOverwrite:
         appends = write_context.tracked and self._appends_difference
         try:
             self._refuse_outside(scope, files)
+            self._refuse_unlogged(write_context)
             if appends:
                 snapshot = self._commit_difference(write_context, scope, files, commit_identifier)
             else:
@@ -96,6 +100,14 @@ class TableOverwrite:
         with after_commit(f"table {self._table}: deleting the files that the difference was made of"):
             self._file_store.abort(files)
         return snapshot
+
+    def _refuse_unlogged(self, write_context: WriteContext) -> None:
+        if write_context.tracked and self._not_logged is not None:
+            message = (
+                f"table {self._table}: {self._not_logged}, so what is replaced can't be removed from its log; use "
+                "change_tracking=False"
+            )
+            raise InvalidInputError(message)
 
     def _replaced(
         self, write_context: WriteContext, scope: OverwriteScope, files: tuple[CommitMessage, ...]

@@ -148,3 +148,23 @@ def test_the_order_of_an_overwrite_stays_where_it_is() -> None:
 
     with pytest.raises(InvalidInputError, match="overwrite"):
         write_context.to_json()
+
+
+def test_rows_are_not_hidden_by_rows_that_were_restored_while_they_were_written() -> None:
+    """An overwrite numbers its rows 0, so that rows written after it have smaller numbers than those before it."""
+    table = counter("a key")
+    for n in range(1, 4):
+        table.append(one(n))
+    table.overwrite(one(5), change_tracking=False)
+    builder = table.new_write()
+    begun = builder.begin(commit_user="writer")
+    with builder.open_task(begun) as write:
+        write.write(one(6).to_batches()[0])
+        written = write.prepare_commit()
+
+    table.rollback_to(snapshot_id=3, change_tracking=False)
+
+    with pytest.raises(CommitConflictError, match=r"snapshot 6 restored rows.*run it again"):
+        builder.commit(begun, [written], 1)
+    table.append(one(6))
+    assert table.to_arrow().to_pylist() == [{"id": 1, "n": 6}]

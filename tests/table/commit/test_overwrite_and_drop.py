@@ -185,3 +185,16 @@ def test_an_overwrite_under_one_identity_happens_once() -> None:
         table.append(rows("+I a 2 20"), commit_user="query", commit_identifier=1)
 
     assert content(table) == {"a 2 20", "a 9 90"}
+
+
+def test_a_table_that_ignores_deletions_has_no_tracked_overwrite_or_drop_that_its_log_would_lack() -> None:
+    table = orders(ignore_delete="true")
+    table.append(rows("+I a 1 1", "+I b 1 1"))
+
+    with pytest.raises(InvalidInputError, match=r"ignores deletions.*use change_tracking=False"):
+        table.overwrite(rows("+I a 2 2"))
+    with pytest.raises(InvalidInputError, match=r"ignores deletions.*use change_tracking=False"):
+        table.maintenance.drop_partitions([{"dt": "b"}], change_tracking=True)
+
+    table.overwrite(rows("+I a 2 2"), change_tracking=False)
+    assert content(table) == {"a 2 2", "b 1 1"}
