@@ -19,27 +19,28 @@ __all__ = ["refuse_expression", "refuse_query"]
 
 _CATALYST = "org.apache.spark.sql.catalyst."
 _NODES = """
-plans.logical: Aggregate AsOfJoin CTERelationDef CTERelationRef Deduplicate Distinct Except Filter Generate
-plans.logical: GlobalLimit Intersect Join LateralJoin LimitAll LocalLimit LocalRelation Offset OneRowRelation Pivot
-plans.logical: Project Range Repartition RepartitionByExpression Sample Sort Subquery SubqueryAlias Union Unpivot
-plans.logical: UnresolvedHint UnresolvedWith Window WithWindowDefinition
+plans.logical: Aggregate AsOfJoin CTERelationDef CTERelationRef Deduplicate Distinct Except Filter Generate GlobalLimit
+plans.logical: Intersect Join LateralJoin LimitAll LocalLimit LocalRelation Offset OneRowRelation Pivot Project Range
+plans.logical: Repartition RepartitionByExpression Sample Sort Subquery SubqueryAlias Union Unpivot UnresolvedHint
+plans.logical: UnresolvedWith Window WithWindowDefinition
 analysis: GetColumnByOrdinal MultiAlias NamedParameter RelationTimeTravel ResolvedStar UnresolvedAlias
 analysis: UnresolvedAttribute UnresolvedExtractValue UnresolvedFunction UnresolvedGenerator UnresolvedHaving
-analysis: UnresolvedInlineTable UnresolvedOrdinal UnresolvedQualify UnresolvedRelation UnresolvedStar
-analysis: UnresolvedStarExceptOrReplace UnresolvedStarWithColumns UnresolvedSubqueryColumnAliases UnresolvedTVFAliases
-analysis: UnresolvedTableValuedFunction
-expressions: Add Alias And AttributeReference BitwiseAnd BitwiseNot BitwiseOr BitwiseXor CaseWhen Cast Coalesce
-expressions: Collate Contains CreateArray CreateMap CreateNamedStruct Cube CurrentDate CurrentRow$ CurrentTime
-expressions: CurrentTimestamp CurrentTimestampLike CurrentUser Divide EqualNullSafe EqualTo Exists ExtractValue
-expressions: GetStructField GreaterThan GreaterThanOrEqual GroupingSets ILike If In InSubquery IntegralDivide
-expressions: IsNotNull IsNotUnknown IsNotUnknown$$anon$2 IsNull IsUnknown IsUnknown$$anon$1 LambdaFunction
-expressions: LateralSubquery LessThan LessThanOrEqual Like LikeAll LikeAny ListQuery Literal LocalTimestamp Multiply
-expressions: NamedArgumentExpression Not NotLikeAll NotLikeAny Now Or Overlay PipeExpression PipeOperator RLike
-expressions: Remainder Rollup ScalarSubquery SemiStructuredExtract ShiftLeft ShiftRight ShiftRightUnsigned SortOrder
-expressions: SpecifiedWindowFrame StringInstr StringLocate StringTrim StringTrimBoth StringTrimLeft StringTrimRight
-expressions: Substring Subtract TimestampAdd TimestampDiff UnaryMinus UnaryPositive UnboundedFollowing$
-expressions: UnboundedPreceding$ UnresolvedCollation UnresolvedNamedLambdaVariable UnresolvedWindowExpression
-expressions: UnspecifiedFrame$ WindowExpression WindowSpecDefinition WindowSpecReference
+analysis: UnresolvedInlineTable UnresolvedOrdinal UnresolvedPipeAggregateOrdinal UnresolvedQualify UnresolvedRelation
+analysis: UnresolvedStar UnresolvedStarExceptOrReplace UnresolvedStarWithColumns UnresolvedSubqueryColumnAliases
+analysis: UnresolvedTVFAliases UnresolvedTableValuedFunction
+expressions: Add Alias And AttributeReference BitwiseAnd BitwiseNot BitwiseOr BitwiseXor CaseWhen Cast Coalesce Collate
+expressions: Concat Contains CreateArray CreateMap CreateNamedStruct Cube CurrentDate CurrentPath CurrentRow$
+expressions: CurrentTime CurrentTimestamp CurrentTimestampLike CurrentUser Divide EqualNullSafe EqualTo Exists
+expressions: ExtractValue GetStructField GreaterThan GreaterThanOrEqual GroupingSets ILike If In InSubquery
+expressions: IntegralDivide IsNotNull IsNotUnknown IsNotUnknown$$anon$2 IsNull IsUnknown IsUnknown$$anon$1
+expressions: LambdaFunction LateralSubquery LessThan LessThanOrEqual Like LikeAll LikeAny ListQuery Literal
+expressions: LocalTimestamp Lower Multiply NamedArgumentExpression NamePlaceholder$ Not NotLikeAll NotLikeAny Now Or
+expressions: Overlay PipeExpression PipeOperator RLike Remainder Rollup ScalarSubquery SemiStructuredExtract ShiftLeft
+expressions: ShiftRight ShiftRightUnsigned SortOrder SpecifiedWindowFrame StringInstr StringLocate StringTrim
+expressions: StringTrimBoth StringTrimLeft StringTrimRight Substring Subtract TimestampAdd TimestampDiff UnaryMinus
+expressions: UnaryPositive UnboundedFollowing$ UnboundedPreceding$ Unnest UnresolvedCollation
+expressions: UnresolvedNamedLambdaVariable UnresolvedWindowExpression UnspecifiedFrame$ WindowExpression
+expressions: WindowSpecDefinition WindowSpecReference
 expressions.aggregate: AggregateExpression AnyValue First Last
 """
 _ALLOWED = frozenset(

@@ -42,6 +42,8 @@ QUERIES = [
     "FROM t |> WHERE a > 1 |> AGGREGATE count(*) AS n GROUP BY b |> ORDER BY n |> LIMIT 3",
     "SELECT * EXCEPT (a) FROM t GROUP BY GROUPING SETS ((a, b), ())",
     "SELECT a FROM t DISTRIBUTE BY a SORT BY b",
+    "SELECT a || '-' || b, to_json(struct(*)), current_path, c ILIKE ALL ('X%') FROM t",
+    "FROM t |> AGGREGATE count(*) AS n GROUP BY 1 |> JOIN UNNEST(array(1, 2)) AS u (x)",
 ]
 CALLS = [
     "from_xml('<r/>', 'a STRING', map('rowValidationXSDPath', 'http://127.0.0.1:9/x.xsd'))",
