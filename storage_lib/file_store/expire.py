@@ -48,7 +48,8 @@ class FileStoreExpire:
     3. Delete the data files that snapshots up to F removed, unless something still needs them (``references``).
     4. Delete the manifests and lists that only expired snapshots name.
     5. Delete the expired snapshot files, oldest first. While one exists, its cleanup may be unfinished: the next run
-       completes it after a crash, and never deletes a file of a snapshot that still counts.
+       completes it after a crash, and never deletes a file of a snapshot that still counts. Then delete older lists of
+       commits.
     """
 
     def __init__(
@@ -141,13 +142,15 @@ class FileStoreExpire:
             self._snapshots.keep_commits(expiring, self._snapshots.load(first_retained), since_millis)
         expired_ids = self._snapshots.expire_below(first_retained)
         try:
-            if expiring:
+            result = self._cleaned_up(expired_ids, first_retained, {each.id: each for each in expiring})
+            if expired_ids:
+                # Only now: a slower expiry may move EARLIEST back to one of these snapshots while its file is there.
                 self._snapshots.forget_older_commits()
-            return self._cleaned_up(expired_ids, first_retained, {each.id: each for each in expiring})
         except BaseException as error:
             # These snapshots count as expired; the next run deletes their remaining files.
             note_outcome(error, committed=True)
             raise
+        return result
 
     def _expiring(self, first_retained: int) -> list[Snapshot]:
         earliest = self._snapshots.earliest_id() or first_retained

@@ -2,9 +2,10 @@
 
     commits/commits-<n>-<hash>      the commits of all snapshots below n, as JSON; n is the earliest snapshot
 
-An expiry writes the next file before it moves EARLIEST, and deletes older ones afterwards. The hash is that of snapshot
-n, which has one history: a file that an interrupted expiry wrote for a snapshot that another engine rolled back is not
-read. Files are never changed. If other engines have moved EARLIEST, the newest file up to it is read.
+An expiry writes the next file before it moves EARLIEST, and deletes older ones after the expired snapshots: a slower
+expiry may move EARLIEST back to one of these. The hash is that of snapshot n, which has one history: a file that an
+interrupted expiry wrote for a snapshot that another engine rolled back is not read. Files are never changed. If other
+engines have moved EARLIEST, the newest file up to it is read.
 """
 
 from __future__ import annotations

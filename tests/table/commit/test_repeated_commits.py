@@ -15,6 +15,7 @@ from storage_lib.file_store.snapshot import past_commits
 from storage_lib.file_store.snapshot.past_commits import NEWEST_KEPT, PastCommits
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.io.local.memory_file_io import MemoryFileIO
+from storage_lib.io.table_directory.numbered_files import NumberedFiles
 from tests.support.crash_points import named
 from tests.support.deep_tests import thinned
 from tests.support.every_file import every_file
@@ -244,6 +245,28 @@ def test_an_expiry_that_crashed_forgets_and_invents_no_commit() -> None:
         else:
             break
     assert at > 20
+
+
+def test_an_expiry_that_moves_earliest_back_forgets_no_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = made()
+    for number in range(8):
+        sell(table, "u", number)
+    files, write = table.environment.file_io, NumberedFiles.write_earliest
+    fault = Fault(FaultKind.CRASH_BEFORE, operation="delete", path="/manifest/")
+    faster = [reopened_in(FaultyFileIO(files, fault), table, names="faster")]
+
+    def write_late(numbered: NumberedFiles, number: int) -> None:
+        if faster:
+            with pytest.raises(SimulatedCrash):
+                faster.pop().maintenance.expire_snapshots(retain_last=2)
+        write(numbered, number)
+
+    monkeypatch.setattr(NumberedFiles, "write_earliest", write_late)
+    reopened_in(FaultyFileIO(files), table, names="slower").maintenance.expire_snapshots(retain_last=4)
+
+    for number in range(8):
+        sell(reopened_in(FaultyFileIO(files), table, names=f"retry-{number}"), "u", number)
+    assert sold(table) == dict.fromkeys(range(8), 1)
 
 
 @dataclass
