@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(3600)]
 
 
 @pytest.mark.parametrize(
-    ("first", "count"), thinned([pytest.param(0, 3), *(pytest.param(1000 * part, 125) for part in range(1, 17))])
+    ("first", "count"), thinned([pytest.param(0, 3), *(pytest.param(1000 * part, 8) for part in range(1, 17))])
 )
 def test_accumulators_give_the_answer_after_each_refresh_of_a_random_life(
     spark: SparkSession, first: int, count: int
