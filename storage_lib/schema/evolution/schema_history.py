@@ -54,9 +54,10 @@ class SchemaHistory:
             raise CorruptFileError(message)
         return schema
 
-    def append(self, schema: TableSchema) -> bool:
+    def append(self, schema: TableSchema, *, has_gaps: bool = False) -> bool:
         """Store the schema as the version of its id; False if that version exists.
 
+        With ``has_gaps`` the version before it need not be there, as in a copy of some versions of another table.
         Raises ``NotFoundError`` if the table was dropped, or dropped and recreated, while this process was suspended.
         """
 
@@ -64,7 +65,8 @@ class SchemaHistory:
             return self.decoded(schema.id - 1, previous).options.get(UUID_OPTION) == schema.options.get(UUID_OPTION)
 
         try:
-            return self._files.create(schema.id, schema.to_json(), follows=follows if schema.id else None)
+            is_next = schema.id > 0 and not has_gaps
+            return self._files.create(schema.id, schema.to_json(), follows=follows if is_next else None)
         except DisplacedError as error:
             message = f"{self._files.path(schema.id)}: the table was dropped while it was altered; load it again"
             raise NotFoundError(message) from error

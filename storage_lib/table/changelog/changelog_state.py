@@ -67,8 +67,9 @@ class ChangelogState:
         self._name = f"state of a stream of {table} in {directory}"
         self._schema = own
         self._environment = environment
-        # Under the table's schema id and field ids, so that rows of older schemas are read as in the table.
-        SchemaHistory(environment.file_io, paths).append(own)
+        # Under the table's schema id and field ids, so that rows of older schemas are read as in the table. Versions
+        # before the stream began, or between two of its reads, are missing.
+        SchemaHistory(environment.file_io, paths).append(own, has_gaps=True)
         self._store = FileStore(
             table=self._name,
             environment=environment,

@@ -106,6 +106,23 @@ def test_readers_that_die_between_their_notes_hear_each_change_once(
 
 
 @pytest.mark.usefixtures("in_memory")
+def test_a_state_begins_and_goes_on_under_any_version_of_the_schema(tmp_path: Path) -> None:
+    table = orders(None)
+    for name in ("v", "w"):
+        table = table.alter(AddColumn(name, "INT"))
+    reader = Reader(table, random.Random(1), tmp_path)  # noqa: S311  not for secrets
+    table.append(pa.Table.from_pylist([{"dt": "a", "id": 1, "price": 10, "v": 1, "w": 1}], schema=table.arrow_schema))
+    reader.read_on(None)
+    for name in ("x", "y"):
+        table = table.alter(AddColumn(name, "INT"))
+
+    table.upsert([{"dt": "a", "id": 1, "price": 20}], partial=True)
+
+    reader.read_on(None)
+    assert reader.received == ["+I a 1 10", "-U a 1 10", "+U a 1 20"]
+
+
+@pytest.mark.usefixtures("in_memory")
 @pytest.mark.parametrize("mode", ["upsert", "all"])
 def test_the_rows_before_are_those_that_the_stream_has_read_whatever_the_log_says(mode: str) -> None:
     table = orders(None, **{"log.changelog-mode": mode})
