@@ -77,7 +77,7 @@ class MemoryLogStore:
             log = _LOGS.get(self._name)
             if log is None:
                 _MADE[self._name] += 1
-                log_id = f"memory-{_MADE[self._name]}"
+                log_id = f"{self._name}-{_MADE[self._name]}"  # also other than that of a log of another name
                 log = MemoryLog(self._table_uuid, len(self._schema.bucket_numbers), self._retention_ms, log_id)
                 _LOGS[self._name] = log
         if log.table_uuid != self._table_uuid:

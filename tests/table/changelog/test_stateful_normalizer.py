@@ -123,6 +123,22 @@ def test_a_state_begins_and_goes_on_under_any_version_of_the_schema(tmp_path: Pa
 
 
 @pytest.mark.usefixtures("in_memory")
+def test_a_state_holds_the_rows_of_a_table_that_has_a_new_log(tmp_path: Path) -> None:
+    table = orders(None, bucket="2")
+    table.append(rows(*(f"+I a {number} 1" for number in range(6))))
+    table.compact(full=True)
+    table = table.rewrite(options={"bucket": "1"})
+    table.compact(full=True)
+    reader = Reader(table, random.Random(1), tmp_path)  # noqa: S311  not for secrets
+    reader.read_on(None)
+
+    table.append(rows("+U a 3 2"))
+
+    reader.read_on(None)
+    assert reader.received[6:] == ["-U a 3 1", "+U a 3 2"]
+
+
+@pytest.mark.usefixtures("in_memory")
 @pytest.mark.parametrize("mode", ["upsert", "all"])
 def test_the_rows_before_are_those_that_the_stream_has_read_whatever_the_log_says(mode: str) -> None:
     table = orders(None, **{"log.changelog-mode": mode})
