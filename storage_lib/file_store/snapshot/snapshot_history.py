@@ -18,6 +18,7 @@ from storage_lib.errors import (
     UnavailableError,
     note_outcome,
 )
+from storage_lib.file_store.snapshot.commit_record import CommitRecord
 from storage_lib.file_store.snapshot.commit_search import CommitSearch
 from storage_lib.file_store.snapshot.expired_commits import ExpiredCommits
 from storage_lib.file_store.snapshot.past_commits import PastCommits
@@ -188,17 +189,26 @@ class SnapshotHistory:
         latest_id = self.latest_id() if up_to is None else up_to
         if latest_id is None:
             return None
+        found = self._found(commit_user, commit_identifier, latest_id, ascending=ascending)
+        if isinstance(found, Snapshot) and not self.holds(found):
+            # Another engine has rolled the table back, by deleting snapshots that are known here.
+            self._forget_all()
+            found = self._found(commit_user, commit_identifier, latest_id, ascending=ascending)
+        return found.snapshot() if isinstance(found, CommitRecord) else found
+
+    def _found(
+        self, commit_user: str, commit_identifier: int, latest_id: int, *, ascending: bool
+    ) -> Snapshot | CommitRecord | None:
+        """Return the snapshot of a commit, or the record of an expired one."""
         with self._search_lock:
             found = self._commits.find(commit_user, commit_identifier, latest_id, ascending=ascending)
-        if found is None:
-            return None
-        earliest_id = self.earliest_id()
-        if earliest_id is not None and found.snapshot_id < earliest_id:
-            return found.snapshot()
+        earliest_id = None if found is None else self.earliest_id()
+        if found is None or (earliest_id is not None and found.snapshot_id < earliest_id):
+            return found
         try:
             return self.load(found.snapshot_id)
         except SnapshotExpiredError:
-            return found.snapshot()
+            return found
 
     def was_created(self, snapshot: Snapshot) -> bool | None:
         """Return whether this snapshot, whose id has expired, was created before; None if that is not known any more.

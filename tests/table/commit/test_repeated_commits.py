@@ -247,6 +247,21 @@ def test_an_expiry_that_crashed_forgets_and_invents_no_commit() -> None:
     assert at > 20
 
 
+def test_a_process_makes_a_commit_again_that_another_engine_has_rolled_back() -> None:
+    table = made()
+    for number in range(4):
+        sell(table, "u", number)
+    files = table.environment.file_io
+    for number in (3, 4):
+        files.delete(f"{table.location}/snapshot/snapshot-{number}")
+    files.replace(f"{table.location}/snapshot/LATEST", b"2")
+
+    assert sell(table, "u", 1) == 2
+    assert sell(table, "u", 3) == 3
+
+    assert sold(reopened(table)) == {0: 1, 1: 1, 3: 1}
+
+
 def test_an_expiry_that_moves_earliest_back_forgets_no_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     table = made()
     for number in range(8):
