@@ -9,6 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from storage_lib.built_once import built_once
 from storage_lib.errors import (
@@ -89,7 +90,7 @@ class SnapshotHistory:
             if cached is not None:
                 self._cache.move_to_end(snapshot_id)
                 return cached
-        snapshot = self._read(snapshot_id)
+        snapshot = self._read(snapshot_id, self.earliest_id())
         self._remember(snapshot)
         return snapshot
 
@@ -103,7 +104,7 @@ class SnapshotHistory:
         if newest is None:
             return False
         try:
-            return self._read(newest.id) != newest
+            return self._read(newest.id, self.earliest_id()) != newest
         except SnapshotExpiredError:
             return False
         except NotFoundError:
@@ -112,16 +113,27 @@ class SnapshotHistory:
     def holds(self, snapshot: Snapshot) -> bool:
         """Return whether the file of this snapshot exists, and has not become that of another one. Always reads it."""
         try:
-            return self._read(snapshot.id) == snapshot
+            return self._read(snapshot.id, self.earliest_id()) == snapshot
         except (NotFoundError, SnapshotExpiredError):
             return False
 
     def load_all(self, snapshot_ids: Sequence[int]) -> list[Snapshot]:
-        """Return several snapshots in the given order, loaded in parallel; raises as ``load``."""
+        """Return several snapshots in the given order, loaded in parallel; raises as ``load``.
+
+        Asks once, and once more afterwards, which snapshot is the earliest, and not for each of them.
+        """
         if len(snapshot_ids) <= _LOADS_AT_ONCE:
             return [self.load(snapshot_id) for snapshot_id in snapshot_ids]
+        earliest_id = self.earliest_id()
         with ThreadPoolExecutor(_LOADS_AT_ONCE) as threads:
-            return list(threads.map(self.load, snapshot_ids))
+            loaded = list(threads.map(partial(self._load, earliest_id=earliest_id), snapshot_ids))
+        earliest_id, lowest = self.earliest_id(), min(snapshot_ids)
+        if earliest_id is not None and lowest < earliest_id:
+            # A file that was read may be a stray one, in the place of a snapshot that had expired.
+            raise SnapshotExpiredError(_expired_text(self._paths.snapshot_path(lowest), lowest, earliest_id))
+        for snapshot in loaded:
+            self._remember(snapshot)
+        return loaded
 
     def at(self, timestamp_millis: int) -> Snapshot:
         """Return the newest snapshot made at or before a time (epoch milliseconds).
@@ -318,8 +330,12 @@ class SnapshotHistory:
         with self._search_lock:
             self._commits.forget()
 
-    def _read(self, snapshot_id: int) -> Snapshot:
-        earliest_id = self.earliest_id()
+    def _load(self, snapshot_id: int, *, earliest_id: int | None) -> Snapshot:
+        with self._lock:
+            cached = self._cache.get(snapshot_id)
+        return self._read(snapshot_id, earliest_id) if cached is None else cached
+
+    def _read(self, snapshot_id: int, earliest_id: int | None) -> Snapshot:
         path = self._paths.snapshot_path(snapshot_id)
         if snapshot_id < FIRST_ID:
             message = f"there is no snapshot {snapshot_id} ({path}); their ids begin at {FIRST_ID}"
