@@ -40,6 +40,15 @@ class _Group:
         self.slots = asyncio.Semaphore(CALLS_MAX)
         self.abandoned = 0
 
+    def abandon(self, answer: asyncio.Future[Any]) -> None:
+        """Count a call until it returns."""
+        self.abandoned += 1
+        answer.add_done_callback(self._returned)
+
+    def _returned(self, answer: asyncio.Future[Any]) -> None:
+        self.abandoned -= 1
+        answer.exception()  # asyncio would log an exception that nobody retrieves
+
 
 _groups: WeakKeyDictionary[AbstractEventLoop, dict[str, _Group]] = WeakKeyDictionary()
 
@@ -70,8 +79,7 @@ async def in_own_thread(
             raise CallTimeoutError(message) from late
         finally:
             if not answer.done():
-                found.abandoned += 1
-                answer.add_done_callback(lambda done: _returned(found, done))
+                found.abandon(answer)
 
 
 def _run(
@@ -91,8 +99,3 @@ def _answer(answer: asyncio.Future[Any], result: Any, error: BaseException | Non
         answer.set_result(result)
     else:
         answer.set_exception(error)
-
-
-def _returned(group: _Group, done: asyncio.Future[Any]) -> None:
-    group.abandoned -= 1
-    done.exception()  # asyncio would log an exception that nobody retrieves

@@ -77,7 +77,8 @@ class MemoryLogStore:
             log = _LOGS.get(self._name)
             if log is None:
                 _MADE[self._name] += 1
-                log_id = f"{self._name}-{_MADE[self._name]}"  # also other than that of a log of another name
+                # Other than that of a log of another name; the prefix is that of a catalog, and each process counts.
+                log_id = f"{self._name.rpartition('/')[2]}-{_MADE[self._name]}"
                 log = MemoryLog(self._table_uuid, len(self._schema.bucket_numbers), self._retention_ms, log_id)
                 _LOGS[self._name] = log
         if log.table_uuid != self._table_uuid:

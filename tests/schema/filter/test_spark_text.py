@@ -100,7 +100,8 @@ def test_a_condition_is_bracketed_as_in_spark(text: str, tree: str) -> None:
     ("text", "reason"),
     [
         ("a = NOT b", "parentheses around NOT"),
-        ("a IN (1) IN (2)", "parentheses around the first of two predicates"),
+        # Older versions of sqlglot read no second one.
+        ("a IN (1) IN (2)", "parentheses around the first of two predicates|Unexpected token"),
         ("a LIKE ANY ('x') = b", "parentheses around the first of two predicates"),
         ("a >>> b", "shiftrightunsigned"),
         ("INTERVAL 1 DAY + 1", "parentheses around the interval"),
