@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from storage_lib.errors import CommitOutcomeUnknownError, CorruptFileError, NotFoundError, StorageError
+from storage_lib.errors import CommitOutcomeUnknownError, CorruptFileError, NotFoundError, StorageError, note_outcome
 from storage_lib.io.after_commit import after_commit
 from storage_lib.io.environment import Clock
 from storage_lib.io.file_io import FileIO
@@ -262,16 +262,23 @@ class NumberedFiles:
         self._file_io.replace(f"{self._directory}/{name}", str(number).encode())
 
     def move_earliest(self, number: int) -> None:
-        """Declare all files below ``number`` out of use, unless more are. Call this before deleting them."""
+        """Declare all files below ``number`` out of use, unless more are. Call this before deleting them.
+
+        An error has the attribute ``committed`` if they were declared so nevertheless.
+        """
         declared = self._hint(EARLIEST)
         if declared is not None and declared > number and self._file_io.exists(self.path(declared)):
             return
         self.write_earliest(number)
-        if not self._file_io.exists(self.path(number)):
-            # This process was suspended just before, and others have deleted this file as well.
-            start = self._start_of_newest_run()
-            if start is not None:
-                self.write_earliest(start)
+        try:
+            if not self._file_io.exists(self.path(number)):
+                # This process was suspended just before, and others have deleted this file as well.
+                start = self._start_of_newest_run()
+                if start is not None:
+                    self.write_earliest(start)
+        except StorageError as error:
+            note_outcome(error, committed=True)
+            raise
 
     def _walk_up(self, start: int | None) -> int | None:
         """Return the end of the gapless run from ``start``; None if ``start`` is missing or the run is long."""
