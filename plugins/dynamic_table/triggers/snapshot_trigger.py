@@ -104,7 +104,7 @@ class SnapshotTrigger(BaseEventTrigger):
         return [*stores._by_name.values(), *stores._by_uri.values()]  # noqa: SLF001
 
     async def _kept(self) -> int | None:
-        """Return the last snapshot that all assets have been told; None if none of them has been told one."""
+        """Return the last snapshot that was reported to every asset; None if nothing was reported to any of them."""
         kept: list[int] = []
         for store in self._stores():
             stored = await store.aget(self._key)

@@ -1,4 +1,4 @@
-"""What is known of a commit without its snapshot: identity, number, and the facts that a caller is told.
+"""Record of a commit that outlives its snapshot: its identity, its number, and the facts that a caller gets.
 
 A rollback is a commit as well, and voids the commits that it rolled back: their changes are not in the table any more,
 so a commit under the same identity has to make them again. A rollback to one of them brings it back.

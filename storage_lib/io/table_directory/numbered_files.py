@@ -141,7 +141,7 @@ class NumberedFiles:
         """Create file ``number``, which is the commit, or return False if it exists, or existed and was deleted.
 
         ``follows`` tells whether the new file may follow the content of the one before; ``is_gone`` whether the
-        directory was deleted, or created anew by others. Both matter if this process was suspended.
+        directory was deleted, or recreated by others. Both matter if this process was suspended.
 
         Raises ``DisplacedError`` if the file does not follow the one before it: it was deleted again. Raises
         ``CommitOutcomeUnknownError`` if the store's answer was lost, or if file ``number`` is out of use by now

@@ -244,9 +244,6 @@ class RowVerbs:
         """
         builder = self._writes.builder
         user, identifier = write_identity_of(self._name, self._context.environment, *identity)
-        earlier = builder.commits.committed(user, identifier)
-        if earlier is not None:
-            return earlier
         write_context = builder.begin(commit_user=user, tracked=tracked, needs_lease=True)
         write_context = replace(write_context, refuses_late=refuses_late)
         leases = self._context.leases
