@@ -56,6 +56,10 @@ class DrawnTable:
         return self.options.get("sequence.field")
 
     @property
+    def is_log_first(self) -> bool:
+        return self.options.get("log.consistency") == "eventual"
+
+    @property
     def ignores_deletes(self) -> bool:
         return self.options.get("ignore-delete") == "true"
 
@@ -100,11 +104,7 @@ def _draw(rng: Random, refusals: list[str]) -> DrawnTable:
         "file.format": rng.choice(["parquet", "parquet", "orc", "avro"]),
         "manifest.merge-min-count": rng.choice(["2", "30"]),
         "write-only": rng.choice(["false", "false", "true"]),
-        "log.system": rng.choice(["none", "none", "memory"]),
-    }
-    if options["log.system"] == "memory":
-        del options["log.system"]
-        options["log.changelog-mode"] = rng.choice(["auto", "all", "upsert"])
+    } | _draw_log(rng, kind)
     if kind != "keyed":
         append_only = {"write-mode": "append-only", "bucket": rng.choice(["-1", "-1", "2"])}
         return DrawnTable((), is_partitioned, options | (append_only if kind == "append-only" else {}), refusals)
@@ -115,9 +115,11 @@ def _draw(rng: Random, refusals: list[str]) -> DrawnTable:
         "compaction.strategy": rng.choice(["universal", "leveled"]),
         "deletion-vectors.enabled": rng.choice(["false", "false", "true"]),
     }
+    engine = rng.choice(["deduplicate", "deduplicate", "aggregation", "partial-update", "first-row"])
+    if "log.consistency" in options and rng.random() < 0.8:
+        engine, options["bucket"] = "deduplicate", rng.choice(["1", "2"])  # other tables with a log are refused
     if options["bucket"] == "-1":
         options["dynamic-bucket.target-row-num"] = rng.choice(["3", "2000000"])
-    engine = rng.choice(["deduplicate", "deduplicate", "aggregation", "partial-update", "first-row"])
     if engine != "deduplicate":
         options["merge-engine"] = engine
     if engine in ("aggregation", "partial-update") and rng.random() < 0.5:
@@ -133,3 +135,14 @@ def _draw(rng: Random, refusals: list[str]) -> DrawnTable:
     if engine in ("deduplicate", "aggregation") and is_partitioned == ("p" in key) and rng.random() < 0.4:
         options["sequence.field"] = "s"
     return DrawnTable(key, is_partitioned, options, refusals)
+
+
+def _draw_log(rng: Random, kind: str) -> dict[str, str]:
+    if rng.random() < 0.6:
+        return {"log.system": "none"}
+    if kind != "keyed":
+        return {"log.changelog-mode": rng.choice(["auto", "all"])}
+    return {
+        "log.changelog-mode": rng.choice(["auto", "all", "upsert"]),
+        "log.consistency": rng.choice(["transactional", "transactional", "eventual"]),
+    }

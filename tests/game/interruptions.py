@@ -6,6 +6,7 @@ Whatever it reports has to be true: a commit that it acknowledges is there, and 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,10 @@ FAILURES = (*FaultKind, *[None] * len(FaultKind))
 """None: the process is suspended."""
 
 
+def _nothing() -> None:
+    """Change no rows."""
+
+
 @dataclass
 class Interruption:
     """One commit in a process of its own. ``others`` makes some moves; ``change`` changes the model.
@@ -32,10 +37,10 @@ class Interruption:
     """
 
     game: Game
+    others: Callable[[], None]
     act: Act
     identity: dict[str, Any]
-    change: Callable[[], None]
-    others: Callable[[], None]
+    change: Callable[[], None] = _nothing
     fails_only: bool = False
     is_applied: bool = False
 
@@ -43,8 +48,7 @@ class Interruption:
         """Commit, and change the model if the commit is found afterwards."""
         kind = self.game.rng.choice(FAILURES[: len(FaultKind)] if self.fails_only else FAILURES)
         at = self.game.rng.randint(1, IO_MAX)
-        self.game.told[-1] += f" ({'suspended' if kind is None else kind.name} at I/O {at})"
-        self.game.met["suspended" if kind is None else kind.name] += 1
+        self._tell(kind, at)
         table = self._process(kind, at)
         try:
             self.act(table, self.identity)
@@ -58,9 +62,41 @@ class Interruption:
         made = self._found()
         if committed is False and made is not None:
             self.game.fail("a commit that was refused was made", made.id, None)
-        if made is not None:
+        if self.game.drawn.is_log_first:
+            self._adopt(committed=committed)
+        elif made is not None:
             self._apply()
         return made
+
+    def _adopt(self, *, committed: bool | None) -> None:
+        """Take over the rows that the log got before the process failed: of each key a version before or after it."""
+        model = self.game.model
+        before = model.copy()
+        if committed is not False:
+            self.change()
+        table = self.game.newest()
+        ids = {each.name: each.id for each in table.schema.fields}
+        rows = [{ids[name]: value for name, value in row.items()} for row in table.to_arrow().to_pylist()]
+        found = {model.key_of(row): row for row in rows}
+        for key in {*before.versions, *model.versions, *found}:
+            old, new = before.versions.get(key, []), model.versions.get(key, [])
+            lasts = [new] if committed else [old, *(new[:count] for count in range(len(old), len(new))), new]
+            if found.get(key) not in [model.merged(versions) for versions in lasts]:
+                self.game.fail(f"after a failed write, key {key}", found.get(key), lasts)
+        model.versions = {key: [("+I", row)] for key, row in found.items()}
+
+    def run_upkeep(self) -> None:
+        """Do something that changes no rows, which may fail in any way."""
+        kind = self.game.rng.choice(FAILURES)
+        at = self.game.rng.randint(1, IO_MAX)
+        self._tell(kind, at)
+        with suppress(SimulatedCrash, StorageError):
+            self.act(self._process(kind, at), self.identity)
+
+    def _tell(self, kind: FaultKind | None, at: int) -> None:
+        name = "suspended" if kind is None else kind.name
+        self.game.told[-1] += f" ({name} at I/O {at})"
+        self.game.met[name] += 1
 
     def _process(self, kind: FaultKind | None, at: int) -> DynamicTable:
         if kind is None:
@@ -97,7 +133,9 @@ class Interruption:
     def _restore_log(self) -> None:
         """Let the broker abort what the process left open, and the next writer complete the log."""
         table = self.game.newest()
-        if table.log is not None:
+        if self.game.drawn.is_log_first:
+            table.maintenance.tier_log()
+        elif table.log is not None:
             self.game.clock.pass_time(TRANSACTION_TIMEOUT_SECONDS)
             builder = table.new_write()
             builder.abort(builder.begin(commit_user="passer-by"), [])

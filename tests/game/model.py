@@ -34,7 +34,7 @@ class Model:
     def rows(self) -> list[Row]:
         if not self.drawn.key:
             return [dict(row) for row, count in self.bag.items() for _ in range(count)]
-        merged = (self._merged(versions) for versions in self.versions.values())
+        merged = (self.merged(versions) for versions in self.versions.values())
         return [row for row in merged if row is not None]
 
     def key_of(self, row: Row) -> tuple[Any, ...]:
@@ -43,7 +43,7 @@ class Model:
     def stored(self, row: Row) -> Row | None:
         """Return the stored row with the key of ``row``."""
         versions = self.versions.get(self.key_of(row))
-        return None if versions is None else self._merged(versions)
+        return None if versions is None else self.merged(versions)
 
     def apply(self, kind: str, row: Row) -> None:
         if not self.drawn.key:
@@ -76,14 +76,17 @@ class Model:
         if self.drawn.key:
             kept = {}
             for key, versions in self.versions.items():
-                row = self._merged(versions) or versions[-1][1]
+                row = self.merged(versions) or versions[-1][1]
                 if row[place] != partition:
                     kept[key] = versions
             self.versions = kept
         else:
             self.bag = Counter({row: count for row, count in self.bag.items() if dict(row)[place] != partition})
 
-    def _merged(self, versions: list[tuple[str, Row]]) -> Row | None:
+    def merged(self, versions: list[tuple[str, Row]]) -> Row | None:
+        """Return the row that a key has after some versions."""
+        if not versions:
+            return None
         sequence = self.drawn.sequence
         if sequence is not None:
             place = self.columns[sequence]

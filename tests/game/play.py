@@ -27,9 +27,13 @@ def play(seed: int, moves: int) -> Game:
         for _ in range(game.rng.randint(1, 4)):
             _move(game)
 
-    def interrupt(act: Act, identity: dict[str, Any], change: Callable[[], None]) -> Snapshot | None:
+    def interrupt(act: Act, identity: dict[str, Any], change: Callable[[], None] | None) -> Snapshot | None:
+        if change is None:
+            Interruption(game, others, act, identity).run_upkeep()
+            return None
         replaces = game.told[-1].split()[1] in ("overwrite", "drop_partition", "roll_back")
-        return Interruption(game, act, identity, change, others, fails_only=replaces or not game.drawn.key).run()
+        fails_only = replaces or not game.drawn.key or game.drawn.is_log_first
+        return Interruption(game, others, act, identity, change, fails_only=fails_only).run()
 
     game.interrupt = interrupt
     for _ in range(moves):
@@ -53,6 +57,7 @@ def pairs(game: Game) -> Counter[tuple[str, str]]:
 
 def main(first: int, games: int, moves: int) -> None:
     met: Counter[tuple[str, str]] = Counter()
+    made: Counter[str] = Counter()
     refusals: Counter[str] = Counter()
     for seed in range(first, first + games):
         try:
@@ -64,7 +69,9 @@ def main(first: int, games: int, moves: int) -> None:
             print(f"ERROR in seed {seed}\n{traceback.format_exc()}", flush=True)
             continue
         met.update(pairs(game))
+        made.update(game.met)
         refusals.update(game.refusals)
+    print(f"{sum(made.values())} moves; {dict(made.most_common())}")
     print(f"{len(met)} pairs; the rarest:")
     for pair, count in met.most_common()[:-21:-1]:
         print(f"  {count} {pair}")

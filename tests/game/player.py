@@ -22,9 +22,12 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.io.local.memory_file_io import MemoryFileIO
 from tests.game.drawn_table import PARTITIONS, draw_table
 from tests.game.model import Model, Row
+from tests.game.outside_reader import OutsideReader
 from tests.support.fake_environment import FakeClock, fake_environment
 
-Act: TypeAlias = Callable[[DynamicTable, dict[str, Any]], Snapshot | DynamicTable | None]
+Act: TypeAlias = Callable[[DynamicTable, dict[str, Any]], Any]
+"""Returns a snapshot or an altered table, or None if nothing had to be committed."""
+Interrupt: TypeAlias = Callable[[Act, dict[str, Any], Callable[[], None] | None], Snapshot | None]
 KEYS = 12
 HANDLES_MAX = 3
 REFUSALS = (InvalidInputError, CommitConflictError, NotFoundError)
@@ -41,6 +44,19 @@ class Follower:
     position: StreamPosition | None
     rows: Model
     normalize: str | None
+
+
+@dataclass(frozen=True)
+class Committed:
+    """A commit that can be repeated under its identity, as a task that did not hear of its success does."""
+
+    what: str
+    act: Act
+    identity: dict[str, Any]
+    change: Callable[[], None]
+    is_tracked: bool
+    schema_id: int
+    snapshot_id: int
 
 
 @dataclass
@@ -62,13 +78,18 @@ class Game:
         self.tags: dict[str, Model] = {}
         self.tagged: dict[str, int] = {}
         self.followers: list[Follower] = []
-        self.committed: list[tuple[Act, dict[str, Any], int]] = []
-        """Commits with their identities and snapshots."""
+        self.outside: OutsideReader | None = None
+        """Begins after each commit that the log lacks."""
+        self.committed: list[Committed] = []
+        """Commits that count in the table."""
+        self.committed_by: dict[int, list[Committed]] = {0: []}
+        """Commits that counted in each snapshot."""
+        self.taken_back: list[Committed] = []
         self.told = [f"seed {self.seed}: key {self.drawn.key}, {self.drawn.options}"]
         self.refusals: Counter[str] = Counter(text.partition(":")[2][:90] for text in self.drawn.refusals)
         self.met: Counter[str] = Counter()
-        self.interrupt: Callable[[Act, dict[str, Any], Callable[[], None]], Snapshot | None] | None = None
-        """Commits in a process that is interrupted; None while one is."""
+        self.interrupt: Interrupt | None = None
+        """Acts in a process that is interrupted; None while one is. Without a change, what is done changes no rows."""
         self._numbers = 0
         self._sequence = 100
 
@@ -142,52 +163,67 @@ class Game:
         tracked: bool = True,
         handle: DynamicTable | None = None,
         may_be_interrupted: bool = True,
+        identity: dict[str, Any] | None = None,
+        rolls_back_to: int | None = None,
     ) -> bool:
-        """Do something that may commit, and change the model if it is not refused. Returns whether it was done."""
-        identity, verb = self.identity(), what.partition(" ")[0]
+        """Do something that may commit, and change the model if it is not refused. Returns whether it committed."""
+        identity, verb = identity or self.identity(), what.partition(" ")[0]
         handle = handle or self.handle()
         self.told.append(f"{identity['commit_identifier']}: {what} under schema {handle.schema.id}")
-        if may_be_interrupted and self.interrupt and handle.schema.id == self.newest().schema.id and self._is_unlucky():
-            return self._interrupted(act, identity, change)
-        try:
-            made = act(handle, identity)
-        except REFUSALS as refusal:
-            if "Committed: yes" in str(refusal):
-                raise
-            text = str(refusal).removeprefix("table game.t: ")
-            self.refusals[f"{verb}: {text[:100]}"] += 1
-            self.told[-1] += f" (refused: {text[:60]})"
-            return False
-        self.met[verb] += 1
-        change()
+        is_interrupted = may_be_interrupted and handle.schema.id == self.newest().schema.id and self._is_unlucky()
+        if is_interrupted and self.interrupt is not None:
+            made = self.interrupted(act, identity, change)
+        else:
+            try:
+                made = act(handle, identity)
+            except REFUSALS as refusal:
+                if "Committed: yes" in str(refusal):
+                    raise
+                text = str(refusal).removeprefix("table game.t: ")
+                self.refusals[f"{verb}: {text[:100]}"] += 1
+                self.told[-1] += f" (refused: {text[:60]})"
+                return False
+            self.met[verb] += 1
+            change()
         if not tracked and made is not None:
-            self.followers.clear()
+            self.forget_streams()
+        if made is not None and rolls_back_to is not None:
+            counting = self.committed_by[rolls_back_to]
+            known = {each.snapshot_id for each in counting}
+            gone = [each for each in self.committed if each.snapshot_id > rolls_back_to]
+            self.taken_back = [each for each in self.taken_back if each.snapshot_id not in known] + gone
+            self.committed = list(counting)
         if isinstance(made, Snapshot) and verb != "publish_a_branch":  # whose branch is deleted
-            self.committed.append((act, identity, made.id))
+            schema_id = self.newest().schema.id
+            self.committed.append(Committed(what, act, identity, change, tracked, schema_id, made.id))
         self.note()
-        return True
+        return made is not None
 
-    def _is_unlucky(self) -> bool:
-        # Where a sequence decides, a row that comes late may meet a deletion that a compaction has forgotten.
-        return self.drawn.sequence is None and self.rng.random() < 0.3
+    def forget_streams(self) -> None:
+        """Begin all streams again, since they lack a commit."""
+        self.followers.clear()
+        self.outside = None
 
-    def _interrupted(self, act: Act, identity: dict[str, Any], change: Callable[[], None]) -> bool:
+    def interrupted(self, act: Act, identity: dict[str, Any], change: Callable[[], None] | None) -> Snapshot | None:
+        """Act in a process that is interrupted, while others may act."""
         assert self.interrupt is not None
         interrupt, self.interrupt = self.interrupt, None
         self.followers.clear()
         made = interrupt(act, identity, change)
         self.interrupt = interrupt
         self.followers.clear()
-        if made is not None:
-            self.committed.append((act, identity, made.id))
-        self.note()
-        return made is not None
+        return made
+
+    def _is_unlucky(self) -> bool:
+        # Where a sequence decides, a row that comes late may meet a deletion that a compaction has forgotten.
+        return self.drawn.sequence is None and self.rng.random() < 0.3
 
     def note(self) -> None:
         """Remember the rows of the snapshots that were made since the last call."""
         newest = self.newest().inspect.latest_snapshot_id() or 0
         for snapshot_id in range(max(self.past, default=0) + 1, newest + 1):
             self.past[snapshot_id] = self.model.copy()
+            self.committed_by[snapshot_id] = list(self.committed)
 
     def retained(self) -> list[int]:
         found: list[int] = self.newest().inspect.snapshots()["snapshot_id"].to_pylist()

@@ -9,7 +9,9 @@ import pyarrow as pa
 
 from storage_lib import DynamicTable, SnapshotExpiredError
 from tests.game.model import Model, Row
+from tests.game.outside_reader import ContradictionError, OutsideReader, expected
 from tests.game.player import Follower, Game
+from tests.game.raw_logs import RawMemoryLog
 
 
 def check(game: Game) -> None:
@@ -20,6 +22,8 @@ def check(game: Game) -> None:
     if game.drawn.key:
         _looked_up(game, game.handle())
     _past(game)
+    if game.interrupt is not None:  # an interrupted writer may have left changes to the next one
+        _outside(game)
     for follower in game.followers:
         _followed(game, follower)
     if len(game.followers) < 3 and game.rng.random() < 0.2:
@@ -82,6 +86,25 @@ def _compare_past(game: Game, what: str, found: pa.Table, past: Model) -> None:
     wanted = _texts([[row[past.columns[name]] for name in names] for row in past.rows()])
     if rows != wanted:
         game.fail(what, rows, wanted)
+
+
+def _outside(game: Game) -> None:
+    table = game.newest()
+    if table.log is None:
+        return
+    if game.outside is None:
+        log = RawMemoryLog(table.log.description()["log.kafka.topic"])
+        mode = table.options.effective_changelog_mode(has_primary_key=bool(game.drawn.key))
+        game.outside = OutsideReader(log, game.drawn.key, is_complete=mode == "all")
+        game.outside.begin(game.model)
+        return
+    try:
+        game.outside.read_on()
+    except ContradictionError as contradiction:
+        game.fail("the log contradicts itself", contradiction, None)
+    if game.outside.found() != expected(game.model):
+        game.fail("the log", game.outside.found(), expected(game.model))
+    game.met["outside reader"] += 1
 
 
 def _follow(game: Game) -> None:
