@@ -7,6 +7,10 @@ Spark starts a Python for each streaming source and for each kind of step in pla
 spends one to two seconds of processor time on the same imports. ``spark.python.daemon.module`` (``warm_daemon``) only
 names the daemon of tasks. The server imports once, while the JVM starts.
 
+The process of a streaming source has to connect to the JVM within 10 s of its start, a limit that can't be configured,
+and without it the stream ends. A busy machine needs longer for the imports. So the launcher connects, which takes it
+milliseconds, and passes the connection on; after that the JVM waits as long as it takes.
+
 Any other command, and any after the server has ended, runs in an ordinary Python.
 """
 
@@ -22,6 +26,7 @@ import select
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -51,22 +56,45 @@ _IMPORTED = (
     "storage_lib.spark.insert_stream.commit_source",
 )
 _SEED = "PYTHONHASHSEED"
+_BUFFER_BYTES = "SPARK_BUFFER_SIZE"
 _BEGUN = b"b"
 # No site, no environment: it takes a hundredth of a second.
 _LAUNCHER = """#!{python} -IS
 import os, sys
+def jvm_connection():
+    import socket
+    port, secret = (os.environ.get("PYTHON_WORKER_FACTORY_" + each, "") for each in ("PORT", "SECRET"))
+    if not (port.isdecimal() and secret):
+        return []
+    host = "::1" if os.environ.get("SPARK_PREFER_IPV6", "").lower() == "true" else "127.0.0.1"
+    jvm = socket.create_connection((host, int(port)))
+    jvm.sendall(len(secret.encode()).to_bytes(4, "big") + secret.encode())
+    with jvm.makefile("rb") as answer:
+        if answer.read(int.from_bytes(answer.read(4), "big")) != b"ok":
+            sys.exit("Spark's JVM does not accept the secret that it has given to this process")
+    return [jvm]
 def forked():
     import json, socket
     with socket.socket(socket.AF_UNIX) as server:
         try:
             server.connect({address!r})
-            request = json.dumps([sys.argv[2:], dict(os.environ), os.getcwd()]).encode()
-            socket.send_fds(server, [len(request).to_bytes(4, "big")], [0, 1, 2])
-            server.sendall(request)
-            if server.recv(1) != {begun!r}:
-                return
         except OSError:
             return
+        jvm = jvm_connection()
+        try:
+            request = json.dumps([sys.argv[2:], dict(os.environ), os.getcwd()]).encode()
+            passed = [0, 1, 2, *(each.fileno() for each in jvm)]
+            socket.send_fds(server, [len(request).to_bytes(4, "big")], passed)
+            server.sendall(request)
+            if server.recv(1) != {begun!r}:
+                raise OSError("it has ended")
+        except OSError as error:
+            # The JVM accepts one connection, so an ordinary Python could not connect.
+            if jvm:
+                sys.exit(f"the server of Spark's Python processes does not answer: {{error}}")
+            return
+        for each in jvm:
+            each.close()
         ended = server.recv(1)
         sys.exit(ended[0] if ended else 1)
 if sys.argv[1:2] == ["-m"] and sys.argv[2:3] and sys.argv[2] in {forked!r}:
@@ -139,10 +167,10 @@ def _serve(listening: socket.socket) -> None:
 def _run_for(launcher: socket.socket) -> None:
     """Run the launcher's module in this process, and tell the launcher the exit status."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    length, descriptors, _, _ = socket.recv_fds(launcher, 4, 3)
+    length, descriptors, _, _ = socket.recv_fds(launcher, 4, 4)
     with launcher.makefile("rb") as stream:
         (module, *arguments), environment, folder = json.loads(stream.read(int.from_bytes(length, "big")))
-    for place, descriptor in enumerate(descriptors):
+    for place, descriptor in enumerate(descriptors[:3]):
         os.dup2(descriptor, place)
         os.close(descriptor)
     os.chdir(folder)
@@ -151,7 +179,6 @@ def _run_for(launcher: socket.socket) -> None:
     added = environment.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:0] = [each for each in added if each and each not in sys.path]
     sys.argv[1:] = arguments
-    sys.modules.pop(module, None)
     # Spark ends a process by ending its launcher, which closes the connection.
     fcntl.fcntl(launcher, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(launcher, fcntl.F_SETSIG, signal.SIGTERM)
@@ -159,7 +186,11 @@ def _run_for(launcher: socket.socket) -> None:
     launcher.send(_BEGUN)
     status = 0
     try:
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        if descriptors[3:]:
+            _talk(module, socket.socket(fileno=descriptors[3]))
+        else:
+            sys.modules.pop(module, None)
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 1
     except BaseException:  # noqa: BLE001  as Python does at the end of a module
@@ -171,6 +202,14 @@ def _run_for(launcher: socket.socket) -> None:
     with suppress(OSError):
         launcher.send(bytes([status & 255]))
     os._exit(status & 255)
+
+
+def _talk(module: str, jvm: socket.socket) -> None:
+    """Run the module as it does by itself once it has connected."""
+    with jvm, jvm.makefile("rwb", int(os.environ.get(_BUFFER_BYTES, "65536"))) as stream:
+        stream.write(struct.pack("!i", os.getpid()))
+        stream.flush()
+        import_module(module).main(stream, stream)
 
 
 def _main(descriptor: str, directory: str) -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
@@ -80,6 +84,60 @@ def test_two_processes_share_nothing_but_imports() -> None:
     second = run("-m", RUNNER, PYTHON_WORKER_FACTORY_PORT="two")
 
     assert ("'one'" in first.stderr, "'two'" in second.stderr) == (True, True)
+
+
+@contextmanager
+def started_by_a_jvm() -> Iterator[tuple[subprocess.Popen[str], socket.socket]]:
+    """Start the process of a streaming source as Spark does; yield its launcher and the connection that it makes."""
+    with socket.create_server(("127.0.0.1", 0)) as jvm:
+        jvm.settimeout(60)
+        port = str(jvm.getsockname()[1])
+        variables = {"PYTHON_WORKER_FACTORY_PORT": port, "PYTHON_WORKER_FACTORY_SECRET": "the secret"}
+        with subprocess.Popen(
+            [warm_python(), "-m", RUNNER], env=variables, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        ) as launcher:
+            connection, _ = jvm.accept()
+            with connection:
+                connection.settimeout(60)
+                length = int.from_bytes(connection.recv(4, socket.MSG_WAITALL))
+                assert connection.recv(length, socket.MSG_WAITALL) == b"the secret"
+                yield launcher, connection
+
+
+@pytest.fixture
+def held_server() -> Iterator[psutil.Process]:
+    """A server that does not get the processor, as on a busy machine."""
+    warm_python()
+    server = the_server()
+    server.send_signal(signal.SIGSTOP)
+    yield server
+    server.send_signal(signal.SIGCONT)
+
+
+def test_a_streaming_source_connects_before_there_is_time_to_start_its_process(held_server: psutil.Process) -> None:
+    with started_by_a_jvm() as (launcher, connection):
+        connection.sendall(b"\0\0\0\2ok")
+        held_server.send_signal(signal.SIGCONT)
+        pid = int.from_bytes(connection.recv(4, socket.MSG_WAITALL))
+        # What the process expects next is the version of Python.
+        connection.sendall(b"\0\0\0\x032.7")
+        connection.shutdown(socket.SHUT_WR)
+        said = b"".join(iter(lambda: connection.recv(65536), b""))
+
+        # Our own child, as opposed to the launcher, which only waits.
+        assert pid != launcher.pid
+        assert b"PYTHON_VERSION_MISMATCH" in said
+        assert launcher.wait(60) == 255
+
+
+@pytest.mark.usefixtures("held_server")
+def test_a_streaming_source_ends_if_the_jvm_refuses_it() -> None:
+    with started_by_a_jvm() as (launcher, connection):
+        connection.sendall(b"\0\0\0\3err")
+
+        assert launcher.stderr is not None
+        assert "does not accept the secret" in launcher.stderr.read()
+        assert launcher.wait(60) == 1
 
 
 OWNER = """
