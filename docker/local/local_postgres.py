@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from local_process import LOOPBACK, LocalProcess, LocalServer, free_port
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Self
 
 __all__ = ["LocalPostgres", "LocalPostgresError", "PostgresNotSetUpError", "find_programs"]
@@ -41,10 +42,17 @@ class PostgresNotSetUpError(LocalPostgresError):
 
 
 class LocalPostgres(LocalServer):
-    """Temporary database server. Not thread-safe."""
+    """Temporary database server; ``settings`` override the default ones. Not thread-safe."""
 
-    def __init__(self, home: str | os.PathLike[str], *, programs: Path | None = None) -> None:
+    def __init__(
+        self,
+        home: str | os.PathLike[str],
+        *,
+        settings: Mapping[str, str] | None = None,
+        programs: Path | None = None,
+    ) -> None:
         self.home = Path(home).resolve()
+        self._settings = dict(settings or {})
         self._programs = programs
         self._data: Path | None = None
         self._process = LocalProcess(self.home, f"dynamic-tables.home={self.home}", name="postgres")
@@ -53,10 +61,15 @@ class LocalPostgres(LocalServer):
     @property
     def uri(self) -> str:
         """URI of the database, for ``open_catalog``."""
+        return f"postgresql://{USER}@{LOOPBACK}:{self.port}/postgres"
+
+    @property
+    def port(self) -> int:
+        """The server's port; known once it has been started."""
         if self._port is None:
             msg = f"PostgreSQL in {self.home} has not been started, so it has no address."
             raise LocalPostgresError(msg)
-        return f"postgresql://{USER}@{LOOPBACK}:{self._port}/postgres"
+        return self._port
 
     def start(self, *, timeout: float = 120) -> Self:
         """Start the server, with its previous port and data if any, and return once it answers."""
@@ -85,6 +98,7 @@ class LocalPostgres(LocalServer):
             "shared_buffers": "32MB",
             "max_connections": "60",
             "dynamic-tables.home": str(self.home),
+            **self._settings,
         }
         words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         self._process.launch(*_as_who(), programs / "postgres", "-D", self._data, *words)

@@ -18,6 +18,7 @@ and servers for tests of stores: `make servers`
     .local/s3       an S3 server, versitygw, built by Go
     .local/hdfs     Hadoop's jars
     .local/registry a schema registry, Apicurio
+    .local/connect  Kafka Connect with Debezium's connectors of PostgreSQL and MariaDB
 
 and, with them, other readers and writers of our files, and archives of classes for quick starts:
 
@@ -65,6 +66,7 @@ VENV, PAIMON, KAFKA, SPARK = LOCAL / "venv", LOCAL / "paimon", LOCAL / "kafka", 
 S3, HDFS, PAIMON_CORE, REGISTRY = LOCAL / "s3", LOCAL / "hdfs", LOCAL / "paimon_core", LOCAL / "registry"
 FLINK_1_20, FLINK_2_0 = LOCAL / "flink_1_20", LOCAL / "flink_2_0"
 SPARK_KAFKA, SPARK_S3 = LOCAL / "spark_kafka", LOCAL / "spark_s3"
+CONNECT = LOCAL / "connect"
 DOCS = LOCAL / "docs"
 CORE, LOWEST = LOCAL / "core", LOCAL / "lowest"
 LOCK, PAIMON_LOCK = CHECKOUT / "requirements.lock", CHECKOUT / "requirements-paimon.lock"
@@ -160,6 +162,7 @@ def set_up_servers(java: Path) -> None:
         lambda: make_jars(FLINK_1_20, "Flink 1.20 with Paimon's connector (158 MB)", java),
         lambda: make_jars(REGISTRY, "a schema registry (109 MB)", java),
         lambda: make_jars(HDFS, "Hadoop's jars (106 MB)", java),
+        lambda: make_jars(CONNECT, "Kafka Connect with Debezium (52 MB)", java),
         lambda: make_jars(PAIMON_CORE, "Paimon's Java core (49 MB)", java),
         lambda: make_jars(SPARK_S3, "Spark's client of S3 (19 MB)", java),
         lambda: make_jars(SPARK_KAFKA, "Spark's Kafka connector (10 MB)", java),
@@ -382,7 +385,7 @@ def write_locks(arguments: list[str], java: Path) -> None:
         say(f"resolving {lock.name}")
         run(uv, "pip", "compile", "--quiet", "--no-emit-index-url", *shape, *arguments, *source, "--output-file", lock)
     if VENV.exists():
-        for place in (KAFKA, SPARK_KAFKA, SPARK_S3, HDFS, PAIMON_CORE, FLINK_1_20, FLINK_2_0, REGISTRY):
+        for place in (KAFKA, SPARK_KAFKA, SPARK_S3, HDFS, PAIMON_CORE, CONNECT, FLINK_1_20, FLINK_2_0, REGISTRY):
             sums = HERE / f"{place.name}_jars.sha256"
             say(f"resolving {sums.name}")
             aside = resolve_jars(java, place, HERE / f"{place.name}_ivy.xml")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from local_connect import ConnectNotSetUpError, LocalConnect, LocalConnectError
 from local_hdfs import HdfsNotSetUpError, LocalHdfs, LocalHdfsError
 from local_metastore import LocalMetastore, LocalMetastoreError, MetastoreNotSetUpError
 from local_postgres import LocalPostgres, LocalPostgresError, PostgresNotSetUpError
@@ -24,6 +25,8 @@ def test_what_is_not_installed_asks_for_make_servers(tmp_path: Path) -> None:
         LocalHdfs(tmp_path, jars=tmp_path / "nowhere").start()
     with pytest.raises(RegistryNotSetUpError, match="make servers"):
         LocalRegistry(tmp_path, app=tmp_path / "nowhere").start()
+    with pytest.raises(ConnectNotSetUpError, match="make servers"):
+        LocalConnect(tmp_path, "127.0.0.1:9092", jars=tmp_path / "nowhere").start()
     with pytest.raises(PostgresNotSetUpError, match="make servers"):
         LocalPostgres(tmp_path, programs=tmp_path / "nowhere").start()
     with pytest.raises(MetastoreNotSetUpError, match="make setup"):
@@ -35,6 +38,8 @@ def test_a_server_never_started_has_no_address_and_is_stopped_already(tmp_path: 
     for server in (kind(tmp_path) for kind in servers):
         server.stop()
         assert server.pid is None
+    with pytest.raises(LocalConnectError, match="not been started"):
+        LocalConnect(tmp_path, "127.0.0.1:9092").put("shop", {})
     with pytest.raises(LocalS3Error, match="not been started"):
         _ = LocalS3(tmp_path).options
     with pytest.raises(LocalHdfsError, match="not been started"):

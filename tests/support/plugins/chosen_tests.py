@@ -8,6 +8,7 @@ from tests.support.deep_tests import SLICES, is_selected, slice_of
 
 # A test that uses the fixture on the left gets the marks on the right.
 MARKS_OF_FIXTURES = {
+    "debezium": ("debezium", "integration"),
     "flink_1_20": ("flink", "integration"),
     "flink_2_0": ("flink", "integration"),
     "hdfs": ("hdfs", "integration"),
