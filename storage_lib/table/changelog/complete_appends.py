@@ -44,7 +44,9 @@ class CompleteAppends:
             later = {each.file_name for each in split.files[position:]}
             for rows, kinds in together(self._changes.read_split(replace(split, files=(file,)))):
                 keys = pa.Table.from_batches([rows]).select(self._primary_keys)
-                old = self._lookup.rows_of(snapshot, keys, left_out=later)
+                # A key that moves between partitions or dynamic buckets is retracted where it was.
+                place = (split.partition, split.bucket)
+                old = self._lookup.rows_of_bucket(snapshot, place, keys, left_out=later)
                 changes = complete_changes(rows, kinds, old, self._primary_keys)
                 if changes.rows.num_rows:
                     yield changes.rows, changes.kinds

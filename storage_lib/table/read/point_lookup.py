@@ -88,6 +88,19 @@ class PointLookup:
         found = self._found(snapshot, asked, names, added, left_out)
         return pa.Table.from_batches(found, schema=self._schema.arrow_schema)
 
+    def rows_of_bucket(
+        self, snapshot: Snapshot, place: tuple[bytes, int], keys: pa.Table, *, left_out: Collection[str] = ()
+    ) -> pa.Table:
+        """Return the rows of ``keys`` as ``rows_of``, of one (partition, bucket): a key may move between those."""
+        asked = keys.select(self._schema.primary_keys)
+        found: list[pa.RecordBatch] = []
+        if asked.num_rows:
+            names = [field.name for field in self._schema.fields]
+            predicate = self._predicate(asked.combine_chunks().to_batches()[0])
+            for split in self._splits(snapshot, *place, predicate, (), left_out):
+                found.extend(self._sifted(self._file_store.read.read(split, names, predicate), asked))
+        return pa.Table.from_batches(found, schema=self._schema.arrow_schema)
+
     def newest_versions(self, snapshot: Snapshot | None, keys: pa.Table, columns: Sequence[str]) -> pa.Table:
         """Return ``columns`` of the newest version of each of the ``keys``, also where it deletes the row.
 

@@ -225,6 +225,23 @@ def test_a_merged_table_tells_old_rows_too() -> None:
     assert received == ["+I a 1 1", "-U a 1 1", "+U a 1 3"]
 
 
+@pytest.mark.parametrize("producer", ["none", "lookup"])
+def test_a_key_that_moves_to_another_partition_is_retracted_with_its_old_row(producer: str) -> None:
+    # The deletion in the old partition is stored with the values of the new row.
+    columns = {"p": "STRING", "k": "BIGINT", "n": "BIGINT"}
+    options = {"bucket": "-1", "changelog-producer": producer, "log.system": "none", "write-only": "true"}
+    table = MemoryCatalog().create_table("shop.moved", columns, primary_key=["k"], partition_by=["p"], options=options)
+    table.append([{"p": "a", "k": 1, "n": 1}])
+    source = table.stream(normalize="lookup")
+    source.poll()
+
+    table.append([{"p": "b", "k": 1, "n": 2}])
+
+    change = source.poll()
+    assert change is not None
+    assert [tuple(row.values()) for row in change.to_pylist()] == [("a", 1, 1, "-D"), ("b", 1, 2, "+I")]
+
+
 def test_what_is_no_way_to_normalise_is_refused() -> None:
     with pytest.raises(InvalidInputError, match=r"scan\.normalize=always is none of none, lookup, state"):
         orders().stream(normalize="always")
