@@ -12,7 +12,7 @@ from typing import Any
 
 from storage_lib import DynamicTable, MemoryCatalog, StorageError
 from storage_lib.file_store.snapshot.snapshot import Snapshot
-from tests.game.player import Act, Game
+from tests.game.player import REFUSALS, Act, Game
 from tests.support.fake_environment import fake_environment
 from tests.support.faulty_file_io import Fault, FaultKind, FaultyFileIO, SimulatedCrash
 from tests.support.sleepy_storage import SleepyStorage
@@ -59,6 +59,8 @@ class Interruption:
             committed = error.committed
             self.game.told[-1] += f" ({type(error).__name__}: {str(error)[:100]})"
         self._restore_log()
+        if kind is not None and self.game.rng.random() < 0.5:
+            committed = self._repeated(table, committed)
         made = self._found()
         if committed is False and made is not None:
             self.game.fail("a commit that was refused was made", made.id, None)
@@ -67,6 +69,24 @@ class Interruption:
         elif made is not None:
             self._apply()
         return made
+
+    def _repeated(self, table: DynamicTable, committed: bool | None) -> bool | None:  # noqa: FBT001  private
+        """Repeat the commit under its identity, in the same process if it is alive or in a new one."""
+        is_alive = committed is not None and self.game.rng.random() < 0.5
+        before = self._found()
+        self.game.told[-1] += f" (repeated by {'its' if is_alive else 'another'} process)"
+        try:
+            self.act(table if is_alive else self.game.newest(), self.identity)
+        except REFUSALS as refusal:
+            if before is not None or committed:
+                self.game.fail("a repeated commit is refused", refusal, before and before.id)
+            self.game.told[-1] += f" (refused: {str(refusal)[:60]})"
+            return committed
+        after = self._found()
+        if before is not None and (after is None or after.id != before.id):
+            self.game.fail("a repeated commit is another one", after and after.id, before.id)
+        self.game.met["repeated after a failure"] += 1
+        return True
 
     def _adopt(self, *, committed: bool | None) -> None:
         """Take over the rows that the log got before the process failed: of each key a version before or after it."""

@@ -331,9 +331,12 @@ def alter(game: Game) -> None:
     def follow() -> None:
         before = set(game.model.columns.values())
         columns = {each.name: each.id for each in altered[0].schema.fields}
-        for model in [game.model, *game.past.values(), *game.tags.values(), *(each.rows for each in game.followers)]:
+        for model in [game.model, *game.past.values(), *game.tags.values()]:
             model.columns = dict(columns)
-        _forget(game.model, before - set(columns.values()), set(columns.values()) - before)
+        dropped, added = before - set(columns.values()), set(columns.values()) - before
+        _forget(game.model, dropped, added)
+        for follower in [*game.followers, *game.waiting]:
+            follower.alter(dropped, added)
 
     game.commit(f"alter {change}", act, follow, may_be_interrupted=False)
 

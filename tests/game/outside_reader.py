@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from tests.game.followers import ContradictionError
 from tests.game.model import Model
 
 NAMES = ("p", "k", "s", "n", "x", "t")
@@ -22,10 +23,6 @@ class RawLog(Protocol):
     def records(self) -> Iterable[tuple[bytes, bytes]]:
         """Return the keys and values of the records that were committed since the last call."""
         ...
-
-
-class ContradictionError(AssertionError):
-    """A record contradicts those before it."""
 
 
 @dataclass

@@ -10,6 +10,8 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from storage_lib.file_store.snapshot.snapshot import Snapshot
@@ -19,9 +21,12 @@ from tests.game.player import Act, DifferenceError, Game
 from tests.game.readers import check
 
 
-def play(seed: int, moves: int) -> Game:
-    """Play one game; raises ``DifferenceError`` where a reader does not agree with the model."""
-    game = Game(seed)
+def play(seed: int, moves: int, directory: Path) -> Game:
+    """Play one game; raises ``DifferenceError`` where a reader does not agree with the model.
+
+    The same seed and number of moves play the same game again. ``directory`` is empty.
+    """
+    game = Game(seed, directory)
 
     def others() -> None:
         for _ in range(game.rng.randint(1, 4)):
@@ -31,7 +36,7 @@ def play(seed: int, moves: int) -> Game:
         if change is None:
             Interruption(game, others, act, identity).run_upkeep()
             return None
-        replaces = game.told[-1].split()[1] in ("overwrite", "drop_partition", "roll_back")
+        replaces = game.told[-1].split()[1] in ("overwrite", "drop_partition")
         fails_only = replaces or not game.drawn.key or game.drawn.is_log_first
         return Interruption(game, others, act, identity, change, fails_only=fails_only).run()
 
@@ -61,7 +66,8 @@ def main(first: int, games: int, moves: int) -> None:
     refusals: Counter[str] = Counter()
     for seed in range(first, first + games):
         try:
-            game = play(seed, moves)
+            with TemporaryDirectory() as directory:
+                game = play(seed, moves, Path(directory))
         except DifferenceError as difference:
             print(f"DIFFERENCE {difference}\n", flush=True)
             continue

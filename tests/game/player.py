@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from typing import Any, TypeAlias
 
@@ -16,11 +17,11 @@ from storage_lib import (
     InvalidInputError,
     MemoryCatalog,
     NotFoundError,
-    StreamPosition,
 )
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.io.local.memory_file_io import MemoryFileIO
 from tests.game.drawn_table import PARTITIONS, draw_table
+from tests.game.followers import Follower
 from tests.game.model import Model, Row
 from tests.game.outside_reader import OutsideReader
 from tests.support.fake_environment import FakeClock, fake_environment
@@ -35,15 +36,6 @@ REFUSALS = (InvalidInputError, CommitConflictError, NotFoundError)
 
 class DifferenceError(AssertionError):
     """A reader does not agree with the model."""
-
-
-@dataclass
-class Follower:
-    """A reader of the stream, which goes on from its position in a new process each time, and the rows it has."""
-
-    position: StreamPosition | None
-    rows: Model
-    normalize: str | None
 
 
 @dataclass(frozen=True)
@@ -61,9 +53,10 @@ class Committed:
 
 @dataclass
 class Game:
-    """One table and everything that a game knows of it."""
+    """One table and everything that a game knows of it. ``directory``: on the local disk, for states of streams."""
 
     seed: int
+    directory: Path
 
     def __post_init__(self) -> None:
         self.rng = Random(self.seed)  # noqa: S311  reproducible
@@ -78,6 +71,8 @@ class Game:
         self.tags: dict[str, Model] = {}
         self.tagged: dict[str, int] = {}
         self.followers: list[Follower] = []
+        self.waiting: list[Follower] = []
+        """Followers that read on after an interruption: the next writer completes the log for them."""
         self.outside: OutsideReader | None = None
         """Begins after each commit that the log lacks."""
         self.committed: list[Committed] = []
@@ -186,7 +181,7 @@ class Game:
             self.met[verb] += 1
             change()
         if not tracked and made is not None:
-            self.forget_streams()
+            self.leave_streams_behind()
         if made is not None and rolls_back_to is not None:
             counting = self.committed_by[rolls_back_to]
             known = {each.snapshot_id for each in counting}
@@ -200,18 +195,27 @@ class Game:
         return made is not None
 
     def forget_streams(self) -> None:
-        """Begin all streams again, since they lack a commit."""
+        """Begin all streams again, since the table was written anew."""
         self.followers.clear()
+        self.waiting.clear()
+        self.outside = None
+
+    def leave_streams_behind(self) -> None:
+        """Begin streams again that lack a commit, but for those that complete changes by what they have read."""
+        for followers in (self.followers, self.waiting):
+            followers[:] = [each for each in followers if each.outlives_untracked_commits]
+            for each in followers:
+                each.is_behind = True
         self.outside = None
 
     def interrupted(self, act: Act, identity: dict[str, Any], change: Callable[[], None] | None) -> Snapshot | None:
         """Act in a process that is interrupted, while others may act."""
         assert self.interrupt is not None
         interrupt, self.interrupt = self.interrupt, None
-        self.followers.clear()
+        self.waiting, self.followers = self.followers, []
         made = interrupt(act, identity, change)
         self.interrupt = interrupt
-        self.followers.clear()
+        self.followers, self.waiting = self.waiting, []
         return made
 
     def _is_unlucky(self) -> bool:

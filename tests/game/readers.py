@@ -8,9 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from storage_lib import DynamicTable, SnapshotExpiredError
+from tests.game.followers import ContradictionError, Follower
 from tests.game.model import Model, Row
-from tests.game.outside_reader import ContradictionError, OutsideReader, expected
-from tests.game.player import Follower, Game
+from tests.game.outside_reader import OutsideReader, expected
+from tests.game.player import Game
 from tests.game.raw_logs import RawMemoryLog
 
 
@@ -24,7 +25,7 @@ def check(game: Game) -> None:
     _past(game)
     if game.interrupt is not None:  # an interrupted writer may have left changes to the next one
         _outside(game)
-    for follower in game.followers:
+    for follower in list(game.followers):
         _followed(game, follower)
     if len(game.followers) < 3 and game.rng.random() < 0.2:
         _follow(game)
@@ -109,10 +110,18 @@ def _outside(game: Game) -> None:
 
 def _follow(game: Game) -> None:
     """Begin to read the table as a stream."""
-    normalize = game.rng.choice([None, "none", "lookup"])
-    source = game.handle().stream(normalize=normalize)
-    rows = Model(game.drawn, dict(game.model.columns))
-    follower = Follower(source.position, rows, normalize)
+    handle = game.handle()
+    normalize = game.rng.choice([None, "none", "lookup", "state"])
+    keeps_state = normalize == "state" and bool(game.drawn.key)
+    if keeps_state and handle.log is None:
+        normalize, keeps_state = "lookup", False
+    is_complete = handle.new_read().stream_is_complete and not game.drawn.is_log_first
+    follower = Follower(
+        key=tuple(game.model.columns[name] for name in game.drawn.key),
+        normalize=normalize,
+        is_exact=normalize in ("lookup", "state") or is_complete,
+        state_directory=f"{game.directory}/state-{game.number()}" if keeps_state else None,
+    )
     game.followers.append(follower)
     game.told.append(f"follow, normalize={normalize}")
     _followed(game, follower)
@@ -120,36 +129,23 @@ def _follow(game: Game) -> None:
 
 def _followed(game: Game, follower: Follower) -> None:
     """Read what is new, in a new process."""
-    handle = game.newest()
-    source = handle.stream(position=follower.position, normalize=follower.normalize)
+    what = f"stream, normalize={follower.normalize}{', without untracked commits' if follower.is_behind else ''}"
     try:
-        while (batch := source.poll()) is not None:
-            _take(game, handle, follower, batch)
-    except SnapshotExpiredError:
+        follower.read_on(game.newest(), crashes=game.rng.random() < 0.3)
+    except SnapshotExpiredError as error:
+        if follower.state_directory is not None and follower.position is not None:
+            game.fail(f"{what}: needs only the snapshot at which it began", error, None)
         game.followers.remove(follower)
         return
-    follower.position = source.position
-    found = [list(row.items()) for row in _plain(game, follower.rows)]
-    expected = [list(row.items()) for row in _plain(game, game.model)]
-    if _texts(found) != _texts(expected):
-        game.fail(f"stream, normalize={follower.normalize}", _texts(found), _texts(expected))
-    game.met["stream"] += 1
+    except ContradictionError as contradiction:
+        game.fail(f"{what} contradicts itself", contradiction, None)
+    if not follower.is_behind:
+        found, wanted = _plain(game, follower.rows()), _plain(game, game.model.rows())
+        if found != wanted:
+            game.fail(what, found, wanted)
+    game.met[f"stream, normalize={follower.normalize}{', behind' if follower.is_behind else ''}"] += 1
 
 
-def _plain(game: Game, model: Model) -> Iterable[Row]:
+def _plain(game: Game, rows: Iterable[Row]) -> list[str]:
     ids = sorted(game.model.columns.values())
-    return [{column: row.get(column) for column in ids} for row in model.rows()]
-
-
-def _take(game: Game, handle: DynamicTable, follower: Follower, batch: pa.RecordBatch) -> None:
-    ids = {each.name: each.id for each in handle.schema.fields}
-    for row in batch.to_pylist():
-        kind = row.pop("_row_kind", "+I")
-        values = {ids[name]: value for name, value in row.items()}
-        key = follower.rows.key_of(values)
-        if not game.drawn.key:
-            follower.rows.apply(kind, values)
-        elif kind in ("+I", "+U"):
-            follower.rows.versions[key] = [("+I", values)]
-        else:
-            follower.rows.versions.pop(key, None)
+    return sorted(repr([(column, row.get(column)) for column in ids]) for row in rows)

@@ -6,6 +6,8 @@ tests.game.play`` plays more games, and counts the pairs.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.game.play import play
@@ -15,6 +17,6 @@ GAMES, MOVES = 8, 20
 
 
 @pytest.mark.parametrize("first", thinned(range(0, 96, GAMES), keep=2))
-def test_every_reader_agrees_with_the_model_after_every_move(first: int) -> None:
+def test_every_reader_agrees_with_the_model_after_every_move(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + GAMES):
-        play(seed, MOVES)
+        play(seed, MOVES, tmp_path / str(seed))
