@@ -138,6 +138,7 @@ class OrphanFiles:
             (self._paths.manifest_directory, ("manifest-", "index-manifest-")),
             (self._paths.index_directory, ("index-",)),
             (self._paths.statistics_directory, ("stat-",)),
+            (self._paths.rejected_directory, ("rejected-",)),
         ):
             if self._is_behind_link(directory):
                 continue

@@ -39,6 +39,9 @@ from storage_lib.file_store.merge_tree.increment import Increment
 from storage_lib.file_store.orphan_files import OrphanFiles
 from storage_lib.file_store.planning.key_cuts import KeyCuts, KeyOrder
 from storage_lib.file_store.read import FileStoreRead
+from storage_lib.file_store.rejected.rejected_change import RejectedChange
+from storage_lib.file_store.rejected.rejected_directory import RejectedDirectory
+from storage_lib.file_store.rejected.rejected_pointer import RejectedPointer
 from storage_lib.file_store.scan import FileStoreScan
 from storage_lib.file_store.snapshot.branch_directory import BranchDirectory
 from storage_lib.file_store.snapshot.changelog_history import ChangelogHistory
@@ -351,8 +354,29 @@ class FileStore:
             manifests=self._manifests,
             data_files=self._data_files,
             branches=self.branches,
+            rejected=self.rejected,
             writes_changelog=self.writes_changelog,
         )
+
+    @built_once
+    def rejected(self) -> RejectedDirectory:
+        """Files of rejected records."""
+        return RejectedDirectory(self._environment, self._paths)
+
+    def rejected_change(self, added: pa.Table | None = None, resolved: Sequence[str] = ()) -> RejectedChange:
+        """Return a commit's change of the rejected records."""
+        return RejectedChange(
+            table=self._table,
+            environment=self._environment,
+            directory=self.rejected,
+            retention_ms=self._options.rejected_retention_ms,
+            added=added,
+            resolved=resolved,
+        )
+
+    def has_expired(self, rejected: RejectedPointer) -> bool:
+        """Return whether some of the rejected records are older than the table keeps them."""
+        return rejected.first_expiry_millis < self._environment.clock.now_millis() - self._options.rejected_retention_ms
 
     @built_once
     def orphans(self) -> OrphanFiles:

@@ -45,6 +45,7 @@ from storage_lib.table.builders.read_builder import ReadBuilder
 from storage_lib.table.builders.write_builder import WriteBuilder
 from storage_lib.table.changelog.change_scan import ChangeMode
 from storage_lib.table.changes.change_direction import of_one_direction
+from storage_lib.table.commit.rejected_commit import with_rejected
 from storage_lib.table.commit.table_overwrite import scope_of
 from storage_lib.table.evolve.table_alter import TableAlter
 from storage_lib.table.evolve.table_branches import TableBranches
@@ -60,7 +61,7 @@ from storage_lib.table.namespaces.table_inspection import TableInspection
 from storage_lib.table.namespaces.table_maintenance import TableMaintenance
 from storage_lib.table.protocol.identity import write_identity_of
 from storage_lib.table.protocol.outcome import outcome, reports_outcome
-from storage_lib.table.protocol.source_offsets import SourceOffsets, SourceRange
+from storage_lib.table.protocol.source_offsets import SourceRange
 from storage_lib.table.protocol.stream_position import StreamPosition
 from storage_lib.table.protocol.table_address import TableAddress
 from storage_lib.table.protocol.table_context import TableContext
@@ -433,27 +434,34 @@ class DynamicTable:
         commit_identifier: int | None = None,
         change_tracking: bool | None = None,
         source: SourceRange | None = None,
+        rejected: pa.Table | None = None,
+        resolved: Sequence[str] = (),
         based_on: int | None = None,
     ) -> Snapshot | None:
         """Insert, update and delete rows by ``_row_kind`` in one commit; rows without it are upserts. None for no rows.
 
         The same ``(commit_user, commit_identifier)`` commits once, however often the call is repeated. Unless the table
         is ``write-only``, due compactions run afterwards. ``source``: the rows are all rows of that range of an
-        external source, which may be empty (``WriteBuilder.commit``). ``based_on``: the rows were computed from this
-        snapshot (``WriteBuilder.begin``). New rows need every column without a default; deletions need only the key
-        columns, and with ``merge-engine=partial-update`` missing columns keep their stored values. Raises
+        external source, which may be empty (``WriteBuilder.commit``). ``rejected``: records of the source that are not
+        among the rows, with the columns of ``REJECTED_SCHEMA``; the commit stores them in ``<table>$rejected``.
+        ``resolved``: ids of stored rejected records, which leave with this commit. ``based_on``: the rows were computed
+        from this snapshot (``WriteBuilder.begin``). New rows need every column without a default; deletions need only
+        the key columns, and with ``merge-engine=partial-update`` missing columns keep their stored values. Raises
         ``InvalidInputError`` before any row becomes visible, and ``CommitConflictError`` if the table has changed since
-        ``based_on``. Repeat the call after ``LeaseLostError`` and ``UnavailableError``.
+        ``based_on`` or a resolved record has left already. Repeat the call after ``LeaseLostError`` and
+        ``UnavailableError``.
         """
         rows = arrow_rows(self.name, rows, self.arrow_schema)
         self._writes.input.check_columns(rows.schema)
         user, identifier = self._identity(commit_user, commit_identifier)
         builder = self.new_write()
+        change = builder.rejected_change(rejected, resolved)
         order = builder.begin(commit_user=user, tracked=change_tracking, based_on=based_on)
-        if source is not None:
-            order = builder.commits.with_lease(order, partial(SourceOffsets.advanced, by=[source]))
+        if source is not None or resolved:
+            ranges = [] if source is None else [source]
+            order = builder.commits.with_lease(order, partial(with_rejected, ranges=ranges, change=change))
         batches = self._writes.input.whole_rows(record_batches(rows), "append")
-        return self._writes.direct.write(order, batches, identifier, source)
+        return self._writes.direct.write(order, batches, identifier, source, rejected=change)
 
     @reports_outcome
     @_commits_once

@@ -21,6 +21,8 @@ from storage_lib.file_store.manifest.data_file_paths import DataFilePaths
 from storage_lib.file_store.manifest.manifest_directory import ManifestDirectory
 from storage_lib.file_store.manifest.manifest_entry import FileKind, ManifestEntry
 from storage_lib.file_store.manifest.manifest_file import ManifestFileMeta
+from storage_lib.file_store.rejected.rejected_directory import RejectedDirectory
+from storage_lib.file_store.rejected.rejected_pointer import RejectedPointer
 from storage_lib.file_store.snapshot.branch_directory import BranchDirectory
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
@@ -61,6 +63,7 @@ class FileReferences:
         manifests: ManifestDirectory,
         data_files: DataFilePaths,
         branches: BranchDirectory,
+        rejected: RejectedDirectory,
         writes_changelog: bool,
     ) -> None:
         """``writes_changelog``: streams of other engines read changelog files, not appended rows."""
@@ -70,6 +73,7 @@ class FileReferences:
         self._manifests = manifests
         self._data_files = data_files
         self._branches = branches
+        self._rejected = rejected
 
     def of_table(self) -> Files:
         """Return the files of all snapshots, tags and branches, including expired snapshots whose files still exist."""
@@ -152,7 +156,7 @@ class FileReferences:
         return named
 
     def metadata_of(self, snapshot: Snapshot, *, strict: bool = True) -> Files:
-        """Return manifests, lists, indexes and statistics."""
+        """Return manifests, lists, indexes, statistics and rejected records."""
         files = Files(lists={self._paths.manifest_path(name) for name in self._lists_of(snapshot)})
         for name in self._lists_of(snapshot):
             manifests = self._list(name, strict=strict and name != snapshot.changelog_manifest_list)
@@ -162,6 +166,9 @@ class FileReferences:
             files.data.update(self._index_files(snapshot.index_manifest, strict=strict))
         if snapshot.statistics is not None:
             files.data.add(self._paths.statistics_path(snapshot.statistics))
+        pointer = RejectedPointer.of_properties(snapshot.properties, snapshot.origin)
+        if pointer is not None:
+            files |= self._of_rejected(pointer, strict=strict)
         return files
 
     def paths_in(self, list_name: str, kind: FileKind, *, strict: bool) -> set[str]:
@@ -232,7 +239,22 @@ class FileReferences:
         for name in indexes:
             files.lists.add(self._paths.manifest_path(name))
             files.data.update(self._index_files(name, strict=True))
+        pointers = {RejectedPointer.of_properties(each.properties, each.origin) for each in snapshots}
+        for pointer in pointers:
+            files |= Files() if pointer is None else self._of_rejected(pointer, strict=True)
         return files
+
+    def _of_rejected(self, pointer: RejectedPointer, *, strict: bool) -> Files:
+        try:
+            files = self._rejected.files_of(pointer)
+        except NotFoundError:
+            if strict:
+                raise
+            files = ()
+        return Files(
+            data={self._paths.rejected_path(each.name) for each in files},
+            lists={self._paths.rejected_path(pointer.list_name)},
+        )
 
     def _changelog_paths(self, snapshot: Snapshot) -> set[str]:
         if snapshot.changelog_manifest_list is None:

@@ -19,7 +19,7 @@ class TablePaths:
     """Layout below ``root``, the table's directory (without a trailing slash).
 
     A branch has its own schemas, snapshots, tags, consumers, commits and leases below ``branch/branch-<name>``; all
-    branches share manifests, statistics, indexes and data files.
+    branches share manifests, statistics, indexes, rejected records and data files.
     """
 
     root: str
@@ -142,6 +142,15 @@ class TablePaths:
         """Directory of the commits whose snapshots have expired. Not part of Paimon's format."""
         return f"{self.history_directory}/commits"
 
+    @property
+    def rejected_directory(self) -> str:
+        """Directory of rejected records and their lists. Not part of Paimon's format."""
+        return f"{self.root}/rejected"
+
+    def rejected_path(self, name: str) -> str:
+        """Path of a file of rejected records, or of a list of such files."""
+        return f"{self.rejected_directory}/{name}"
+
     def partition_directory(self, partition_path: str) -> str:
         """Directory of a partition; ``partition_path`` is like ``dt=2024-05-14/``, empty for an unpartitioned table."""
         return f"{self.root}/{partition_path}".rstrip("/")
@@ -185,6 +194,16 @@ class TablePaths:
     def new_statistics_name(writer_uuid: str, counter: int) -> str:
         """Name of the statistics file of one ANALYZE."""
         return f"stat-{writer_uuid}-{counter}"
+
+    @staticmethod
+    def new_rejected_file_name(writer_uuid: str) -> str:
+        """Name of a file of rejected records."""
+        return f"rejected-{writer_uuid}.parquet"
+
+    @staticmethod
+    def new_rejected_list_name(writer_uuid: str) -> str:
+        """Name of a list of files of rejected records."""
+        return f"rejected-list-{writer_uuid}"
 
     @staticmethod
     def new_manifest_name(writer_uuid: str, counter: int) -> str:

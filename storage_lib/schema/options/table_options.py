@@ -530,6 +530,13 @@ class TableOptions:
         "has expired: longer than any task or stream may repeat it. The last 1000 commits of a table are kept whatever "
         "their age, at most 10000 for each user.",
     )
+    rejected_retention_ms: int = _option(
+        "rejected.retention",
+        30 * 24 * 3_600_000,
+        parse_millis,
+        "How long rejected records of sources (<table>$rejected) are kept. A commit removes older ones, file by file: "
+        "up to an eighth of this time later. Their files are deleted with the last snapshot that names them.",
+    )
     changelog_num_retained_min: int | None = _option(
         "changelog.num-retained.min",
         None,

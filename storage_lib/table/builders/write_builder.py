@@ -10,7 +10,10 @@ from typing import Protocol
 import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.file_store.rejected.rejected_change import RejectedChange
 from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.schema.types.rejected_schema import checked_rejected
+from storage_lib.table.commit.rejected_commit import commit_with_rejected
 from storage_lib.table.commit.table_commit import TableCommit
 from storage_lib.table.commit.table_overwrite import TableOverwrite
 from storage_lib.table.input.input_rows import InputRows
@@ -162,29 +165,44 @@ class WriteBuilder:
         watermark: int | None = None,
         defers_tiering: bool = False,
         sources: Sequence[SourceRange] = (),
+        rejected: RejectedChange | None = None,
     ) -> Snapshot | None:
         """Commit the results of the tasks as one snapshot, also visible in the log; releases the lease in any case.
 
         Exactly once per ``(write_context.commit_user, commit_identifier)``, an integer of 0 or more. Returns None if
         there was nothing to commit. ``sources``: the commit contains all records of these ranges, and the snapshot
-        records them. ``defers_tiering``: leave rows that are in the log already (``is_log_first``) to the next
-        ``tier_log``, and return None. Raises ``CommitConflictError`` if a range does not begin where ``source_offsets``
-        ends, or another commit has changed the rows on which this one is based.
+        records them. ``rejected``: records of the sources that the snapshot stores as rejected, or that leave the
+        rejected ones (``rejected_change``). ``defers_tiering``: leave rows that are in the log already
+        (``is_log_first``) to the next ``tier_log``, and return None. Raises ``CommitConflictError`` if a range does not
+        begin where ``source_offsets`` ends, or another commit has changed the rows on which this one is based.
         """
         try:
             commit_identifier = checked_identifier(self.context.name, commit_identifier)
         except InvalidInputError:
             self.abort(write_context, messages)
             raise
-        if defers_tiering and self.is_log_first and write_context.writes_log:
+        changes_rejected = rejected is not None and not rejected.is_empty
+        if changes_rejected and write_context.overwrite is not None:
+            self.abort(write_context, messages)
+            message = f"table {self.context.name}: an overwrite can't store rejected records; append the rows"
+            raise InvalidInputError(message)
+        if defers_tiering and not changes_rejected and self.is_log_first and write_context.writes_log:
             self.parts.commit.abort(write_context, messages)
             return None
         if write_context.overwrite is not None:
             return self.parts.overwrite.commit(write_context, messages, commit_identifier)
-        advanced = partial(SourceOffsets.advanced, by=sources) if sources else None
-        return self.parts.commit.commit(
-            write_context, messages, commit_identifier, watermark=watermark, sources=advanced
-        )
+        commit = partial(self.parts.commit.commit, write_context, messages, commit_identifier, watermark=watermark)
+        if rejected is None or not changes_rejected:
+            return commit(sources=partial(SourceOffsets.advanced, by=sources) if sources else None)
+        return commit_with_rejected(self.context.name, commit, sources, rejected)
+
+    def rejected_change(self, added: pa.Table | None = None, resolved: Sequence[str] = ()) -> RejectedChange:
+        """Return a change of the rejected records for ``commit``: records that it adds, ids of those that leave.
+
+        Raises ``InvalidInputError`` for records that do not have the columns of ``REJECTED_SCHEMA``.
+        """
+        checked = None if added is None else checked_rejected(self.context.name, added)
+        return self.context.file_store.rejected_change(checked, resolved)
 
     def committed(self, commit_user: str, commit_identifier: int) -> Snapshot | None:
         """Return the snapshot committed under this identity, or None. Lets a retry skip finished work.

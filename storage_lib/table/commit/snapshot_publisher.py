@@ -5,10 +5,18 @@ Checks right before a snapshot is created refuse the commit if the lease was los
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from storage_lib.errors import CommitConflictError, LeaseLostError, SnapshotExpiredError
+from storage_lib.errors import (
+    CommitConflictError,
+    CorruptFileError,
+    LeaseLostError,
+    NotFoundError,
+    SnapshotExpiredError,
+)
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER, CommitMessage, Committable
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.log_store.log_offsets import LogOffsets
@@ -25,6 +33,8 @@ if TYPE_CHECKING:
 
     from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
     from storage_lib.table.protocol.table_context import TableContext
+
+_LOGGER = logging.getLogger(__name__)
 
 
 class SnapshotPublisher:
@@ -91,7 +101,7 @@ class SnapshotPublisher:
         )
 
         def properties_of(previous: Snapshot | None) -> Mapping[str, str]:
-            read_up_to = (sources or as_they_were)(self.source_offsets(previous)).to_properties()
+            read_up_to = self._current(sources or as_they_were, previous).to_properties()
             if self._log is None:
                 return {**part.to_properties(), **read_up_to, **(properties or {})}
             offsets = self.offsets_of(previous) or LogOffsets()
@@ -133,8 +143,21 @@ class SnapshotPublisher:
             offsets = LogOffsets()  # a branch may be published before the table has had a commit of its own
         return {
             **SnapshotLogProperties(tracked=tracked, offsets=offsets).to_properties(),
-            **sources(self.source_offsets(previous)).to_properties(),
+            **self._current(sources, previous).to_properties(),
         }
+
+    def _current(self, sources: SourcesOf, previous: Snapshot | None) -> SourceOffsets:
+        """Return what ``sources`` computes for the snapshot after ``previous``, without expired rejected records."""
+        offsets = sources(self.source_offsets(previous))
+        rejected = offsets.rejected
+        if rejected is None or not self._file_store.has_expired(rejected):
+            return offsets
+        try:
+            return replace(offsets, rejected=self._file_store.rejected_change().upon(rejected))
+        except (CorruptFileError, NotFoundError) as error:
+            # The commit that comes has nothing to do with them.
+            _LOGGER.warning("table %s: its expired rejected records are not removed: %s", self._table, error)
+            return offsets
 
     def source_offsets(self, snapshot: Snapshot | None, history: SnapshotHistory | None = None) -> SourceOffsets:
         """Return the offsets of external sources in a snapshot, of the table or of the branch with this ``history``."""

@@ -263,11 +263,11 @@ class TableCommit:
     def first_needed(self) -> int | None:
         """Return the oldest snapshot that log repair and source offsets need; None for a table without a commit.
 
-        Other writers do not copy the source offsets into their snapshots.
+        Other writers do not copy the source offsets and the rejected records into their snapshots.
         """
         newest = self._publisher.newest_of_ours()
         needed = None if self._repair is None else self._repair.first_needed()
-        if newest is None or not SourceOffsets.of_snapshot(newest).positions:
+        if newest is None or not SourceOffsets.of_snapshot(newest).to_properties():
             return needed
         return newest.id if needed is None else min(needed, newest.id)
 

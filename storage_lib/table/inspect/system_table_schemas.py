@@ -101,6 +101,19 @@ SYSTEM_TABLES: Mapping[str, pa.Schema] = {
         file_count=pa.int64(),
         last_update_time=pa.timestamp("ms"),
     ),
+    "rejected": _columns(
+        id=pa.string(),
+        time=_TIME,
+        source=pa.string(),
+        topic=pa.string(),
+        partition=pa.int32(),
+        offset=pa.int64(),
+        timestamp=_TIME,
+        key=pa.binary(),
+        value=pa.binary(),
+        column=pa.string(),
+        reason=pa.string(),
+    ),
     "statistics": _columns(
         snapshot_id=pa.int64(),
         schema_id=pa.int64(),
@@ -112,4 +125,5 @@ SYSTEM_TABLES: Mapping[str, pa.Schema] = {
 """Columns by table name, without ``audit_log``, whose columns are ``rowkind`` and the table's own."""
 
 AUDIT_LOG = "audit_log"
+REJECTED_RECORDS = "rejected"
 ROW_KIND = "rowkind"

@@ -22,7 +22,8 @@ from storage_lib.schema.options.table_options import masked
 from storage_lib.schema.placing.partition import PartitionCodec
 from storage_lib.schema.table_schema import DataField
 from storage_lib.table.changelog.change_scan import ChangeScan
-from storage_lib.table.inspect.system_table_schemas import AUDIT_LOG, ROW_KIND, SYSTEM_TABLES
+from storage_lib.table.inspect.rejected_records import RejectedRecords
+from storage_lib.table.inspect.system_table_schemas import AUDIT_LOG, REJECTED_RECORDS, ROW_KIND, SYSTEM_TABLES
 from storage_lib.table.protocol.snapshot_log_properties import SnapshotLogProperties
 from storage_lib.table.protocol.table_context import TableContext
 
@@ -30,9 +31,9 @@ Row = Mapping[str, object]
 
 
 class SystemTables:
-    """Reads metadata of the newest snapshot; only ``audit_log`` reads rows."""
+    """Reads metadata of the newest snapshot; only ``audit_log`` reads rows, and ``rejected`` rejected records."""
 
-    def __init__(self, context: TableContext, *, changes: ChangeScan) -> None:
+    def __init__(self, context: TableContext, *, changes: ChangeScan, rejected: RejectedRecords) -> None:
         self._table = context.name
         self._environment = context.environment
         self._paths = context.paths
@@ -42,6 +43,7 @@ class SystemTables:
         )
         self._file_store = context.file_store
         self._changes = changes
+        self._rejected = rejected
         self._codec = PartitionCodec(context.schema)
         self._rows: Mapping[str, Callable[[], Iterator[Row]]] = {
             "snapshots": self._snapshots,
@@ -72,6 +74,8 @@ class SystemTables:
         schema = self.schema(name)
         if name == AUDIT_LOG:
             return pa.RecordBatchReader.from_batches(schema, self._audit_log(schema))
+        if name == REJECTED_RECORDS:
+            return pa.RecordBatchReader.from_batches(schema, self._rejected.batches(schema))
         rows = pa.Table.from_pylist(list(self._rows[name]()), schema=schema)
         return rows.to_reader()
 

@@ -18,6 +18,7 @@ from storage_lib.schema.placing.partition import PartitionCodec
 from storage_lib.table.input.partition_spec import PartitionSpecs
 from storage_lib.table.inspect.description import Description
 from storage_lib.table.inspect.last_refresh import last_refresh
+from storage_lib.table.inspect.rejected_records import RejectedRecords
 from storage_lib.table.inspect.table_health import runs_by_bucket
 from storage_lib.table.protocol.snapshot_log_properties import SnapshotLogProperties
 from storage_lib.table.protocol.source_offsets import SOURCES
@@ -27,7 +28,7 @@ from storage_lib.table.protocol.table_context import TableContext
 class TableDescription:
     """Describes one table. Reads metadata only, at the cost of planning a scan."""
 
-    def __init__(self, context: TableContext, *, partitions: PartitionSpecs) -> None:
+    def __init__(self, context: TableContext, *, partitions: PartitionSpecs, rejected: RejectedRecords) -> None:
         self._name = context.name
         self._location = context.location
         self._schema = context.schema
@@ -36,6 +37,7 @@ class TableDescription:
         self._log = context.log
         self._leases = context.leases
         self._partitions = partitions
+        self._rejected = rejected
         self._codec = PartitionCodec(context.schema)
 
     def describe(self, partition: Mapping[str, object] | None = None) -> Description:
@@ -71,6 +73,7 @@ class TableDescription:
             **self._log_lines(part),
             **self._definition_lines(),
             "source offsets": "" if snapshot is None else snapshot.properties.get(SOURCES, ""),
+            **self._rejected_lines(),
             "file.path": location,
             "file.format": self._options.file_format,
             "partition": ", ".join(f"{key}={value}" for key, value in (partition or {}).items()),
@@ -141,6 +144,13 @@ class TableDescription:
             if refreshed is None
             else f"snapshot {refreshed.id} at {moment_text(refreshed.time_millis)}",
         }
+
+    def _rejected_lines(self) -> dict[str, str]:
+        pointer = self._rejected.pointer()
+        if pointer is None:
+            return {}
+        newest = moment_text(pointer.newest_millis)
+        return {"rejected records": f"{pointer.record_count} ({pointer.size_bytes} bytes), the newest at {newest}"}
 
     def _log_lines(self, part: SnapshotLogProperties | None) -> dict[str, str]:
         if self._log is None:

@@ -15,6 +15,7 @@ from storage_lib.table.assembly.table_reads import TableReads
 from storage_lib.table.assembly.table_writes import TableWrites
 from storage_lib.table.inspect.commit_listing import COMMITS_MAX, CommitListing, CommitSummary
 from storage_lib.table.inspect.description import Description
+from storage_lib.table.inspect.rejected_records import RejectedRecords
 from storage_lib.table.inspect.system_tables import SystemTables
 from storage_lib.table.inspect.table_description import TableDescription
 from storage_lib.table.inspect.table_health import TableHealth, TableHealthCheck
@@ -32,11 +33,15 @@ class TableInspection:
 
     @built_once
     def _description(self) -> TableDescription:
-        return TableDescription(self._context, partitions=self._writes.partitions)
+        return TableDescription(self._context, partitions=self._writes.partitions, rejected=self._rejected_records)
 
     @built_once
     def _system_tables(self) -> SystemTables:
-        return SystemTables(self._context, changes=self._reads.change_scan)
+        return SystemTables(self._context, changes=self._reads.change_scan, rejected=self._rejected_records)
+
+    @built_once
+    def _rejected_records(self) -> RejectedRecords:
+        return RejectedRecords(self._context, source_offsets=self._writes.commit.source_offsets)
 
     @built_once
     def _commit_listing(self) -> CommitListing:
@@ -66,6 +71,18 @@ class TableInspection:
     def partition_values(self) -> pa.Table:
         """Return the values of each partition with files, in the partition columns' types."""
         return self._description.partition_values()
+
+    def rejected(self) -> pa.Table:
+        """Return the records of external sources that did not decode or fit, with their ids, positions and bytes.
+
+        The same as ``system_table("rejected")``.
+        """
+        return self._system_tables.read("rejected").read_all()
+
+    def rejected_count(self) -> int:
+        """Return the number of rejected records, without reading them."""
+        pointer = self._rejected_records.pointer()
+        return 0 if pointer is None else pointer.record_count
 
     def system_table(self, name: str) -> pa.Table:
         """Return metadata as a table: "snapshots", "files", "audit_log", ...; ``NotFoundError`` lists all names.

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from storage_lib.errors import CommitConflictError, CorruptFileError, InvalidInputError
+from storage_lib.file_store.rejected.rejected_pointer import RejectedPointer
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.encoding.json_document import UNDECODABLE
@@ -63,9 +64,10 @@ def _of_pair(pair: Sequence[str | None]) -> LogOffsets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOffsets:
-    """Offsets at which reads of a table's sources resume, by source."""
+    """Offsets at which reads of a table's sources resume, by source, and the records before them that were rejected."""
 
     positions: Mapping[str, LogOffsets] = field(default_factory=dict)
+    rejected: RejectedPointer | None = None
 
     def of(self, source: str) -> LogOffsets | None:
         """Return the offsets at which reads of ``source`` resume; None if the table contains nothing of it."""
@@ -86,16 +88,17 @@ class SourceOffsets:
                     "Nothing became visible; read again from where the newest snapshot says"
                 )
                 raise CommitConflictError(message)
-        return SourceOffsets(positions={**self.positions, **{each.source: each.end for each in by}})
+        return replace(self, positions={**self.positions, **{each.source: each.end for each in by}})
 
     def to_properties(self) -> dict[str, str]:
-        """Return the snapshot properties; none without a source."""
+        """Return the snapshot properties; none without a source and rejected records."""
+        rejected = {} if self.rejected is None else self.rejected.to_properties()
         if not self.positions:
-            return {}
+            return rejected
         ordered = sorted(self.positions.items())
         ids = {source: offsets.log_id for source, offsets in ordered if offsets.log_id is not None}
         properties = {SOURCES: json.dumps({source: json.loads(offsets.to_json()) for source, offsets in ordered})}
-        return {**properties, IDS: json.dumps(ids)} if ids else properties
+        return {**properties, **({IDS: json.dumps(ids)} if ids else {}), **rejected}
 
     @classmethod
     def of_snapshot(cls, snapshot: Snapshot) -> SourceOffsets:
@@ -105,7 +108,8 @@ class SourceOffsets:
             return cls(
                 positions={
                     source: LogOffsets.from_json(json.dumps(value), ids.get(source)) for source, value in found.items()
-                }
+                },
+                rejected=RejectedPointer.of_properties(snapshot.properties, snapshot.origin),
             )
         except UNDECODABLE as error:
             message = f"the properties of {snapshot.origin} that hold source offsets can't be decoded: {error!r}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from storage_lib.errors import StorageError, note_outcome
+from storage_lib.file_store.rejected.rejected_change import RejectedChange
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.progress.operation import Operation
 from storage_lib.table.builders.write_builder import WriteBuilder
@@ -31,6 +32,7 @@ class DirectWrites:
         commit_identifier: int,
         source: SourceRange | None = None,
         *,
+        rejected: RejectedChange | None = None,
         progress: AbstractContextManager[Operation] | None = None,
     ) -> Snapshot | None:
         """Write and commit rows; None if there was nothing to commit. A failure aborts the commit.
@@ -57,7 +59,9 @@ class DirectWrites:
             with suppress(StorageError):
                 builder.abort(write_context, [])
             raise
-        snapshot = builder.commit(write_context, [message], commit_identifier, sources=[source] if source else [])
+        snapshot = builder.commit(
+            write_context, [message], commit_identifier, sources=[source] if source else [], rejected=rejected
+        )
         if snapshot is not None:
             if message.files and write_context.overwrite is None:
                 self.compaction.compact_written(snapshot, [message])
