@@ -1,0 +1,64 @@
+"""Options of a source of changes: the modes of the Debezium connector that writes it, and values that do not fit.
+
+They belong to one ``ingest``, stream or sync, not to a table.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+DECIMAL_MODE = "debezium.decimal-handling-mode"
+TIME_MODE = "debezium.time-precision-mode"
+BINARY_MODE = "debezium.binary-handling-mode"
+PLACEHOLDER = "debezium.unavailable-value-placeholder"
+OUT_OF_RANGE = "source.out-of-range"
+TIME_PRECISION = "source.time-precision"
+
+
+class DecimalMode(StrEnum):
+    """Debezium's ``decimal.handling.mode``."""
+
+    PRECISE = "precise"
+    STRING = "string"
+    DOUBLE = "double"
+
+
+class TimeMode(StrEnum):
+    """Debezium's ``time.precision.mode``."""
+
+    ADAPTIVE = "adaptive"
+    ADAPTIVE_TIME_MICROSECONDS = "adaptive_time_microseconds"
+    CONNECT = "connect"
+    ISOSTRING = "isostring"
+    MICROSECONDS = "microseconds"
+    NANOSECONDS = "nanoseconds"
+
+
+class BinaryMode(StrEnum):
+    """Debezium's ``binary.handling.mode``."""
+
+    BYTES = "bytes"
+    BASE64 = "base64"
+    BASE64_URL_SAFE = "base64-url-safe"
+    HEX = "hex"
+
+
+class OutOfRange(StrEnum):
+    """Treatment of infinity, and of dates and times that no column can hold."""
+
+    REJECT = "reject"
+    NULL = "null"
+    CLAMP = "clamp"
+
+
+class TimePrecision(StrEnum):
+    """Treatment of more fractional digits of a second than the column holds."""
+
+    AUTO = "auto"
+    TRUNCATE = "truncate"
+    ROUND = "round"
+    REJECT = "reject"
+
+
+UNAVAILABLE_VALUE = "__debezium_unavailable_value"
+"""Debezium's default for ``unavailable.value.placeholder``."""
