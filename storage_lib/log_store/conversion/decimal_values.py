@@ -153,7 +153,7 @@ def _exact(number: object, of: DataType) -> object:  # noqa: PLR0911  one per ki
     if scaled != scaled.to_integral_value(context=_WIDE):
         return None
     if of.root is TypeRoot.DECIMAL:
-        is_fitting = abs(scaled) < 10 ** (of.precision or 0)
+        is_fitting = scaled.copy_abs() < 10 ** (of.precision or 0)
         return number.quantize(Decimal(1).scaleb(-scale), context=_WIDE) if is_fitting else None
     half = 1 << (_INTEGERS[of.root] - 1)
     return int(number) if -half <= number < half else None
