@@ -18,14 +18,14 @@ import pyarrow as pa
 import pyarrow.json as pj
 import pytest
 
-from storage_lib.log_store.capture import avro_value_type, connect_schema
-from storage_lib.log_store.capture.assumed_value_type import of_modes
-from storage_lib.log_store.capture.capture_modes import CaptureModes
-from storage_lib.log_store.capture.captured_json import holds_float, holds_map, of_parsed, read_type
-from storage_lib.log_store.capture.captured_value_type import ValueType
-from storage_lib.log_store.capture.captured_values import converted
-from storage_lib.log_store.capture.new_column_type import table_type
 from storage_lib.log_store.codec.avro_cursor import AvroCursor, with_names_spelled_out
+from storage_lib.log_store.conversion import avro_value_type, connect_schema
+from storage_lib.log_store.conversion.assumed_value_type import of_modes
+from storage_lib.log_store.conversion.capture_modes import CaptureModes
+from storage_lib.log_store.conversion.captured_json import holds_float, holds_map, of_parsed, read_type
+from storage_lib.log_store.conversion.captured_value_type import ValueType
+from storage_lib.log_store.conversion.captured_values import converted
+from storage_lib.log_store.conversion.new_column_type import table_type
 from storage_lib.schema.types.data_field import DataField
 from storage_lib.schema.types.data_types import DataType, TypeRoot
 from storage_lib.schema.types.nested_types import ArrayType, MapType, RowType

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from storage_lib.log_store.capture.captured_value_type import Meaning, Spelling, ValueType
+from storage_lib.log_store.conversion.captured_value_type import Meaning, Spelling, ValueType
 
 _BY_MEANING = {
     Meaning.BOOLEAN: pa.bool_(),

@@ -29,15 +29,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.log_store.capture.assumed_value_type import binary_type
-from storage_lib.log_store.capture.capture_modes import CaptureModes
-from storage_lib.log_store.capture.captured_value_type import Meaning, Spelling, ValueType
-from storage_lib.log_store.capture.new_column_type import table_type
-from storage_lib.log_store.capture.semantic_types import GEOMETRIES
+from storage_lib.log_store.conversion.assumed_value_type import binary_type
 from storage_lib.log_store.conversion.binary_values import of_base64, of_bits, of_hex
+from storage_lib.log_store.conversion.capture_modes import CaptureModes
+from storage_lib.log_store.conversion.captured_value_type import Meaning, Spelling, ValueType
 from storage_lib.log_store.conversion.decimal_values import of_decimal_texts, of_scaled, of_unscaled
 from storage_lib.log_store.conversion.moment_values import MomentRules, of_days, of_numbers, of_texts
+from storage_lib.log_store.conversion.new_column_type import table_type
 from storage_lib.log_store.conversion.number_values import TEXT_ROOTS, of_booleans, of_floats, of_integers
+from storage_lib.log_store.conversion.semantic_types import GEOMETRIES
 from storage_lib.log_store.conversion.value_refusals import Converted, Refused, in_rows, refused, valid, without
 from storage_lib.schema.options.source_options import BINARY_MODE, DECIMAL_MODE, BinaryMode
 from storage_lib.schema.types.data_field import DataField

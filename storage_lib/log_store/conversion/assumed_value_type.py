@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.log_store.capture.capture_modes import CaptureModes
-from storage_lib.log_store.capture.captured_value_type import (
+from storage_lib.log_store.conversion.capture_modes import CaptureModes
+from storage_lib.log_store.conversion.captured_value_type import (
     BOOLEAN,
     BYTES,
     DOUBLE,

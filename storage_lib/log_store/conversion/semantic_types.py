@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from storage_lib.log_store.capture.captured_value_type import Meaning, Spelling, ValueType
+from storage_lib.log_store.conversion.captured_value_type import Meaning, Spelling, ValueType
 
 _DEBEZIUM = "io.debezium.time."
 _CONNECT = "org.apache.kafka.connect.data."

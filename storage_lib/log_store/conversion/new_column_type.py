@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from storage_lib.log_store.capture.captured_value_type import Meaning, Spelling, ValueType
+from storage_lib.log_store.conversion.captured_value_type import Meaning, Spelling, ValueType
 from storage_lib.schema.evolution.type_widening import holds_every_value
 from storage_lib.schema.types.data_field import DataField
 from storage_lib.schema.types.data_types import DECIMAL_PRECISION_MAX, DataType, TypeRoot

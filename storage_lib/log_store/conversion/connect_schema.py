@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.log_store.capture.captured_value_type import (
+from storage_lib.log_store.conversion.captured_value_type import (
     BOOLEAN,
     BYTES,
     DOUBLE,
@@ -20,7 +20,7 @@ from storage_lib.log_store.capture.captured_value_type import (
     ValueType,
     row_of,
 )
-from storage_lib.log_store.capture.semantic_types import with_meaning
+from storage_lib.log_store.conversion.semantic_types import with_meaning
 
 _PHYSICAL = {
     "boolean": BOOLEAN,

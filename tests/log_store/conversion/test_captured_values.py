@@ -13,12 +13,12 @@ import pyarrow.json as pj
 import pytest
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.log_store.capture.assumed_value_type import of_flink, of_modes
-from storage_lib.log_store.capture.capture_modes import CaptureModes
-from storage_lib.log_store.capture.captured_json import holds_float, holds_map, of_parsed, read_type
-from storage_lib.log_store.capture.captured_value_type import ValueType
-from storage_lib.log_store.capture.captured_values import Converted, converted
-from storage_lib.log_store.capture.connect_schema import value_type
+from storage_lib.log_store.conversion.assumed_value_type import of_flink, of_modes
+from storage_lib.log_store.conversion.capture_modes import CaptureModes
+from storage_lib.log_store.conversion.captured_json import holds_float, holds_map, of_parsed, read_type
+from storage_lib.log_store.conversion.captured_value_type import ValueType
+from storage_lib.log_store.conversion.captured_values import Converted, converted
+from storage_lib.log_store.conversion.connect_schema import value_type
 from storage_lib.schema.types.data_field import DataField
 from storage_lib.schema.types.type_spelling import parse_type
 

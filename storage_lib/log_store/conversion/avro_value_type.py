@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.log_store.capture.captured_value_type import (
+from storage_lib.log_store.conversion.captured_value_type import (
     BOOLEAN,
     BYTES,
     DOUBLE,
@@ -24,7 +24,7 @@ from storage_lib.log_store.capture.captured_value_type import (
     ValueType,
     row_of,
 )
-from storage_lib.log_store.capture.semantic_types import CONNECT_DECIMAL, decimal_of, with_meaning
+from storage_lib.log_store.conversion.semantic_types import CONNECT_DECIMAL, decimal_of, with_meaning
 
 if TYPE_CHECKING:
     from storage_lib.format.avro_types import AvroSchema
