@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from storage_lib.table.protocol.table_address import TableAddress
     from storage_lib.table.sources.ingest import IngestResult, ingest
     from storage_lib.table.stream.hybrid_source import HybridSource
+    from storage_lib.verification.verification import Verification
+    from storage_lib.verification.verify import verify
 
 _HOMES = {
     "AddColumn": "schema.evolution.schema_changes",
@@ -97,12 +99,14 @@ _HOMES = {
     "TableDescriptor": "catalog.table_descriptor",
     "UnavailableError": "errors",
     "UntrackedCommitError": "errors",
+    "Verification": "verification.verification",
     "WarehouseCatalog": "catalog.warehouse.warehouse_catalog",
     "col": "schema.filter.column_reference",
     "describe_options": "schema.options.option_reference",
     "ingest": "table.sources.ingest",
     "load_table_at": "catalog.open_catalog",
     "open_catalog": "catalog.open_catalog",
+    "verify": "verification.verify",
 }
 
 _MODULES = ("catalog", "errors", "progress", "spark")
@@ -145,12 +149,14 @@ __all__ = [
     "TableDescriptor",
     "UnavailableError",
     "UntrackedCommitError",
+    "Verification",
     "WarehouseCatalog",
     "col",
     "describe_options",
     "ingest",
     "load_table_at",
     "open_catalog",
+    "verify",
 ]
 
 

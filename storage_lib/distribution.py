@@ -28,6 +28,7 @@ VERSION = "0.3.0"
 """``pyproject.toml`` takes the version of the package from this line."""
 
 EXTRAS_OF_MODULES = {
+    "adbc_driver_postgresql": ("postgres",),
     "airflow": ("airflow",),
     "duckdb": ("duckdb",),
     "great_expectations": ("quality",),

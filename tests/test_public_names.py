@@ -58,12 +58,14 @@ PUBLIC = {
     "TableDescriptor",
     "UnavailableError",
     "UntrackedCommitError",
+    "Verification",
     "WarehouseCatalog",
     "col",
     "describe_options",
     "ingest",
     "load_table_at",
     "open_catalog",
+    "verify",
 }
 PUBLIC_OF_SPARK = {
     "SinkHeartbeat",

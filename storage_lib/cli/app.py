@@ -27,6 +27,7 @@ from storage_lib.cli import (
     maintenance_commands,
     option_commands,
     sql_command,
+    verify_command,
 )
 from storage_lib.cli.command_line_options import (
     OPTIONS_FILE_VARIABLE,
@@ -88,6 +89,7 @@ def main(
 
 inspect_commands.add_to(app)
 content_commands.add_to(app)
+verify_command.add_to(app)
 maintenance_commands.add_to(app)
 sql_command.add_to(app)
 option_commands.add_to(app)

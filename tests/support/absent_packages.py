@@ -92,6 +92,15 @@ def _duckdb() -> None:
     _table().to_duckdb()
 
 
+def _verified(against: str | None = None, query: str | None = None) -> Callable[[], None]:
+    def run() -> None:
+        from storage_lib import verify
+
+        verify(_table(), against, query=query)
+
+    return run
+
+
 def _pandas() -> None:
     _table().to_pandas()
 
@@ -187,6 +196,8 @@ class _Terminal(io.StringIO):
 
 
 PROGRAMS: tuple[tuple[str, str, Callable[[], None], str], ...] = (
+    ("adbc_driver_postgresql", "a comparison with PostgreSQL", _verified("postgresql://127.0.0.1:1/shop"), "postgres"),
+    ("duckdb", "a comparison with a query", _verified(query="SELECT 1 AS id"), "duckdb"),
     # package, what needs it, the program, the extras that the error has to name
     ("airflow", "the operators", _airflow, "airflow"),
     ("duckdb", "to_duckdb", _duckdb, "duckdb"),

@@ -11,6 +11,7 @@ import pytest
 __all__ = ["EXTRAS", "advice", "is_installed", "needed", "needs"]
 
 EXTRAS = {
+    "adbc_driver_postgresql": "postgres",
     "airflow": "airflow",
     "check_jsonschema": "dev",
     "confluent_kafka": "dev",

@@ -1,0 +1,191 @@
+"""A table or query of PostgreSQL as a side of a comparison.
+
+All reads are of one transaction with one snapshot of the database, which never changes the database. PostgreSQL sends
+Arrow's columns through ADBC; it converts types that ADBC lacks to text, and times to microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from storage_lib.distribution import importing_for
+from storage_lib.errors import InvalidInputError, NotFoundError, StorageError, UnavailableError
+from storage_lib.schema.options.secret_text import without_password
+from storage_lib.verification.compared_rows import KeyBounds
+from storage_lib.verification.sql_text import bare_query, literal, quoted
+from storage_lib.verification.value_kind import ValueKind
+
+SCHEMES = ("postgresql://", "postgres://")
+_OLDEST = 140_000
+"""PostgreSQL 14 was the first whose ``extract`` is exact."""
+_UNDEFINED_TABLE = "42P01"
+_CANCELLED_OR_DOWN = ("08", "53", "57", "58")
+
+_BASE_TYPES = """
+WITH RECURSIVE given(name, place, id) AS (VALUES {values}),
+based(name, place, id, typtype, typname) AS (
+    SELECT name, place, t.oid, t.typtype, t.typname FROM given JOIN pg_type t ON t.oid = given.id
+    UNION ALL
+    SELECT name, place, t.oid, t.typtype, t.typname FROM based b JOIN pg_type d ON d.oid = b.id
+    JOIN pg_type t ON t.oid = d.typbasetype WHERE b.typtype = 'd'
+)
+SELECT name, typname::text, typtype::text FROM based WHERE typtype <> 'd' ORDER BY place
+"""
+"""The names and types of columns, with the base type of a domain."""
+
+_INFINITY = 9_223_372_036_854_775_807
+_KINDS = {
+    **dict.fromkeys(("int2", "int4", "int8", "oid"), ValueKind.INTEGER),
+    **dict.fromkeys(("text", "varchar", "name", "uuid", "json", "jsonb", "xml", "citext"), ValueKind.TEXT),
+    **dict.fromkeys(("inet", "cidr", "macaddr", "macaddr8", "ltree", "bit", "varbit"), ValueKind.TEXT),
+    **dict.fromkeys(("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange"), ValueKind.TEXT),
+    "bool": ValueKind.BOOLEAN,
+    "numeric": ValueKind.DECIMAL,
+    "float4": ValueKind.FLOAT,
+    "float8": ValueKind.DOUBLE,
+    "bpchar": ValueKind.PADDED_TEXT,
+    "bytea": ValueKind.BYTES,
+    "date": ValueKind.DATE,
+    "time": ValueKind.TIME,
+    "timestamp": ValueKind.TIMESTAMP,
+    "timestamptz": ValueKind.TIMESTAMP,
+}
+_ENUM = "e"
+_SENT_AS = {
+    ValueKind.BOOLEAN: "{column}",
+    ValueKind.INTEGER: "{column}::int8",
+    ValueKind.FLOAT: "{column}",
+    ValueKind.DOUBLE: "{column}",
+    ValueKind.DECIMAL: "{column}::text",
+    ValueKind.TEXT: "{column}::text",
+    ValueKind.PADDED_TEXT: "{column}::text",
+    ValueKind.BYTES: "{column}",
+    ValueKind.TIME: "(extract(epoch FROM {column}) * 1000000)::int8",
+    ValueKind.DATE: "CASE WHEN isfinite({column}) THEN ({column} - DATE '1970-01-01')::int8 "
+    f"WHEN {{column}} > DATE '1970-01-01' THEN {_INFINITY} WHEN {{column}} IS NOT NULL THEN -{_INFINITY} END",
+    ValueKind.TIMESTAMP: "CASE WHEN isfinite({column}) THEN (extract(epoch FROM {column}) * 1000000)::int8 "
+    f"WHEN {{column}} > DATE '1970-01-01' THEN {_INFINITY} WHEN {{column}} IS NOT NULL THEN -{_INFINITY} END",
+}
+"""Infinite dates and times are the largest and smallest number, which no finite one has."""
+
+
+class PostgresSide:
+    """Reads a table, view or query in one read-only transaction. Close it after use."""
+
+    def __init__(self, uri: str, *, relation: str | None = None, query: str | None = None) -> None:
+        with importing_for("a comparison with PostgreSQL", InvalidInputError, "postgres"):
+            from adbc_driver_postgresql import dbapi
+        self.name = without_password(uri).partition("?")[0] if relation is None else relation
+        self._dbapi = dbapi
+        with self._reporting():
+            self._connection = dbapi.connect(uri)
+        try:
+            self.position = self._begin()
+            self._rows = f"({bare_query(query)}) AS compared" if query is not None else self._relation(relation or "")
+            self._types = self._types_of_columns()
+        except BaseException:
+            self.close()
+            raise
+        self.kinds: Mapping[str, ValueKind | None] = {
+            name: _kind(type_, family) for name, (type_, family) in self._types.items()
+        }
+
+    def close(self) -> None:
+        """End the transaction and the connection."""
+        self._connection.close()
+
+    def batches(self, forms: Mapping[str, ValueKind], bounds: KeyBounds | None) -> Iterator[pa.RecordBatch]:
+        """Read the columns of ``forms``; PostgreSQL sends only rows within the bounds."""
+        columns = [f"{self._sent(name)} AS {quoted(name)}" for name in forms]
+        where = "" if bounds is None else self._within(bounds)
+        yield from self._read(f"SELECT {', '.join(columns)} FROM {self._rows}{where}")
+
+    def _begin(self) -> str:
+        """Fix the snapshot of all reads; return the position of the database's log then."""
+        with self._reporting(), self._connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            # Rows that a policy hides from this role would count as missing: PostgreSQL refuses such a read instead.
+            cursor.execute("SET LOCAL row_security = off")
+            cursor.execute("SET LOCAL extra_float_digits = 1")
+        version, is_standby = self._row(
+            "SELECT current_setting('server_version_num')::int8, pg_is_in_recovery() AS is_standby"
+        )
+        if version < _OLDEST:
+            message = f"{self.name}: PostgreSQL {version // 10_000} is too old; a comparison needs version 14 or newer"
+            raise InvalidInputError(message)
+        function = "pg_last_wal_replay_lsn" if is_standby else "pg_current_wal_lsn"
+        return f"WAL position {self._row(f'SELECT {function}()::text')[0]}"
+
+    def _relation(self, name: str) -> str:
+        found = self._rows_of(
+            "SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c "
+            f"JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass({literal(name)})"
+        )
+        if not found:
+            message = f"PostgreSQL has no table {name}, or none that this role may see; name it as schema.table"
+            raise NotFoundError(message)
+        return str(found[0][0])
+
+    def _types_of_columns(self) -> dict[str, tuple[str, str]]:
+        with self._reporting(), self._connection.cursor() as cursor:
+            names = cursor.adbc_execute_schema(f"SELECT * FROM {self._rows}").names
+        if len(set(names)) < len(names):
+            message = f"the query returns columns of the same name: {', '.join(names)}; give each a name of its own"
+            raise InvalidInputError(message)
+        values = ", ".join(
+            f"({literal(name)}, {place}, pg_typeof((SELECT {quoted(name)} FROM {self._rows} LIMIT 0))::oid)"
+            for place, name in enumerate(names)
+        )
+        return {name: (type_, family) for name, type_, family in self._rows_of(_BASE_TYPES.format(values=values))}
+
+    def _sent(self, name: str) -> str:
+        kind = self.kinds[name]
+        assert kind is not None  # noqa: S101  the caller compares columns of known kinds
+        return _SENT_AS[kind].format(column=quoted(name))
+
+    def _within(self, bounds: KeyBounds) -> str:
+        text = f'{quoted(bounds.column)}::text COLLATE "C"'
+        parts = [
+            f"{quoted(bounds.column) if isinstance(value, int) else text} {operator} {literal(value)}"
+            for operator, value in ((">=", bounds.low), ("<=", bounds.high))
+            if value is not None and "\0" not in str(value)  # a text of the other side; PostgreSQL has none
+        ]
+        return f" WHERE {' AND '.join(parts)}" if parts else ""
+
+    def _row(self, query: str) -> tuple[Any, ...]:
+        return self._rows_of(query)[0]
+
+    def _rows_of(self, query: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query that has few."""
+        return [row for batch in self._read(query) for row in zip(*batch.to_pydict().values(), strict=True)]
+
+    def _read(self, query: str) -> Iterator[pa.RecordBatch]:
+        with self._reporting(), self._connection.cursor() as cursor:
+            cursor.execute(query)
+            yield from cursor.fetch_record_batch()
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        try:
+            yield
+        except self._dbapi.Error as error:
+            raise _as_ours(self.name, error) from error
+
+
+def _as_ours(name: str, error: Any) -> StorageError:
+    """Return our error for one of PostgreSQL or of the connection."""
+    state = error.sqlstate or ""
+    said = without_password(str(error))
+    if state == _UNDEFINED_TABLE:
+        return NotFoundError(f"{name}: {said}")
+    if not state or state.startswith(_CANCELLED_OR_DOWN):
+        return UnavailableError(f"{name}: PostgreSQL is not available, or ended the read: {said}")
+    return InvalidInputError(f"{name}: PostgreSQL refuses the read: {said}")
+
+
+def _kind(type_: str, family: str) -> ValueKind | None:
+    return ValueKind.TEXT if family == _ENUM else _KINDS.get(type_)
