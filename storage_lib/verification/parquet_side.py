@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.verification.compared_rows import KeyBounds
@@ -20,6 +19,8 @@ class ParquetSide:
     """
 
     def __init__(self, path: str) -> None:
+        import pyarrow.dataset as ds
+
         self.name = path
         try:
             self._files = ds.dataset(path, format="parquet", partitioning="hive")

@@ -124,7 +124,7 @@ def _form(table: ComparedRows, source: ComparedRows, name: str) -> ValueKind:
     for side in (table, source):
         kind = side.kinds[name]
         if kind is None:
-            raise refused_column(name, side.name, "its type has no form for comparisons (docs/verify.md)")
+            raise refused_column(name, side.name, "values of its type have no common form")
         kinds.append(kind)
     form = common_form(*kinds)
     if form is None:
