@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from storage_lib import InvalidInputError
+from tests.game.neutral_options import drawn_neutral
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from storage_lib import DynamicTable
     from storage_lib.catalog.catalog import Catalog
 
@@ -35,8 +38,6 @@ class DrawnTable:
     key: tuple[str, ...]
     is_partitioned: bool
     options: dict[str, str]
-    refusals: list[str] = field(default_factory=list)
-    """Reasons for which other drawn options were refused."""
 
     @property
     def engine(self) -> str:
@@ -54,6 +55,15 @@ class DrawnTable:
     @property
     def sequence(self) -> str | None:
         return self.options.get("sequence.field")
+
+    @property
+    def is_descending(self) -> bool:
+        """Whether the smaller sequence is the newer one."""
+        return self.options.get("sequence.field.sort-order") == "descending"
+
+    @property
+    def row_kind(self) -> str:
+        return self.options.get("row-kind.field", "_row_kind")
 
     @property
     def is_log_first(self) -> bool:
@@ -77,11 +87,12 @@ class DrawnTable:
         return spelled | {f"engine={self.engine}", "partitioned" if self.is_partitioned else "not partitioned"}
 
 
-def draw_table(rng: Random, catalog: Catalog) -> tuple[DrawnTable, DynamicTable]:
-    """Draw options until a table can be created with them."""
-    refusals: list[str] = []
-    while True:
-        drawn = _draw(rng, refusals)
+def draw_table(
+    rng: Random, catalog: Catalog, refused: Callable[[DrawnTable, str], None]
+) -> tuple[DrawnTable, DynamicTable]:
+    """Draw options until a table can be created with them; ``refused`` takes those that can't, and the reasons."""
+    for _ in range(200):
+        drawn = draw(rng)
         try:
             table = catalog.create_table(
                 "game.t",
@@ -91,50 +102,60 @@ def draw_table(rng: Random, catalog: Catalog) -> tuple[DrawnTable, DynamicTable]
                 options=drawn.options,
             )
         except InvalidInputError as refusal:
-            refusals.append(str(refusal))
-            assert len(refusals) < 100, refusals[-1]
+            refused(drawn, str(refusal).removeprefix("table game.t: ")[:150])
             continue
         return drawn, table
+    message = "too many drawn tables were refused"
+    raise AssertionError(message)
 
 
-def _draw(rng: Random, refusals: list[str]) -> DrawnTable:
+def draw(rng: Random) -> DrawnTable:
+    """Draw options, which the product may refuse."""
     kind = rng.choice(["keyed"] * 8 + ["bag", "append-only"])
     is_partitioned = rng.random() < 0.5
     options = {
         "file.format": rng.choice(["parquet", "parquet", "orc", "avro"]),
-        "manifest.merge-min-count": rng.choice(["2", "30"]),
-        "write-only": rng.choice(["false", "false", "true"]),
-    } | _draw_log(rng, kind)
-    if kind != "keyed":
-        append_only = {"write-mode": "append-only", "bucket": rng.choice(["-1", "-1", "2"])}
-        return DrawnTable((), is_partitioned, options | (append_only if kind == "append-only" else {}), refusals)
-    options |= {
-        "bucket": rng.choice(["1", "2", "-1"]),
-        "changelog-producer": rng.choice(["none", "none", "input", "lookup", "full-compaction"]),
-        "num-sorted-run.compaction-trigger": rng.choice(["2", "3", "5"]),
-        "compaction.strategy": rng.choice(["universal", "leveled"]),
-        "deletion-vectors.enabled": rng.choice(["false", "false", "true"]),
+        **_draw_log(rng, kind),
+        **drawn_neutral(rng, is_keyed=kind == "keyed"),
     }
+    if rng.random() < 0.1:
+        options["row-kind.field"] = "change"
+    if kind == "keyed":
+        key = ("p", "k") if is_partitioned and rng.random() < 0.7 else ("k",)
+        return DrawnTable(key, is_partitioned, _draw_keyed(rng, options, key, is_partitioned=is_partitioned))
+    if kind == "append-only":
+        options |= {"write-mode": "append-only", "bucket": rng.choice(["-1", "-1", "2"])}
+        if rng.random() < 0.3:
+            options |= {"bucket": "2", "bucket-key": rng.choice(["k", "k,s"])}
+    return DrawnTable((), is_partitioned, options)
+
+
+def _draw_keyed(rng: Random, options: dict[str, str], key: tuple[str, ...], *, is_partitioned: bool) -> dict[str, str]:
     engine = rng.choice(["deduplicate", "deduplicate", "aggregation", "partial-update", "first-row"])
+    options["bucket"] = rng.choice(["1", "2", "-1"])
     if "log.consistency" in options and rng.random() < 0.8:
         engine, options["bucket"] = "deduplicate", rng.choice(["1", "2"])  # other tables with a log are refused
-    if options["bucket"] == "-1":
-        options["dynamic-bucket.target-row-num"] = rng.choice(["3", "2000000"])
+    if options["bucket"] != "-1":
+        options = {name: value for name, value in options.items() if not name.startswith("dynamic-bucket.")}
     if engine != "deduplicate":
         options["merge-engine"] = engine
     if engine in ("aggregation", "partial-update") and rng.random() < 0.5:
         options[f"{engine}.remove-record-on-delete"] = "true"
     elif rng.random() < 0.2:
         options["ignore-delete"] = "true"
-    if engine == "aggregation":
-        options |= {f"fields.{name}.aggregate-function": function for name, function in FUNCTIONS.items()}
-        options["fields.default-aggregate-function"] = "last_value"
-    key = ("p", "k") if is_partitioned and rng.random() < 0.7 else ("k",)
     # With other engines rows depend on when a compaction comes, as they do in Paimon, and with a key that moves between
     # partitions on which of them has seen which version.
     if engine in ("deduplicate", "aggregation") and is_partitioned == ("p" in key) and rng.random() < 0.4:
         options["sequence.field"] = "s"
-    return DrawnTable(key, is_partitioned, options, refusals)
+        if rng.random() < 0.3:
+            options["sequence.field.sort-order"] = "descending"
+        if engine == "deduplicate" and rng.random() < 0.3:
+            options["compaction.keep-deletes"] = "true"
+    if engine == "aggregation":
+        combined = {name: function for name, function in FUNCTIONS.items() if options.get("sequence.field") != name}
+        options |= {f"fields.{name}.aggregate-function": function for name, function in combined.items()}
+        options["fields.default-aggregate-function"] = "last_value"
+    return options
 
 
 def _draw_log(rng: Random, kind: str) -> dict[str, str]:

@@ -31,6 +31,7 @@ class Follower:
     normalize: str | None
     is_exact: bool
     state_directory: str | None
+    row_kind: str
     position: StreamPosition | None = None
     is_behind: bool = False
     _by_key: dict[_Key, Row] = field(default_factory=dict)
@@ -77,7 +78,7 @@ class Follower:
     def _take_all(self, table: DynamicTable, batch: pa.Table) -> None:
         ids = {each.name: each.id for each in table.schema.fields}
         for row in batch.to_pylist():
-            kind = row.pop("_row_kind", "+I")
+            kind = row.pop(self.row_kind, "+I")
             self._take(kind, {ids[name]: value for name, value in row.items()})
 
     def _take(self, kind: str, row: Row) -> None:

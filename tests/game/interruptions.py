@@ -44,6 +44,9 @@ class Interruption:
     fails_only: bool = False
     is_applied: bool = False
 
+    def __post_init__(self) -> None:
+        self.storage = FaultyFileIO(self.game.files)
+
     def run(self) -> Snapshot | None:
         """Commit, and change the model if the commit is found afterwards."""
         kind = self.game.rng.choice(FAILURES[: len(FaultKind)] if self.fails_only else FAILURES)
@@ -73,6 +76,7 @@ class Interruption:
     def _repeated(self, table: DynamicTable, committed: bool | None) -> bool | None:  # noqa: FBT001  private
         """Repeat the commit under its identity, in the same process if it is alive or in a new one."""
         is_alive = committed is not None and self.game.rng.random() < 0.5
+        self.storage.faults = ()
         before = self._found()
         self.game.told[-1] += f" (repeated by {'its' if is_alive else 'another'} process)"
         try:
@@ -85,7 +89,7 @@ class Interruption:
         after = self._found()
         if before is not None and (after is None or after.id != before.id):
             self.game.fail("a repeated commit is another one", after and after.id, before.id)
-        self.game.met["repeated after a failure"] += 1
+        self.game.met("repeated after a failure")
         return True
 
     def _adopt(self, *, committed: bool | None) -> None:
@@ -116,7 +120,7 @@ class Interruption:
     def _tell(self, kind: FaultKind | None, at: int) -> None:
         name = "suspended" if kind is None else kind.name
         self.game.told[-1] += f" ({name} at I/O {at})"
-        self.game.met[name] += 1
+        self.game.met(name)
 
     def _process(self, kind: FaultKind | None, at: int) -> DynamicTable:
         if kind is None:
@@ -124,9 +128,8 @@ class Interruption:
             table = self._opened(sleepy)
             sleepy.at = len(sleepy.calls) + at
             return table
-        faulty = FaultyFileIO(self.game.files)
-        table = self._opened(faulty)
-        faulty.faults = (Fault(kind, at=at),)
+        table = self._opened(self.storage)
+        self.storage.faults = (Fault(kind, at=at),)
         return table
 
     def _opened(self, storage: FaultyFileIO) -> DynamicTable:

@@ -90,7 +90,8 @@ class Model:
         sequence = self.drawn.sequence
         if sequence is not None:
             place = self.columns[sequence]
-            versions = sorted(versions, key=lambda version: version[1][place])
+            sign = -1 if self.drawn.is_descending else 1
+            versions = sorted(versions, key=lambda version: sign * version[1][place])
         merged: Row | None = None
         partition: Any = None
         is_new = True

@@ -11,6 +11,7 @@ from typing import Any
 from storage_lib import AddColumn, DropColumn, InvalidInputError, NotFoundError, RenameColumn, SetOption
 from tests.game.drawn_table import PARTITIONS
 from tests.game.model import Model, Row
+from tests.game.neutral_options import neutral_options
 from tests.game.player import KEYS, Act, Game
 
 
@@ -220,7 +221,7 @@ def expire(game: Game) -> None:
     retain = game.rng.randint(1, 3)
     game.told.append(f"expire, retain {retain}")
     _keep_up(game, lambda table, _: table.maintenance.expire_snapshots(retain_last=retain))
-    game.met["expire"] += 1
+    game.met("expire")
     # Streams that are behind would be told that their snapshots have expired.
     earliest = game.newest().inspect.earliest_snapshot_id() or 0
     game.past = {number: rows for number, rows in game.past.items() if number >= earliest}
@@ -231,7 +232,7 @@ def remove_orphans(game: Game) -> None:
     age = timedelta(0) if game.interrupt else timedelta(days=1)
     game.told.append(f"remove_orphans older than {age}")
     game.handle().maintenance.remove_orphan_files(older_than=age)
-    game.met["remove_orphans"] += 1
+    game.met("remove_orphans")
 
 
 def _keep_up(game: Game, act: Act) -> None:
@@ -248,7 +249,7 @@ def tag(game: Game) -> None:
         game.told.append(f"{name} of snapshot {snapshot_id}")
         game.handle().tags.create(name, snapshot_id)
         game.tags[name], game.tagged[name] = game.past[snapshot_id].copy(), snapshot_id
-        game.met["tag"] += 1
+        game.met("tag")
 
 
 def delete_tag(game: Game) -> None:
@@ -257,7 +258,7 @@ def delete_tag(game: Game) -> None:
         game.told.append(f"delete {name}")
         game.handle().tags.delete(name)
         del game.tags[name]
-        game.met["delete_tag"] += 1
+        game.met("delete_tag")
 
 
 def roll_back(game: Game) -> None:
@@ -310,12 +311,19 @@ def publish_a_branch(game: Game) -> None:
 def alter(game: Game) -> None:
     """Add, drop or rename a column, or change an option."""
     added = sorted(name for name in game.model.columns if name.startswith("w"))
-    what = game.rng.choice(["add", "add", "drop", "rename", "add again", "format"])
+    what = game.rng.choice(["add", "add", "drop", "rename", "add again", "format", "option", "option", "option"])
     change: list[Any]
-    if what == "add" or not added:
+    options: dict[str, str] = {}
+    if what == "option":
+        choices = neutral_options(is_keyed=bool(game.drawn.key))
+        name = game.rng.choice(sorted(choices))
+        options = {name: game.rng.choice(choices[name])}
+        change = [SetOption(name, options[name])]
+    elif what == "add" or not added:
         change = [AddColumn(f"w{game.number()}", "INT")]
     elif what == "format":
-        change = [SetOption("file.format", game.rng.choice(["parquet", "orc", "avro"]))]
+        options = {"file.format": game.rng.choice(["parquet", "orc", "avro"])}
+        change = [SetOption("file.format", options["file.format"])]
     elif what == "rename":
         change = [RenameColumn(game.rng.choice(added), f"w{game.number()}")]
     else:
@@ -338,7 +346,9 @@ def alter(game: Game) -> None:
         for follower in [*game.followers, *game.waiting]:
             follower.alter(dropped, added)
 
-    game.commit(f"alter {change}", act, follow, may_be_interrupted=False)
+    if game.commit(f"alter {change}", act, follow, may_be_interrupted=False):
+        game.drawn.options.update(options)
+        game.pairs.has_table(game.drawn)
 
 
 def rewrite(game: Game) -> None:
@@ -365,7 +375,7 @@ def repeat(game: Game) -> None:
         game.fail("a repeated commit is refused", error, done.snapshot_id)
     if made is None or made.id != done.snapshot_id:
         game.fail("a repeated commit is another one", made and made.id, done.snapshot_id)
-    game.met["repeat"] += 1
+    game.met("repeat")
     game.note()
 
 
@@ -390,7 +400,7 @@ def make_again(game: Game) -> None:
     )
     if made:
         game.taken_back.remove(done)
-        game.met["make_again"] += 1
+        game.met("make_again")
 
 
 def pass_time(game: Game) -> None:

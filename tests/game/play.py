@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections import Counter
 from collections.abc import Callable
-from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,6 +15,7 @@ from typing import Any
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from tests.game.interruptions import Interruption
 from tests.game.moves import MOVES
+from tests.game.pairs_met import PairsMet
 from tests.game.player import Act, DifferenceError, Game
 from tests.game.readers import check
 
@@ -41,8 +40,14 @@ def play(seed: int, moves: int, directory: Path) -> Game:
         return Interruption(game, others, act, identity, change, fails_only=fails_only).run()
 
     game.interrupt = interrupt
-    for _ in range(moves):
-        _move(game)
+    try:
+        for _ in range(moves):
+            _move(game)
+    except DifferenceError:
+        raise
+    except BaseException as error:
+        error.add_note("\n".join(game.told))
+        raise
     return game
 
 
@@ -52,38 +57,18 @@ def _move(game: Game) -> None:
     check(game)
 
 
-def pairs(game: Game) -> Counter[tuple[str, str]]:
-    """Return how often each move was made with each feature of the table."""
-    met: Counter[tuple[str, str]] = Counter()
-    for trait, move in product(game.drawn.traits, game.met):
-        met[trait, move] += game.met[move]
-    return met
-
-
 def main(first: int, games: int, moves: int) -> None:
-    met: Counter[tuple[str, str]] = Counter()
-    made: Counter[str] = Counter()
-    refusals: Counter[str] = Counter()
+    pairs = PairsMet()
     for seed in range(first, first + games):
         try:
             with TemporaryDirectory() as directory:
-                game = play(seed, moves, Path(directory))
+                pairs.add(play(seed, moves, Path(directory)).pairs)
         except DifferenceError as difference:
             print(f"DIFFERENCE {difference}\n", flush=True)
-            continue
         except Exception:  # noqa: BLE001  the next games go on
             print(f"ERROR in seed {seed}\n{traceback.format_exc()}", flush=True)
-            continue
-        met.update(pairs(game))
-        made.update(game.met)
-        refusals.update(game.refusals)
-    print(f"{sum(made.values())} moves; {dict(made.most_common())}")
-    print(f"{len(met)} pairs; the rarest:")
-    for pair, count in met.most_common()[:-21:-1]:
-        print(f"  {count} {pair}")
-    print("refusals:")
-    for text, count in refusals.most_common():
-        print(f"  {count} {text}")
+    for line in pairs.report():
+        print(line)
 
 
 if __name__ == "__main__":

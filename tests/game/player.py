@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from tests.game.drawn_table import PARTITIONS, draw_table
 from tests.game.followers import Follower
 from tests.game.model import Model, Row
 from tests.game.outside_reader import OutsideReader
+from tests.game.pairs_met import PairsMet
 from tests.support.fake_environment import FakeClock, fake_environment
 
 Act: TypeAlias = Callable[[DynamicTable, dict[str, Any]], Any]
@@ -63,7 +63,9 @@ class Game:
         self.clock = FakeClock()
         self.files = MemoryFileIO(now_millis=self.clock.now_millis)
         self.catalog = MemoryCatalog(environment=fake_environment(self.files, clock=self.clock))
-        self.drawn, table = draw_table(self.rng, self.catalog)
+        self.pairs = PairsMet()
+        self.drawn, table = draw_table(self.rng, self.catalog, self.pairs.table_refused)
+        self.pairs.has_table(self.drawn)
         self.model = Model(self.drawn, {each.name: each.id for each in table.schema.fields})
         self.handles = [table]
         self.past: dict[int, Model] = {0: self.model.copy()}
@@ -81,8 +83,7 @@ class Game:
         """Commits that counted in each snapshot."""
         self.taken_back: list[Committed] = []
         self.told = [f"seed {self.seed}: key {self.drawn.key}, {self.drawn.options}"]
-        self.refusals: Counter[str] = Counter(text.partition(":")[2][:90] for text in self.drawn.refusals)
-        self.met: Counter[str] = Counter()
+        self._last: str | None = None
         self.interrupt: Interrupt | None = None
         """Acts in a process that is interrupted; None while one is. Without a change, what is done changes no rows."""
         self._numbers = 0
@@ -126,9 +127,9 @@ class Game:
         return f"t{self.rng.randrange(9)}" if name == "t" else self.rng.randrange(-9, 9)
 
     def newer_sequence(self) -> int:
-        """Return a sequence greater than all before: a key that was deleted may have been forgotten by a compaction."""
+        """Return a sequence newer than all before: a key that was deleted may have been forgotten by a compaction."""
         self._sequence += 1
-        return self._sequence
+        return -self._sequence if self.drawn.is_descending else self._sequence
 
     def arrow(self, handle: DynamicTable, rows: Sequence[Row], kinds: Sequence[str] | None = None) -> pa.Table:
         columns = {
@@ -136,7 +137,7 @@ class Game:
             for each in handle.schema.fields
         }
         if kinds is not None:
-            columns["_row_kind"] = pa.array(kinds, pa.string())
+            columns[self.drawn.row_kind] = pa.array(kinds, pa.string())
         return pa.table(columns)
 
     # --- commits ------------------------------------------------------------------------------------------------
@@ -144,6 +145,11 @@ class Game:
     def identity(self) -> dict[str, Any]:
         self._numbers += 1
         return {"commit_user": f"user-{self._numbers % 3}", "commit_identifier": self._numbers}
+
+    def met(self, move: str) -> None:
+        """Count a move, or the answer of a reader."""
+        self.pairs.move_made(self.drawn, move, self._last)
+        self._last = move
 
     def number(self) -> int:
         self._numbers += 1
@@ -175,10 +181,10 @@ class Game:
                 if "Committed: yes" in str(refusal):
                     raise
                 text = str(refusal).removeprefix("table game.t: ")
-                self.refusals[f"{verb}: {text[:100]}"] += 1
+                self.pairs.move_refused(self.drawn, verb, text[:150])
                 self.told[-1] += f" (refused: {text[:60]})"
                 return False
-            self.met[verb] += 1
+            self.met(verb)
             change()
         if not tracked and made is not None:
             self.leave_streams_behind()

@@ -1,0 +1,54 @@
+"""Plays games for hours, and keeps what it finds in a directory: failures, and which pairs of features met.
+
+    nice -n 15 python -m tests.game.long_run DIRECTORY FIRST_SEED [MOVES]      plays until it is ended
+    python -m tests.game.long_run DIRECTORY                                    prints the report
+
+``failures.txt`` has the seed and the moves of each failed game; ``python -m tests.game.play SEED 1 MOVES`` repeats one.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.game.pairs_met import PairsMet, united
+from tests.game.play import play
+from tests.game.player import DifferenceError
+
+MOVES = 20
+GAMES_AT_ONCE = 20
+"""Games after which the counts are stored."""
+
+
+def run(directory: Path, first: int, moves: int) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    for start in count(first, GAMES_AT_ONCE):
+        pairs, failed = PairsMet(), []
+        for seed in range(start, start + GAMES_AT_ONCE):
+            try:
+                with TemporaryDirectory() as states:
+                    pairs.add(play(seed, moves, Path(states)).pairs)
+            except DifferenceError as difference:
+                failed.append(f"DIFFERENCE {difference}")
+            except Exception:  # noqa: BLE001  the next games are played
+                failed.append(f"ERROR in seed {seed}\n{traceback.format_exc()}")
+        (directory / f"pairs-{start}-{moves}.json").write_text(pairs.to_json())
+        if failed:
+            with (directory / "failures.txt").open("a") as file:
+                file.write("\n\n".join([*failed, ""]))
+
+
+def report(directory: Path) -> None:
+    for line in united(PairsMet.from_json(each.read_text()) for each in directory.glob("pairs-*.json")).report():
+        print(line)
+
+
+if __name__ == "__main__":
+    where, *numbers = sys.argv[1:]
+    if numbers:
+        run(Path(where), int(numbers[0]), int(numbers[1]) if len(numbers) > 1 else MOVES)
+    else:
+        report(Path(where))
