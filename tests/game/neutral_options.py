@@ -7,7 +7,7 @@ from random import Random
 
 ANY: Mapping[str, tuple[str, ...]] = {
     "file.compression": ("none", "zstd", "snappy"),
-    "lookup.cache-max-memory-size": ("0 b", "64 mb"),
+    "lookup.cache-max-memory-size": ("1 b", "64 mb"),
     "manifest.full-compaction-threshold-size": ("1 b",),
     "manifest.merge-min-count": ("2", "30"),
     "manifest.target-file-size": ("1 kb",),
