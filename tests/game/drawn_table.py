@@ -88,11 +88,13 @@ class DrawnTable:
 
 
 def draw_table(
-    rng: Random, catalog: Catalog, refused: Callable[[DrawnTable, str], None]
+    rng: Random, catalog: Catalog, refused: Callable[[DrawnTable, str], None], *, has_log: bool
 ) -> tuple[DrawnTable, DynamicTable]:
     """Draw options until a table can be created with them; ``refused`` takes those that can't, and the reasons."""
     for _ in range(200):
         drawn = draw(rng)
+        if not has_log and "log.system" not in drawn.options:
+            continue
         try:
             table = catalog.create_table(
                 "game.t",

@@ -23,7 +23,7 @@ def append(game: Game) -> None:
     tracked = game.rng.random() < 0.9
 
     game.commit(
-        f"append {_shown(changes)}{'' if tracked else ' untracked'}",
+        f"append {changes_shown(changes)}{'' if tracked else ' untracked'}",
         lambda table, identity: table.append(given, change_tracking=tracked, **identity),
         partial(game.model.apply_all, changes),
         tracked=tracked,
@@ -35,10 +35,10 @@ def append(game: Game) -> None:
 
 def upsert(game: Game) -> None:
     handle = game.handle()
-    rows = _distinct(game, handle)
+    rows = distinct_rows(game, handle)
     given = game.arrow(handle, rows)
     game.commit(
-        f"upsert {_shown([('+U', row) for row in rows])}",
+        f"upsert {changes_shown([('+U', row) for row in rows])}",
         lambda table, identity: table.upsert(given, **identity),
         partial(game.model.apply_all, [("+U", row) for row in rows]),
         handle=handle,
@@ -47,10 +47,10 @@ def upsert(game: Game) -> None:
 
 def insert(game: Game) -> None:
     handle = game.handle()
-    rows = [row for row in _distinct(game, handle) if not game.drawn.key or game.model.stored(row) is None]
+    rows = [row for row in distinct_rows(game, handle) if not game.drawn.key or game.model.stored(row) is None]
     given = game.arrow(handle, rows)
     game.commit(
-        f"insert {_shown([('+I', row) for row in rows])}",
+        f"insert {changes_shown([('+I', row) for row in rows])}",
         lambda table, identity: table.insert(given, **identity),
         partial(game.model.apply_all, [("+I", row) for row in rows]),
         handle=handle,
@@ -61,7 +61,7 @@ def upsert_partial(game: Game) -> None:
     handle = game.handle()
     if not game.drawn.key:
         return
-    rows, names = _distinct(game, handle), {*game.drawn.key, "p", "s", "n"}
+    rows, names = distinct_rows(game, handle), {*game.drawn.key, "p", "s", "n"}
     given = game.arrow(handle, rows).select([each.name for each in handle.schema.fields if each.name in names])
     columns = {game.model.columns[name] for name in names}
 
@@ -71,7 +71,7 @@ def upsert_partial(game: Game) -> None:
             game.model.apply("+U", stored | {column: row[column] for column in columns})
 
     game.commit(
-        f"upsert_partial {_shown([('+U', row) for row in rows])}",
+        f"upsert_partial {changes_shown([('+U', row) for row in rows])}",
         lambda table, identity: table.upsert(given, partial=True, **identity),
         change,
         handle=handle,
@@ -115,7 +115,7 @@ def delete_keys(game: Game) -> None:
     if not game.drawn.key:
         return
     handle = game.handle()
-    rows = _distinct(game, handle)
+    rows = distinct_rows(game, handle)
     keys = game.arrow(handle, rows).select(list(game.drawn.key))
 
     def change() -> None:
@@ -125,7 +125,7 @@ def delete_keys(game: Game) -> None:
                 game.model.apply("-D", stored)
 
     game.commit(
-        f"delete_keys {_shown([('-D', row) for row in rows])}",
+        f"delete_keys {changes_shown([('-D', row) for row in rows])}",
         lambda table, identity: table.delete(keys, **identity),
         change,
         handle=handle,
@@ -136,7 +136,7 @@ def merge(game: Game) -> None:
     if not game.drawn.key:
         return
     handle = game.handle()
-    rows = _distinct(game, handle)
+    rows = distinct_rows(game, handle)
     given = game.arrow(handle, rows)
     how: dict[str, Any] = {
         "matched": game.rng.choice(["update", "delete", "keep"]),
@@ -161,7 +161,7 @@ def merge(game: Game) -> None:
                 game.model.apply("-D", stored)
 
     game.commit(
-        f"merge {how} {_shown([('+U', row) for row in rows])}",
+        f"merge {how} {changes_shown([('+U', row) for row in rows])}",
         lambda table, identity: table.merge(given, **how, **identity),
         change,
         handle=handle,
@@ -170,7 +170,7 @@ def merge(game: Game) -> None:
 
 def overwrite(game: Game) -> None:
     handle, tracked = game.handle(), game.rng.random() < 0.6
-    rows, p = _distinct(game, handle), game.model.columns["p"]
+    rows, p = distinct_rows(game, handle), game.model.columns["p"]
     scopes: list[dict[str, object] | None] = [None, {}, {"p": PARTITIONS[0]}]
     scope = game.rng.choice(scopes)
     if not game.drawn.is_partitioned and scope:
@@ -192,7 +192,7 @@ def overwrite(game: Game) -> None:
         game.model.replace(gone, rows)
 
     game.commit(
-        f"overwrite {scope}{'' if tracked else ' untracked'} {_shown([('+I', row) for row in rows])}",
+        f"overwrite {scope}{'' if tracked else ' untracked'} {changes_shown([('+I', row) for row in rows])}",
         lambda table, identity: table.overwrite(given, partition=scope, change_tracking=tracked, **identity),
         change,
         tracked=tracked,
@@ -229,7 +229,7 @@ def expire(game: Game) -> None:
 
 def remove_orphans(game: Game) -> None:
     # While another process writes, its files are orphans.
-    age = timedelta(0) if game.interrupt else timedelta(days=1)
+    age = timedelta(0) if game.interrupt and not game.planned else timedelta(days=1)
     game.told.append(f"remove_orphans older than {age}")
     game.handle().maintenance.remove_orphan_files(older_than=age)
     game.met("remove_orphans")
@@ -297,7 +297,7 @@ def publish_a_branch(game: Game) -> None:
         return table.branches.fast_forward(name, change_tracking=tracked, **identity)
 
     game.commit(
-        f"publish_a_branch {_shown(changes)}{'' if tracked else ' untracked'}",
+        f"publish_a_branch {changes_shown(changes)}{'' if tracked else ' untracked'}",
         act,
         partial(game.model.apply_all, changes),
         tracked=tracked,
@@ -451,7 +451,7 @@ def _changes(game: Game, handle: Any) -> list[tuple[str, Row]]:
     return changes or [("+I", _sequenced(game, game.model, game.new_row(handle)))]
 
 
-def _distinct(game: Game, handle: Any) -> list[Row]:
+def distinct_rows(game: Game, handle: Any) -> list[Row]:
     rows = [_sequenced(game, game.model, game.new_row(handle)) for _ in range(game.rng.randint(1, 4))]
     return list({game.model.key_of(row): row for row in rows}.values()) if game.drawn.key else rows
 
@@ -477,5 +477,5 @@ def _kinds(changes: list[tuple[str, Row]]) -> list[str]:
     return [kind for kind, _ in changes]
 
 
-def _shown(changes: list[tuple[str, Row]]) -> str:
+def changes_shown(changes: list[tuple[str, Row]]) -> str:
     return str([(kind, *row.values()) for kind, row in changes])

@@ -13,6 +13,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from storage_lib.file_store.snapshot.snapshot import Snapshot
+from tests.game.answers import materialize, refresh
+from tests.game.engine_moves import analyze, commit_compaction, consume, plan_compaction, write_in_tasks
 from tests.game.interruptions import Interruption
 from tests.game.moves import MOVES
 from tests.game.pairs_met import PairsMet
@@ -41,6 +43,8 @@ def play(seed: int, moves: int, directory: Path) -> Game:
 
     game.interrupt = interrupt
     try:
+        for _ in range(game.rng.randint(0, 2)):
+            materialize(game)
         for _ in range(moves):
             _move(game)
     except DifferenceError:
@@ -51,8 +55,19 @@ def play(seed: int, moves: int, directory: Path) -> Game:
     return game
 
 
+ENGINE_MOVES = (
+    (materialize, 1),
+    (refresh, 6),
+    (write_in_tasks, 2),
+    (plan_compaction, 2),
+    (commit_compaction, 3),
+    (analyze, 1),
+    (consume, 1),
+)
+
+
 def _move(game: Game) -> None:
-    what, weights = zip(*MOVES, strict=True)
+    what, weights = zip(*MOVES, *ENGINE_MOVES, strict=True)
     game.rng.choices(what, weights)[0](game)
     check(game)
 

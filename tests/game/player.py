@@ -17,8 +17,12 @@ from storage_lib import (
     MemoryCatalog,
     NotFoundError,
 )
+from storage_lib.catalog.warehouse.warehouse_catalog import WarehouseCatalog
 from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.io.file_io import FileIO
+from storage_lib.io.local.local_file_io import LocalFileIO
 from storage_lib.io.local.memory_file_io import MemoryFileIO
+from tests.game.disk_catalog import disk_catalog
 from tests.game.drawn_table import PARTITIONS, draw_table
 from tests.game.followers import Follower
 from tests.game.model import Model, Row
@@ -30,6 +34,8 @@ Act: TypeAlias = Callable[[DynamicTable, dict[str, Any]], Any]
 """Returns a snapshot or an altered table, or None if nothing had to be committed."""
 Interrupt: TypeAlias = Callable[[Act, dict[str, Any], Callable[[], None] | None], Snapshot | None]
 KEYS = 12
+DISK_SHARE = 0.25
+"""Share of games on the local disk, without a log and with materialized tables."""
 HANDLES_MAX = 3
 REFUSALS = (InvalidInputError, CommitConflictError, NotFoundError)
 
@@ -61,10 +67,11 @@ class Game:
     def __post_init__(self) -> None:
         self.rng = Random(self.seed)  # noqa: S311  reproducible
         self.clock = FakeClock()
-        self.files = MemoryFileIO(now_millis=self.clock.now_millis)
-        self.catalog = MemoryCatalog(environment=fake_environment(self.files, clock=self.clock))
+        self.is_on_disk = self.rng.random() < DISK_SHARE
+        self.files: FileIO = LocalFileIO() if self.is_on_disk else MemoryFileIO(now_millis=self.clock.now_millis)
+        self.catalog = self.opened_catalog(self.files, "name")
         self.pairs = PairsMet()
-        self.drawn, table = draw_table(self.rng, self.catalog, self.pairs.table_refused)
+        self.drawn, table = draw_table(self.rng, self.catalog, self.pairs.table_refused, has_log=not self.is_on_disk)
         self.pairs.has_table(self.drawn)
         self.model = Model(self.drawn, {each.name: each.id for each in table.schema.fields})
         self.handles = [table]
@@ -72,6 +79,12 @@ class Game:
         """Rows of each snapshot since the last rollback."""
         self.tags: dict[str, Model] = {}
         self.tagged: dict[str, int] = {}
+        self.answers: dict[str, Any] = {}
+        """Queries of the materialized tables, by name."""
+        self.planned: list[tuple[DynamicTable, list[Any]]] = []
+        """Compactions that are not committed yet."""
+        self.consumers: dict[str, int] = {}
+        """Snapshots that consumers read next."""
         self.followers: list[Follower] = []
         self.waiting: list[Follower] = []
         """Followers that read on after an interruption: the next writer completes the log for them."""
@@ -90,6 +103,15 @@ class Game:
         self._sequence = 100
 
     # --- handles ------------------------------------------------------------------------------------------------
+
+    def opened_catalog(self, files: FileIO, names: str) -> WarehouseCatalog:
+        """Return the catalog of a process; ``names`` differ between processes."""
+        if self.is_on_disk:
+            return disk_catalog(f"{self.directory}/warehouse", self.clock, names, files)
+        catalog = MemoryCatalog(environment=fake_environment(files, clock=self.clock, names=names))
+        # All processes have one log.
+        catalog.log_prefix = f"game-{id(self)}"
+        return catalog
 
     def newest(self) -> DynamicTable:
         """Return a handle that a process has just opened."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -11,15 +12,22 @@ from storage_lib import DynamicTable, SnapshotExpiredError
 from tests.game.followers import ContradictionError, Follower
 from tests.game.model import Model, Row
 from tests.game.outside_reader import OutsideReader, expected
-from tests.game.player import Game
+from tests.game.player import REFUSALS, Game
 from tests.game.raw_logs import RawMemoryLog
+
+STABLE = ("p", "k", "s", "n", "x", "t")
+"""Columns that are never renamed."""
+SYSTEM_TABLES = (
+    *("audit_log", "branches", "buckets", "consumers", "files", "manifests", "options", "partitions", "rejected"),
+    *("schemas", "snapshots", "statistics", "tags"),
+)
 
 
 def check(game: Game) -> None:
     """Compare the answers of some readers with the model. All rows are read after each move, the rest by turns."""
     handle = game.handle()
     _compare(game, "to_arrow", handle, handle.to_arrow(), game.model.rows())
-    game.rng.choice([_filtered, _looked_up, _past])(game)
+    game.rng.choice([_filtered, _looked_up, _past, _changed, _inspected])(game)
     if game.interrupt is not None:  # an interrupted writer may have left changes to the next one
         _outside(game)
     for follower in list(game.followers):
@@ -82,11 +90,72 @@ def _past(game: Game) -> None:
         _compare_past(game, name, game.handle().to_arrow(tag=name), game.tags[name])
 
 
+def _changed(game: Game) -> None:
+    """Apply the changes between two snapshots to the rows of the first."""
+    retained = game.retained()
+    if len(retained) < 2:
+        return
+    start, end = sorted(game.rng.sample(retained, 2))
+    mode = game.rng.choice(["net", "every"])
+    what = f"changes after {start} up to {end}, {mode}"
+    try:
+        changes = game.newest().changes(start_snapshot_id=start, end_snapshot_id=end, mode=mode).read_all()
+    except REFUSALS as refusal:
+        game.pairs.move_refused(game.drawn, f"changes, {mode}", str(refusal)[:150])
+        return
+    before, after = _stable(game.past[start]), _stable(game.past[end])
+    rows: Counter[tuple[Any, ...]] = Counter(before)
+    by_key = {_key(game, row): row for row in before}
+    for change in changes.to_pylist():
+        row, adds = tuple(change[name] for name in STABLE), change.get(game.drawn.row_kind, "+I") in ("+I", "+U")
+        rows[row] += 1 if adds else -1
+        by_key.pop(_key(game, row), None)
+        if adds:
+            by_key[_key(game, row)] = row
+    found = sorted(map(repr, by_key.values() if game.drawn.key else rows.elements()))
+    if found != sorted(map(repr, after)):
+        game.fail(what, found, sorted(map(repr, after)))
+    if mode == "net" and game.drawn.key:
+        keys = Counter(
+            _key(game, tuple(change[name] for name in STABLE))
+            for change in changes.to_pylist()
+            if change[game.drawn.row_kind] != "-U"
+        )
+        if set(keys.values()) - {1} and not game.drawn.is_partitioned:
+            game.fail(f"{what}: several changes of a key", keys, None)
+    game.met(f"changes, {mode}")
+
+
+def _stable(model: Model) -> list[tuple[Any, ...]]:
+    return [tuple(row[model.columns[name]] for name in STABLE) for row in model.rows()]
+
+
+def _key(game: Game, row: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(row[STABLE.index(name)] for name in game.drawn.key)
+
+
+def _inspected(game: Game) -> None:
+    """Ask for everything that is known of the table, which must not fail."""
+    handle = game.handle()
+    handle.inspect.health()
+    handle.describe()
+    handle.inspect.commits()
+    handle.inspect.files()
+    handle.inspect.system_table(game.rng.choice(SYSTEM_TABLES))
+    found = {row["p"] for row in handle.inspect.partition_values().to_pylist()} if game.drawn.is_partitioned else set()
+    missing = {row[game.model.columns["p"]] for row in game.model.rows()} - found
+    if game.drawn.is_partitioned and missing:
+        game.fail("partition_values", found, missing)
+    counted = handle.count()
+    if counted != len(game.model.rows()):
+        game.fail("count", counted, len(game.model.rows()))
+    game.met("inspect")
+
+
 def _compare_past(game: Game, what: str, found: pa.Table, past: Model) -> None:
     """Compare the columns that never change their names: those of a snapshot have the names of its schema."""
-    names = ["p", "k", "s", "n", "x", "t"]
-    rows = _texts([[row[name] for name in names] for row in found.to_pylist()])
-    wanted = _texts([[row[past.columns[name]] for name in names] for row in past.rows()])
+    rows = _texts([[row[name] for name in STABLE] for row in found.to_pylist()])
+    wanted = _texts([list(row) for row in _stable(past)])
     if rows != wanted:
         game.fail(what, rows, wanted)
 

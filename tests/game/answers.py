@@ -1,0 +1,163 @@
+"""Materialized tables over the game's table, refreshed in this process, and what they have to contain."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from storage_lib.duckdb.duckdb_engine import DuckDbEngine
+from storage_lib.materialized.definition.create_materialized import create_materialized
+from storage_lib.materialized.engine import AnswerColumn, EngineRefusalError
+from storage_lib.materialized.refresh_table import refresh_table
+from storage_lib.schema.options.materialized_table import RefreshMode
+from tests.game.player import Game
+
+if TYPE_CHECKING:
+    from storage_lib.materialized.accumulators.accumulated_query import AccumulatedQuery
+    from storage_lib.materialized.sources.source_tables import BoundQuery
+
+Rows = list[Mapping[str, Any]]
+_NAMES = {pa.string(): "string", pa.int64(): "bigint", pa.int32(): "int"}
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query with the types of its answer, which a session would find, and its answer over some rows."""
+
+    text: str
+    columns: Mapping[str, pa.DataType]
+    answer: Callable[[Rows], Iterable[tuple[Any, ...]]]
+
+
+def _sums(rows: Rows) -> Iterable[tuple[Any, ...]]:
+    groups = defaultdict(list)
+    for row in rows:
+        groups[row["p"]].append(row)
+    for p, some in groups.items():
+        numbers = [row["n"] for row in some if row["n"] is not None]
+        most = [row["x"] for row in some if row["x"] is not None]
+        yield p, len(some), sum(numbers) if numbers else None, max(most) if most else None
+
+
+def _pairs(rows: Rows) -> Iterable[tuple[Any, ...]]:
+    for one in rows:
+        for other in rows:
+            if one["n"] is not None and one["n"] == other["n"] and one["k"] < other["k"]:
+                yield one["k"], other["k"], one["t"]
+
+
+def _partnerless(rows: Rows) -> Iterable[tuple[Any, ...]]:
+    for one in rows:
+        others = [other for other in rows if other["x"] is not None and other["x"] == one["n"]]
+        yield from ((one["k"], other["s"]) for other in others or [{"s": None}])
+
+
+def _kept_groups(rows: Rows) -> Iterable[tuple[Any, ...]]:
+    counts: dict[Any, int] = defaultdict(int)
+    for row in rows:
+        counts[row["t"]] += 1
+    yield from ((text, count) for text, count in counts.items() if count > 1)
+
+
+QUERIES = (
+    Query(
+        "SELECT p, count(*) AS c, sum(n) AS total, max(x) AS most FROM t GROUP BY p",
+        {"p": pa.string(), "c": pa.int64(), "total": pa.int64(), "most": pa.int32()},
+        _sums,
+    ),
+    Query(
+        "SELECT k, s, n FROM t WHERE x > 0 OR t IS NULL",
+        {"k": pa.int64(), "s": pa.int32(), "n": pa.int64()},
+        lambda rows: (
+            (row["k"], row["s"], row["n"])
+            for row in rows
+            if (row["x"] is not None and row["x"] > 0) or row["t"] is None
+        ),
+    ),
+    Query(
+        "SELECT t, count(*) AS c FROM t GROUP BY t HAVING count(*) > 1",
+        {"t": pa.string(), "c": pa.int64()},
+        _kept_groups,
+    ),
+    Query(
+        "SELECT a.k, b.k AS other, a.t FROM t AS a JOIN t AS b ON a.n = b.n AND a.k < b.k",
+        {"k": pa.int64(), "other": pa.int64(), "t": pa.string()},
+        _pairs,
+    ),
+    Query(
+        "SELECT a.k, b.s FROM t AS a LEFT JOIN t AS b ON a.n = b.x",
+        {"k": pa.int64(), "s": pa.int32()},
+        _partnerless,
+    ),
+    Query(
+        "SELECT DISTINCT p, x FROM t",
+        {"p": pa.string(), "x": pa.int32()},
+        lambda rows: {(r["p"], r["x"]) for r in rows},
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TypedEngine(DuckDbEngine):
+    """DuckDB, which is told the types that Spark would find. The game's tables are too small for accumulators."""
+
+    query: Query = QUERIES[0]
+
+    def answer_columns(self, name: str, bound: BoundQuery) -> Sequence[AnswerColumn]:
+        """Return the columns that the query is written with."""
+        return [AnswerColumn(pa.field(name, kind), _NAMES[kind]) for name, kind in self.query.columns.items()]
+
+    def accumulated_query(self, bound: BoundQuery) -> AccumulatedQuery | str | None:
+        return "the game keeps none"
+
+
+def materialize(game: Game) -> None:
+    """Create a materialized table, which is empty until its first refresh."""
+    if not game.is_on_disk or len(game.answers) >= 2:
+        return
+    query = game.rng.choice(QUERIES)
+    name = f"game.answer{game.number()}"
+    game.told.append(f"materialize {query.text}")
+    create_materialized(
+        lambda: TypedEngine(query=query),
+        game.catalog,
+        name,
+        query.text,
+        primary_key=None,
+        partition_keys=(),
+        freshness=None,
+        refresh_mode=RefreshMode.AUTO,
+        options={},
+        comment=None,
+        if_not_exists=False,
+        database=None,
+    )
+    game.answers[name] = query
+    game.met("materialize")
+
+
+def refresh(game: Game) -> None:
+    """Refresh a materialized table, and compare it with the answer over the model's rows."""
+    if not game.answers:
+        return
+    name = game.rng.choice(sorted(game.answers))
+    query, full = game.answers[name], game.rng.random() < 0.1
+    game.told.append(f"refresh {name}{' in full' if full else ''}")
+    try:
+        result = refresh_table([TypedEngine(query=query)], game.catalog.load_table(name), full=full)
+    except EngineRefusalError as refusal:
+        game.told[-1] += f" (refused: {refusal})"
+        game.pairs.move_refused(game.drawn, "refresh", str(refusal))
+        return
+    game.told[-1] += f" ({result.mode})"
+    names = {column: column_name for column_name, column in game.model.columns.items()}
+    rows: Rows = [{names[column]: value for column, value in row.items()} for row in game.model.rows()]
+    found = sorted(map(repr, (tuple(row.values()) for row in game.catalog.load_table(name).to_arrow().to_pylist())))
+    wanted = sorted(map(repr, query.answer(rows)))
+    if found != wanted:
+        game.fail(f"{name}: {query.text}, {result}", found, wanted)
+    game.met(f"refresh, {result.mode}")
