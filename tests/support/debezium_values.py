@@ -359,7 +359,7 @@ def _binary_form(_: Source, modes: Modes) -> Form:
 
 def _bits_form(of: Source, _: Modes) -> Form:
     def content(value: int) -> bytes:
-        return value.to_bytes((of.precision + 7) // 8, "little")
+        return value.to_bytes((of.precision + 7) // 8, "little").rstrip(b"\0")
 
     schema = {**_named("bytes", "io.debezium.data.Bits"), "parameters": {"length": str(of.precision)}}
     return Form(schema=schema, json=lambda it: _base64(content(it)), avro=content)

@@ -6,7 +6,8 @@
     FLOAT       a number, "NaN", "Infinity"       float, double
     TEXT        a string                          string, enum
     BYTES       base64, or hex by the mode        bytes, or a string by the mode
-    BITS        base64, lowest byte first         bytes
+    BITS        base64, lowest byte first,        bytes
+                without the zero bytes at its end
     DECIMAL     see ``Spelling``
     DATE        days since 1970-01-01, or ISO     int, string
     TIME        a number in ``unit``, or ISO      int, long, string

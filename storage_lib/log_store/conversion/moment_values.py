@@ -23,6 +23,8 @@ from storage_lib.schema.types.nested_arrays import Mask
 
 _DAY_MIN, _DAY_MAX = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31
 _DAY_SECONDS, _SECOND_NANOS = 86_400, 10**9
+_INFINITE_DATE = -2_147_472_692
+"""What Debezium makes of PostgreSQL's date ``infinity``: it overflows 32 bits, as does ``-infinity``, a day later."""
 _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 _NANO_SECONDS_MAX = 9_223_372_035
 """Whole seconds that a timestamp in nanoseconds can count in 64 bits, in either direction."""
@@ -40,8 +42,7 @@ def of_days(column: pa.Array, of: DataType, name: str, rules: MomentRules) -> Co
     """Convert days since 1970-01-01 (int64); None for a type other than DATE."""
     if of.root is not TypeRoot.DATE:
         return None
-    days = pc.fill_null(column, 0).to_numpy()
-    return _dates(column, days, valid(column), name, rules)
+    return _dates(column, pc.fill_null(column, 0).to_numpy(), valid(column), name, rules)
 
 
 def of_numbers(column: pa.Array, unit: str, of: DataType, name: str, rules: MomentRules) -> Converted | None:
@@ -94,6 +95,7 @@ def _seconds(found: IsoMoments) -> np.ndarray:
 
 
 def _dates(column: pa.Array, days: np.ndarray, is_read: Mask, name: str, rules: MomentRules) -> Converted:
+    days = np.where(days == _INFINITE_DATE, _DAY_MAX + 1, days)
     is_far = is_read & ((days < _DAY_MIN) | (days > _DAY_MAX))
     values = np.clip(days, _DAY_MIN, _DAY_MAX).astype(np.int32)
     is_kept = is_read & ~is_far if rules.out_of_range is not OutOfRange.CLAMP else is_read

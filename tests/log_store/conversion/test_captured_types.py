@@ -221,7 +221,7 @@ def scalar(  # noqa: PLR0911  one per kind of type
                 low, high = -9_223_372_035 * 10**9, 9_223_372_036 * 10**9 - 1
             return moment(value // written * written, low, high, options, of)
         case "bits":
-            return value.to_bytes((source.precision + 7) // 8, "little")
+            return value.to_bytes((source.precision + 7) // 8, "little").rstrip(b"\0")
     if of.root is TypeRoot.VARCHAR:
         return str(source.form(modes).json(value))
     return value
