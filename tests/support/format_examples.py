@@ -28,6 +28,7 @@ from storage_lib.schema.options.option_reference import (
     family_descriptions,
     option_descriptions,
     paimon_descriptions,
+    source_descriptions,
 )
 from storage_lib.schema.options.table_options import ChangelogMode, older_spellings
 from storage_lib.schema.types.row_kind import RowKind
@@ -69,6 +70,12 @@ FAMILIES = """
 ## Columns, clients and buckets
 
 """
+SOURCES = """
+## Sources of changes
+
+Given to `ingest`, or to a stream that reads a topic, not to a table: [Change data capture](cdc.md) says when.
+
+"""
 UNKNOWN = """
 Any other key is refused, with the nearest known key, in CREATE TABLE, ALTER TABLE, SET, hints, connections and
 `.option(...)` of Spark. Tables that other engines created can have any options.
@@ -100,7 +107,8 @@ def options_page() -> str:
     """Return the generated text of docs/options.md."""
     older = "".join(f"| `{older}` | `{key}` |\n" for older, key in sorted(older_spellings().items()))
     ours, families = _table_of(option_descriptions()), _table_of(family_descriptions())
-    parts = (OPTIONS_HEAD, ours, FAMILIES, families, UNKNOWN, FUNCTIONS, functions_documentation())
+    sources = _table_of(source_descriptions())
+    parts = (OPTIONS_HEAD, ours, FAMILIES, families, SOURCES, sources, UNKNOWN, FUNCTIONS, functions_documentation())
     return "".join((*parts, OLDER, older, OF_PAIMON, _paimon()))
 
 

@@ -19,6 +19,7 @@ from storage_lib.schema.options.option_values import (
     spelled_millis,
 )
 from storage_lib.schema.options.paimon_options import PASSED_THROUGH, PREFIXES_PASSED_THROUGH, REFUSED_FEATURES
+from storage_lib.schema.options.source_options import SOURCE_OPTIONS
 from storage_lib.schema.options.table_options import TableOptions, canonical_key
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "family_descriptions",
     "option_descriptions",
     "paimon_descriptions",
+    "source_descriptions",
 ]
 
 
@@ -90,10 +92,18 @@ def paimon_descriptions() -> tuple[OptionDescription, ...]:
     return tuple(OptionDescription(option=key, default="", meaning=text) for key, text in by_key.items())
 
 
+def source_descriptions() -> tuple[OptionDescription, ...]:
+    """Return the options of a source of changes, which are given to ``ingest`` or a stream."""
+    return tuple(
+        OptionDescription(option=key, default=default, meaning=meaning)
+        for key, (default, meaning) in SOURCE_OPTIONS.items()
+    )
+
+
 def describe_options(prefix: str = "") -> list[OptionDescription]:
     """Describe the options of tables whose key begins with ``prefix``; an older spelling finds its option.
 
-    Without a prefix, Paimon's options without an effect here are omitted.
+    Without a prefix, options of sources and Paimon's options without an effect here are omitted.
 
     Raises ``InvalidInputError``, with the nearest key, if there is no such option.
     """
@@ -101,7 +111,7 @@ def describe_options(prefix: str = "") -> list[OptionDescription]:
     if not prefix:
         return ours
     key = canonical_key(prefix)
-    found = [each for each in (*ours, *paimon_descriptions()) if _matches(each.option, key)]
+    found = [each for each in (*ours, *source_descriptions(), *paimon_descriptions()) if _matches(each.option, key)]
     if found:
         return found
     if is_known_option(key):

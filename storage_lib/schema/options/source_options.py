@@ -5,6 +5,7 @@ They belong to one ``ingest``, stream or sync, not to a table.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 DECIMAL_MODE = "debezium.decimal-handling-mode"
@@ -65,3 +66,45 @@ UNAVAILABLE_VALUE = "__debezium_unavailable_value"
 
 MODE_OPTIONS = (DECIMAL_MODE, TIME_MODE, BINARY_MODE, PLACEHOLDER, OUT_OF_RANGE, TIME_PRECISION)
 """Options that ``CaptureModes`` reads."""
+
+SOURCE_OPTIONS: Mapping[str, tuple[str, str]] = {
+    DECIMAL_MODE: (
+        DecimalMode.PRECISE,
+        "The connector's decimal.handling.mode: precise, string or double. For records without a schema.",
+    ),
+    TIME_MODE: (
+        TimeMode.ADAPTIVE,
+        (
+            "The connector's time.precision.mode: adaptive, adaptive_time_microseconds (MySQL's default), connect, "
+            "isostring, microseconds or nanoseconds. For records without a schema."
+        ),
+    ),
+    BINARY_MODE: (
+        BinaryMode.BYTES,
+        (
+            "The connector's binary.handling.mode: bytes, base64, base64-url-safe or hex. Also for records with a "
+            "schema, which does not say how text stands for bytes."
+        ),
+    ),
+    PLACEHOLDER: (
+        UNAVAILABLE_VALUE,
+        "The connector's unavailable.value.placeholder, which stands for a long value that an update did not change.",
+    ),
+    OUT_OF_RANGE: (
+        OutOfRange.REJECT,
+        (
+            "Dates and times that no column holds (infinity, years before 1 or after 9999, times outside of a day), "
+            "and NaN and infinity in a DECIMAL: reject refuses the record, null stores null, clamp stores the nearest "
+            "date or time that the column holds and refuses decimals."
+        ),
+    ),
+    TIME_PRECISION: (
+        TimePrecision.AUTO,
+        (
+            "More digits of a second than the column holds: truncate, round, reject (refuse the record), or auto: "
+            "truncate for TIME, which holds milliseconds at most, and reject for timestamps, whose column can be "
+            "widened."
+        ),
+    ),
+}
+"""Options of a source with their defaults and meanings, for docs/options.md."""

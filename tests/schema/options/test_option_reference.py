@@ -11,6 +11,7 @@ from storage_lib import InvalidInputError, describe_options
 from storage_lib.file_store.merge_tree.aggregate_function.aggregators import _FUNCTIONS
 from storage_lib.schema.options.known_options import is_known_option
 from storage_lib.schema.options.option_reference import option_descriptions, paimon_descriptions
+from storage_lib.schema.options.source_options import SOURCE_OPTIONS
 from storage_lib.schema.options.table_options import MergeEngine, TableOptions, older_spellings, option_keys
 
 DECLARED = [each for each in fields(TableOptions) if "key" in each.metadata]
@@ -72,6 +73,11 @@ def test_an_older_spelling_and_the_session_s_prefix_find_the_option() -> None:
 )
 def test_a_key_with_a_name_of_the_user_s_finds_its_family(key: str, option: str) -> None:
     assert options(key) == [option]
+
+
+def test_options_of_sources_are_found_but_not_listed_with_those_of_tables() -> None:
+    assert options("debezium.decimal") == ["debezium.decimal-handling-mode"]
+    assert SOURCE_OPTIONS.keys().isdisjoint(options(""))
 
 
 def test_options_for_other_engines_are_found_but_not_listed() -> None:
