@@ -112,7 +112,7 @@ class StreamingSink:
 
     def _watch(self, stream: TableStream) -> None:
         self._say(state=SinkState.RUNNING, query_id=str(stream.query.id))
-        while not self._stop_wanted() and stream.query.isActive:
+        while not self._stop_wanted() and stream.isActive:
             self._stop.wait(_POLL_SECONDS)
             self._note_progress(stream)
             self._note_compaction(stream)

@@ -69,7 +69,7 @@ class Driver:
         streams = {self.write: self.write(), self.copy: self.copy()}
         while True:
             for start, stream in list(streams.items()):
-                if stream.query.isActive:
+                if stream.isActive:
                     continue
                 failure = stream.error()
                 if failure is not None and not isinstance(failure, RetryableError):

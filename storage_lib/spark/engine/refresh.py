@@ -8,6 +8,7 @@ from storage_lib.materialized.refresh_table import refresh_table
 from storage_lib.spark.data_source.table_source import register
 from storage_lib.spark.engine.spark_engine import engines_of
 from storage_lib.spark.reading.united_frames import leave_out_unsafe_rule
+from storage_lib.spark.types.spark_errors import storage_errors_of_spark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
 
 
+@storage_errors_of_spark()
 def refresh(
     spark: SparkSession,
     table: DynamicTable,
@@ -42,7 +44,7 @@ def refresh(
 
     Raises ``InvalidInputError``, with nothing written, for a table that is not materialized, a query that no longer
     fits its sources, and an answer that violates the primary key; ``NotFoundError`` for a source that was dropped;
-    otherwise as ``DynamicTable.append``.
+    ``UnavailableError`` if Spark does not start a Python process in time; otherwise as ``DynamicTable.append``.
     """
     register(spark)
     leave_out_unsafe_rule(spark)

@@ -38,10 +38,9 @@ from storage_lib.spark.insert_stream.commit_source import (
     register_commits,
 )
 from storage_lib.spark.insert_stream.stored_query import refuse_altered, stored_query_of
-from storage_lib.spark.runtime.spark_session import STREAM_POOL, scheduler_pool
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.tasks.session_kind import refuse_connect
-from storage_lib.spark.verbs.stream_settings import quick_batches
+from storage_lib.spark.verbs.stream_settings import stream_start
 from storage_lib.spark.verbs.table_stream import TableStream
 from storage_lib.spark.writing.commit_rows import commit_rows
 from storage_lib.table.protocol.source_offsets import SourceRange
@@ -130,17 +129,15 @@ def insert_stream(
         _keep(now.sources, user, after)
 
     df = commits.load()
-    writer = df.writeStream.foreachBatch(commit_batch).option("checkpointLocation", checkpoint_location)
+    writer = df.writeStream.foreachBatch(commit_batch)
     if query_name is not None:
         writer = writer.queryName(query_name)
     if available_now:
         writer = writer.trigger(availableNow=True)
     else:
         writer = writer.trigger(processingTime=f"{round(trigger_seconds * 1000)} milliseconds")
-    with active_session(spark), scheduler_pool(spark, STREAM_POOL), quick_batches(df, checkpoint_location):
-        query = writer.start()
     compaction = None if table.options.write_only else StreamCompaction(spark, table, interval_seconds=10.0)
-    return TableStream(query, table, user, compaction)
+    return TableStream(stream_start(writer, df, checkpoint_location), table, user, compaction)
 
 
 def _range_of(table: DynamicTable, user: str, batch_id: int) -> SourceRange | None:

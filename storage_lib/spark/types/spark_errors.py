@@ -14,8 +14,17 @@ from storage_lib import errors
 from storage_lib.errors import StorageError
 from storage_lib.spark.types.refused_rows import refusal_in
 
-_NOT_STARTED = "Python worker failed to connect back"
-"""Spark's message if a Python process takes longer than 10 seconds to start; this limit can't be configured."""
+_LATE_START = re.compile(
+    "Python worker failed to connect back|waiting for the Python worker to connect back|Python daemon failed to launch"
+)
+"""Spark's messages if a Python process takes longer than 10 s to start, or that of a task 60 s, or it can't be forked.
+
+These limits can't be configured.
+"""
+_OVERLOADED = (
+    "Spark's Python process did not start within 10 s: the machine is overloaded. Try again, with "
+    "fewer tasks at once (spark.executor.cores, local[n]) if this recurs"
+)
 _UNREAD_FILE = re.compile(r"\[FAILED_READ_FILE\.(?P<why>\w+)\] Encountered error while reading file (?P<url>\S+?)\.?\s")
 _MISSING = "FILE_NOT_EXIST"
 _CAUSE = re.compile(r"^Caused by: (?P<of>[\w.$]+)(?:: (?P<text>.*))?$", re.MULTILINE)
@@ -46,12 +55,14 @@ def storage_error_in(text: str) -> StorageError | None:
     unread = _UNREAD_FILE.search(text)
     if unread is not None:
         return _of_unread_file(unread, text)
-    if _NOT_STARTED in text:
-        return errors.UnavailableError(
-            "Spark's Python process did not start within 10 s: the machine is overloaded. Try again, with "
-            "fewer tasks at once (spark.executor.cores, local[n]) if this recurs"
-        )
+    if _LATE_START.search(text) is not None:
+        return errors.UnavailableError(_OVERLOADED)
     return None
+
+
+def is_late_start(text: str) -> bool:
+    """Return whether Spark's exception says that a Python process did not start in time, and nothing else of ours."""
+    return str(storage_error_in(text)) == _OVERLOADED
 
 
 def _of_unread_file(unread: re.Match[str], text: str) -> StorageError:

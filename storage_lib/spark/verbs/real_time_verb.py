@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING
 from storage_lib.errors import InvalidInputError
 from storage_lib.spark.data_source.checkpoint_identity import settled_query_id
 from storage_lib.spark.data_source.stream_tiering import StreamTiering
-from storage_lib.spark.runtime.spark_session import STREAM_POOL, scheduler_pool
 from storage_lib.spark.stream.plan.kafka_partitions import CoresInUse, partitions_of, refuse_too_few_cores
 from storage_lib.spark.stream.plan.real_time_query import refuse_interval, refuse_query, refuse_without_connector
 from storage_lib.spark.stream.plan.write_plan import plan_of_write
 from storage_lib.spark.stream.real_time_log import records_of, refuse_missing_topic, refuse_table, topic_options
-from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.types.spark_schema import check_write_schema
-from storage_lib.spark.verbs.stream_settings import quick_batches
+from storage_lib.spark.verbs.stream_settings import stream_start
 from storage_lib.spark.verbs.table_stream import TableStream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from storage_lib.table.dynamic_table import DynamicTable
 
@@ -71,12 +70,15 @@ def start_real_time(
     writer = records.writeStream.format("kafka").options(**options).outputMode("update")
     # pyspark's annotations lack this trigger.
     writer = writer.trigger(realTime=f"{round(seconds * 1000)} milliseconds")  # type: ignore[call-overload]
-    writer = writer.option("checkpointLocation", checkpoint_location)
     if query_name is not None:
         writer = writer.queryName(query_name)
-    with active_session(spark), scheduler_pool(spark, STREAM_POOL), quick_batches(records, checkpoint_location):
-        query = writer.start()
-    _CORES.add(query, cores)
+    start = stream_start(writer, records, checkpoint_location)
+
+    def start_with_cores() -> StreamingQuery:
+        query = start()
+        _CORES.add(query, cores)
+        return query
+
     # Spark's tasks hold their cores for the whole time between two checkpoints, so compaction can't be a Spark job.
     tiering = StreamTiering(
         table,
@@ -86,7 +88,7 @@ def start_real_time(
         ),
         compacts=not table.options.write_only if compaction is None else compaction,
     )
-    return TableStream(query, table, user, None, tiering)
+    return TableStream(start_with_cores, table, user, None, tiering)
 
 
 def _refuse_arguments(

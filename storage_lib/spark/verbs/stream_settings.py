@@ -13,12 +13,17 @@ a file, exists on HDFS but not in a local directory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from storage_lib.spark.runtime.spark_session import STREAM_POOL, scheduler_pool
+from storage_lib.spark.tasks.active_session import active_session
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 _MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _BY_JAVA = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -52,6 +57,18 @@ _ROW_BY_ROW = frozenset(
     }
 )
 """Plan nodes for which Spark never shuffles. It may shuffle for any other node, including ones unknown to us."""
+
+
+def stream_start(writer: DataStreamWriter, df: DataFrame, checkpoint_location: str) -> Callable[[], StreamingQuery]:
+    """Return a function that starts ``writer``, a stream of ``df``, with these settings, in the pool of streams."""
+    spark = df.sparkSession
+    writer = writer.option("checkpointLocation", checkpoint_location)
+
+    def start() -> StreamingQuery:
+        with active_session(spark), scheduler_pool(spark, STREAM_POOL), quick_batches(df, checkpoint_location):
+            return writer.start()
+
+    return start
 
 
 @contextmanager

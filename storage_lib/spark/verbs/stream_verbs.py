@@ -12,16 +12,14 @@ from storage_lib.spark.data_source.batch_sources import CheckpointSources
 from storage_lib.spark.data_source.checkpoint_identity import QUERY_FILE, is_there, settled_query_id
 from storage_lib.spark.data_source.stream_tiering import StreamTiering
 from storage_lib.spark.data_source.table_source import register
-from storage_lib.spark.runtime.spark_session import STREAM_POOL, scheduler_pool
 from storage_lib.spark.stream.plan.stream_plan import StreamPlan
 from storage_lib.spark.stream.plan.write_plan import prepared
 from storage_lib.spark.stream.sink.sink_spec import OUTPUT_MODES
-from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.tasks.session_kind import refuse_connect
 from storage_lib.spark.types.spark_schema import check_write_schema
 from storage_lib.spark.verbs.dataframe_verbs import write
 from storage_lib.spark.verbs.real_time_verb import start_real_time
-from storage_lib.spark.verbs.stream_settings import quick_batches
+from storage_lib.spark.verbs.stream_settings import stream_start
 from storage_lib.spark.verbs.table_stream import TableStream
 from storage_lib.spark.writing.bucket_distribution import by_bucket, by_partition_and_bucket
 
@@ -69,6 +67,9 @@ def write_stream(
     ``real_time``: Spark's real-time mode with its own Kafka sink, for tables with ``log.consistency=eventual``. Each
     row is in the log milliseconds after Spark has read it from Kafka. ``trigger_seconds`` is then the time between two
     checkpoints (0: 60 s); after a crash, at most that long of the stream is written to the log again.
+
+    Where a busy machine does not start one of Spark's Python processes in time, the stream starts again from its
+    checkpoint, up to five times in a row, with a warning in the log.
 
     Raises ``InvalidInputError``, before anything starts, for a data frame or a checkpoint that does not fit the table.
     """
@@ -129,15 +130,13 @@ def write_stream(
         writer = df.writeStream.outputMode(output_mode).foreachBatch(
             _commit_batch(table, output_mode, user, past, change_tracking=change_tracking)
         )
-    writer = writer.option("checkpointLocation", checkpoint_location)
     if query_name is not None:
         writer = writer.queryName(query_name)
-    with active_session(spark), scheduler_pool(spark, STREAM_POOL), quick_batches(df, checkpoint_location):
-        query = _triggered(writer, trigger_seconds, available_now=available_now).start()
+    writer = _triggered(writer, trigger_seconds, available_now=available_now)
     compacts = compaction if compaction is not None else not table.options.write_only
     interval = table.options.log_tier_interval_ms / 1000 if tier_interval_seconds is None else tier_interval_seconds
     return TableStream(
-        query,
+        stream_start(writer, df, checkpoint_location),
         table,
         user,
         StreamCompaction(spark, table, interval_seconds=compaction_interval_seconds) if compacts else None,
