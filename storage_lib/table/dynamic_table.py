@@ -614,6 +614,9 @@ class DynamicTable:
     ) -> Snapshot | None:
         """Restore the content of an older snapshot in a new one; None if the table already has this content.
 
+        Commits since then can be made again under their identities. If their changes cancel out, a rollback with
+        ``change_tracking`` makes an empty snapshot, so that this is known.
+
         With ``change_tracking`` (default: if the table has a log or a changelog producer) streams see the net change.
         Raises ``NotFoundError`` or ``SnapshotExpiredError`` for the snapshot, and as ``append`` does.
         """

@@ -19,11 +19,19 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from storage_lib.errors import CommitConflictError, CommitOutcomeUnknownError, InvalidInputError, StorageError
+from storage_lib.errors import (
+    CommitConflictError,
+    CommitOutcomeUnknownError,
+    InvalidInputError,
+    NotFoundError,
+    SnapshotExpiredError,
+    StorageError,
+)
 from storage_lib.file_store.commit import Guard, PropertiesOf
 from storage_lib.file_store.commit_message import Committable
 from storage_lib.file_store.planning.live_files import LiveFiles
-from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.file_store.snapshot.commit_record import ROLLED_BACK_TO, CommitRecord
+from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.schema.options.table_options import OWN_PREFIX
 from storage_lib.schema.placing.layout import layout_of
@@ -81,7 +89,9 @@ class TableRestore:
         guard: Guard | None = None,
         history: SnapshotHistory | None = None,
     ) -> Snapshot | None:
-        """Commit the content of ``target`` as the newest snapshot; None if it is the current content.
+        """Commit the content of ``target`` as the newest snapshot.
+
+        None if it is the current content, unless a rollback takes commits back whose changes cancel out.
 
         ``guard`` may reject the snapshot that the new one follows. The target's offsets of external sources and its
         properties from other writers are restored; ``history`` is that of the target's branch (None: the table's). Due
@@ -218,14 +228,33 @@ class TableRestore:
         except BaseException:
             self._commit.abort(write_context, [])
             raise
-        rewinds = self._are_others(offsets, base)
+        has_to_be_known = ROLLED_BACK_TO in properties and self._takes_commits_back(base, target)
+        has_to_be_made = has_to_be_known or self._are_others(offsets, base)
         return self._commit.commit(
             write_context,
             [message_of_task],
             commit_identifier,
             properties=properties,
-            sources=(lambda _: offsets) if rewinds else None,
+            # Offsets are committed also without rows.
+            sources=(lambda _: offsets) if has_to_be_made else None,
         )
+
+    def _takes_commits_back(self, base: Snapshot | None, target: Snapshot) -> bool:
+        """Return whether a rollback voids commits, or brings some back, also where the rows are the same.
+
+        After an insertion and its deletion, for example, a repeated insertion has to be made again.
+        """
+        at = base
+        while at is not None and at.id > target.id:
+            rolled_back_to = CommitRecord.of(at).rolled_back_to
+            if rolled_back_to is None and at.commit_kind not in (CommitKind.COMPACT, CommitKind.ANALYZE):
+                return True
+            try:
+                at = self._file_store.snapshots.load(at.id - 1 if rolled_back_to is None else rolled_back_to)
+            except (NotFoundError, SnapshotExpiredError):
+                # What is between them is not known any more.
+                return True
+        return at is None or at.id != target.id
 
     def _refuse_another_layout(self, target: Snapshot) -> None:
         was = self._file_store.version(target.schema_id)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pytest
 
-from storage_lib import AddColumn, CorruptFileError, DynamicTable, MemoryCatalog, RenameColumn
+from storage_lib import AddColumn, CorruptFileError, DynamicTable, MemoryCatalog, RenameColumn, col
 from storage_lib.file_store.snapshot import past_commits
 from storage_lib.file_store.snapshot.past_commits import NEWEST_KEPT, PastCommits
 from storage_lib.file_store.snapshot.snapshot import Snapshot
@@ -144,6 +144,41 @@ def test_a_commit_that_was_rolled_back_is_made_again_also_after_its_snapshot_has
         assert again is not None
         assert again.id == 5
         assert sold(table) == {1: 1, 2: 1}
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+@pytest.mark.parametrize("kind", ["counts", "log"])
+def test_a_commit_that_was_rolled_back_is_made_again_although_a_deletion_had_undone_it(
+    kind: str,
+    tracked: bool,  # noqa: FBT001  a parameter
+) -> None:
+    table = made(kind)
+    sell(table, "u", 1)
+    sell(table, "u", 2)
+    table.delete(col("id") == 2)
+
+    restored = table.rollback_to(snapshot_id=1, change_tracking=tracked)
+    again = table.rollback_to(snapshot_id=1, change_tracking=tracked)
+
+    assert restored is not None
+    assert again is None, "there is nothing to take back any more"
+    assert sell(reopened(table), "u", 1) == 1
+    assert sell(reopened(table), "u", 2) == 5
+    assert sold(table) == {1: 1, 2: 1}
+
+
+@pytest.mark.parametrize("kind", ["counts", "log"])
+def test_a_tracked_rollback_to_a_commit_that_changed_nothing_brings_it_back(kind: str) -> None:
+    table = made(kind)
+    sell(table, "u", 1)
+    sell(table, "u", 2)
+    table.delete(col("id") == 2, commit_user="u", commit_identifier=3)
+    table.rollback_to(snapshot_id=1, change_tracking=True)
+
+    table.rollback_to(snapshot_id=3, change_tracking=True)
+
+    assert sell(table, "u", 2) == 2
+    assert sold(table) == {1: 1}
 
 
 def test_each_branch_has_its_own_commits() -> None:
