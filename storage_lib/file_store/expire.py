@@ -44,7 +44,8 @@ class FileStoreExpire:
     1. Choose the first snapshot to keep, F. Tags and branches protect their files, consumers every snapshot they have
        yet to read.
     2. Store the commits of the snapshots below F (``ExpiredCommits``). Write F into EARLIEST: from now on every
-       snapshot below F counts as expired, even while its files exist.
+       snapshot below F counts as expired, even while its files exist. If a faster expiry has moved EARLIEST further
+       meanwhile, start over from there.
     3. Delete the data files that snapshots up to F removed, unless something still needs them (``references``).
     4. Delete the manifests and lists that only expired snapshots name.
     5. Delete the expired snapshot files, oldest first. While one exists, its cleanup may be unfinished: the next run
@@ -98,6 +99,7 @@ class FileStoreExpire:
                 raise InvalidInputError(message)
         self._check_table()
         while (earliest_id := self._snapshots.earliest_id()) is not None:
+            lists_before = self._snapshots.lists_of_commits()
             latest_id = self._snapshots.latest_id() or earliest_id
             try:
                 first_retained = self._first_retained(
@@ -107,15 +109,15 @@ class FileStoreExpire:
                     first_retained = min(first_retained, max(keep_from, earliest_id))
                 if snapshot_count_max is not None:
                     first_retained = min(first_retained, earliest_id + snapshot_count_max)
-                return self._expire_up_to(first_retained, latest_id)
+                return self._expire_up_to(first_retained, latest_id, lists_before)
             except (NotFoundError, SnapshotExpiredError):
                 # A concurrent expiry has removed more: start over with the remaining snapshots.
                 if self._snapshots.earliest_id() == earliest_id:
                     raise
         return ExpireResult()
 
-    def _expire_up_to(self, first_retained: int, latest_id: int) -> ExpireResult:
-        result = self._expire_below(first_retained)
+    def _expire_up_to(self, first_retained: int, latest_id: int, lists_before: frozenset[str]) -> ExpireResult:
+        result = self._expire_below(first_retained, lists_before)
         if self._changelog_retention is not None:
             self._expire_changelogs(latest_id, self._changelog_retention)
         return result
@@ -130,7 +132,7 @@ class FileStoreExpire:
             first += 1
         return min(first, stop)
 
-    def _expire_below(self, first_retained: int) -> ExpireResult:
+    def _expire_below(self, first_retained: int, lists_before: frozenset[str]) -> ExpireResult:
         expiring = self._expiring(first_retained)
         if self._changelog_retention is not None:
             # Before the snapshots count as expired: a reader that misses a snapshot looks for its changelog.
@@ -140,7 +142,7 @@ class FileStoreExpire:
             # Likewise: a commit whose snapshot is missing is looked up there.
             since_millis = self._now_millis() - self._commit_retention_ms
             self._snapshots.keep_commits(expiring, self._snapshots.load(first_retained), since_millis)
-        expired_ids = self._snapshots.expire_below(first_retained)
+        expired_ids = self._snapshots.expire_below(first_retained, lists_before)
         try:
             result = self._cleaned_up(expired_ids, first_retained, {each.id: each for each in expiring})
             if expired_ids:

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from storage_lib.errors import NotFoundError
+from storage_lib.errors import NotFoundError, SnapshotExpiredError
 from storage_lib.file_store.snapshot.commit_record import CommitRecord
 from storage_lib.file_store.snapshot.past_commits import NEWEST_KEPT, PastCommits
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
@@ -62,6 +63,23 @@ class ExpiredCommits:
         # Another expiry that has written the file knew the same history.
         self._file_io.create_if_absent(self._path(earliest), _encode(commits))
 
+    def names(self) -> frozenset[str]:
+        """Return the names of the files, for ``newest_of``."""
+        return frozenset(name for _, name in self._files())
+
+    def newest_of(self, names: Iterable[str], above: int, load: Callable[[int], Snapshot]) -> int | None:
+        """Return the newest snapshot above ``above`` that one of the files ``names`` is for; None without one.
+
+        ``load`` returns a snapshot: a file for one that another engine has rolled back does not count.
+        """
+        for number in sorted({found for name in names if (found := _number_in(name)) is not None}, reverse=True):
+            if number <= above:
+                return None
+            with suppress(NotFoundError, SnapshotExpiredError):
+                if self._path(load(number)).rpartition("/")[2] in names:
+                    return number
+        return None
+
     def delete_below(self, earliest_id: int) -> None:
         """Delete the files for older snapshots than the earliest one."""
         for number, name in self._files():
@@ -75,9 +93,9 @@ class ExpiredCommits:
 
     def _files(self) -> Iterator[tuple[int, str]]:
         for entry in self._file_io.list_directory(self._directory):
-            number = entry.name.removeprefix(_PREFIX).partition("-")[0]
-            if entry.name.startswith(_PREFIX) and number.isascii() and number.isdigit():
-                yield int(number), entry.name
+            number = _number_in(entry.name)
+            if number is not None:
+                yield number, entry.name
 
     def _decoded(self, path: str) -> PastCommits:
         return decode_json(
@@ -88,6 +106,11 @@ class ExpiredCommits:
                 "a commit that it lists is made again when it is repeated"
             ),
         )
+
+
+def _number_in(name: str) -> int | None:
+    number = name.removeprefix(_PREFIX).partition("-")[0]
+    return int(number) if name.startswith(_PREFIX) and number.isascii() and number.isdigit() else None
 
 
 def _encode(commits: PastCommits) -> bytes:

@@ -265,21 +265,40 @@ class SnapshotHistory:
         if earliest_id is not None:
             self._expired_commits.delete_below(earliest_id)
 
-    def expire_below(self, snapshot_id: int) -> list[int]:
+    def lists_of_commits(self) -> frozenset[str]:
+        """Return what ``expire_below`` needs to know of the time before the snapshots to expire were chosen."""
+        return self._expired_commits.names()
+
+    def expire_below(self, snapshot_id: int, lists_before: frozenset[str]) -> list[int]:
         """Make ``snapshot_id`` the earliest; every snapshot below counts as expired when this returns.
 
+        ``lists_before`` is what ``lists_of_commits`` returned before. A faster expiry, which has expired more, stores
+        its list of commits before it moves EARLIEST: if one appeared meanwhile, this one may have moved EARLIEST back
+        to snapshots whose files are gone, and moves it on again.
         Returns the lower ids whose files still exist, including leftovers of an earlier, interrupted expiry.
         ``delete_expired`` removes their files, after the files that only they name have been deleted.
         """
         self._files.move_earliest(snapshot_id)
+        try:
+            earliest_id = snapshot_id
+            while (later := self._newest_of_others(earliest_id, lists_before)) is not None:
+                self._files.write_earliest(later)
+                earliest_id = later
+        except Exception as error:
+            note_outcome(error, committed=True)
+            raise
         with self._lock:
-            for expired in [known for known in self._cache if known < snapshot_id]:
+            for expired in [known for known in self._cache if known < earliest_id]:
                 del self._cache[expired]
         try:
             return [known for known in self._files.ids() if known < snapshot_id]
         except Exception as error:
             note_outcome(error, committed=True)
             raise
+
+    def _newest_of_others(self, earliest_id: int, lists_before: frozenset[str]) -> int | None:
+        appeared = self._expired_commits.names() - lists_before
+        return self._expired_commits.newest_of(appeared, earliest_id, self.load)
 
     def ids(self) -> list[int]:
         """Return the ids of all snapshots whose files exist, expired ones included, ascending."""

@@ -86,7 +86,7 @@ def test_a_missing_tag_is_missing_at_once(case: Case) -> None:
 def test_expired_snapshots_stay_expired_while_the_earliest_hint_is_overwritten(case: Case) -> None:
     """Their files may still exist; a hint mistaken for missing would expose them again, without their data."""
     case.files.delete(case.consumer)
-    case.table.store.snapshots.expire_below(4)
+    case.table.store.snapshots.expire_below(4, frozenset())
     case.files.overwrite(f"{case.table.paths.snapshot_directory}/EARLIEST", seconds=0.9)
     assert case.table.reopened().snapshots.earliest_id() == 4
 

@@ -75,7 +75,7 @@ def test_a_snapshot_from_before_the_first_never_was(history: SnapshotHistory) ->
 
 
 def test_expired_snapshots_are_told_from_missing_ones(files: FaultyFileIO, history: SnapshotHistory) -> None:
-    assert history.expire_below(5) == [1, 2, 3, 4]
+    assert history.expire_below(5, frozenset()) == [1, 2, 3, 4]
     for each in (history, SnapshotHistory(files, PATHS)):
         with pytest.raises(SnapshotExpiredError, match="earliest kept is 5"):
             each.load(4)
@@ -146,7 +146,7 @@ class TestFindCommit:
         assert found.id == 70
 
     def test_expired_history_is_not_looked_for(self, files: FaultyFileIO, history: SnapshotHistory) -> None:
-        for number in history.expire_below(150):
+        for number in history.expire_below(150, frozenset()):
             history.delete_expired(number)
         other = SnapshotHistory(files, PATHS)
         assert other.find_commit("s", 77) is None
@@ -154,7 +154,7 @@ class TestFindCommit:
 
     def test_a_commit_whose_snapshot_expired_is_not_made_again(self, history: SnapshotHistory) -> None:
         assert history.find_commit("s", 7) is not None
-        for number in history.expire_below(150):
+        for number in history.expire_below(150, frozenset()):
             history.delete_expired(number)
         found = history.find_commit("s", 7)
         assert found is not None

@@ -319,6 +319,30 @@ def test_an_expiry_that_moves_earliest_back_forgets_no_commit(monkeypatch: pytes
     assert sold(table) == dict.fromkeys(range(8), 1)
 
 
+def test_an_expiry_that_is_overtaken_leaves_no_snapshot_whose_files_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = made()
+    for number in range(8):
+        table.overwrite([{"id": number, "n": 1}], partition={})
+    files, write = table.environment.file_io, NumberedFiles.write_earliest
+    # The faster one crashes when it has deleted data, and the snapshots that name the data are still there.
+    fault = Fault(FaultKind.CRASH_BEFORE, operation="delete", path="/manifest/")
+    faster = [reopened_in(FaultyFileIO(files, fault), table, names="faster")]
+
+    def write_late(numbered: NumberedFiles, number: int) -> None:
+        if faster:
+            with pytest.raises(SimulatedCrash):
+                faster.pop().maintenance.expire_snapshots(retain_last=2)
+        write(numbered, number)
+
+    monkeypatch.setattr(NumberedFiles, "write_earliest", write_late)
+    result = reopened_in(FaultyFileIO(files), table, names="slower").maintenance.expire_snapshots(retain_last=4)
+
+    assert (result.earliest_id, result.snapshot_count) == (7, 6)
+    fresh = reopened_in(FaultyFileIO(files), table, names="reader")
+    for number in range(fresh.inspect.earliest_snapshot_id() or 1, 9):
+        assert [row["id"] for row in fresh.to_arrow(snapshot_id=number).to_pylist()] == [number - 1]
+
+
 @dataclass
 class RepeatingLife:
     """A random life of a table whose commits are repeated; the model is the set of rows of each snapshot."""
