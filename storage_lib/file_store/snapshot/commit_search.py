@@ -55,6 +55,10 @@ class CommitSearch:
                     self._add(record)
         return self._found(identity)
 
+    def newest(self) -> CommitRecord | None:
+        """Return the commit of the newest snapshot that is known."""
+        return self._records.get(self._high)
+
     def record(self, snapshot_id: int) -> CommitRecord | None:
         """Return the commit of an expired snapshot; None if it is not kept any more."""
         if snapshot_id not in self._records:

@@ -34,14 +34,20 @@ from storage_lib.schema.encoding.moment_text import moment_text
 FIRST_ID = 1
 _CACHED_MAX = 2048
 _LOADS_AT_ONCE = 8
+_SECONDS_BETWEEN_LOOKS = 10
 
 
 class SnapshotHistory:
     """Snapshots are immutable, so each is read once and cached. Safe to use from several threads."""
 
     def __init__(self, file_io: FileIO, paths: TablePaths, clock: Clock | None = None) -> None:
-        """Without a ``clock``, a hint that another engine is overwriting immediately counts as missing."""
+        """Without a ``clock``, a hint that another engine is overwriting immediately counts as missing.
+
+        Nor does a search for a commit look whether another engine has rolled the table back.
+        """
         self._file_io = file_io
+        self._clock = clock
+        self._looked_at = 0.0
         self._paths = paths
         self._files = NumberedFiles(file_io, paths.snapshot_directory, "snapshot-", hints=True, clock=clock)
         self._cache: OrderedDict[int, Snapshot] = OrderedDict()
@@ -201,12 +207,28 @@ class SnapshotHistory:
         latest_id = self.latest_id() if up_to is None else up_to
         if latest_id is None:
             return None
+        self._forget_replaced()
         found = self._found(commit_user, commit_identifier, latest_id, ascending=ascending)
         if isinstance(found, Snapshot) and not self.holds(found):
             # Another engine has rolled the table back, by deleting snapshots that are known here.
             self._forget_all()
             found = self._found(commit_user, commit_identifier, latest_id, ascending=ascending)
         return found.snapshot() if isinstance(found, CommitRecord) else found
+
+    def _forget_replaced(self) -> None:
+        """Forget all commits if another engine has rolled the table back while this process did not look.
+
+        Others may have committed under the numbers that are known here. A commit notices this by itself: it follows
+        upon what it knows.
+        """
+        now = 0.0 if self._clock is None else self._clock.monotonic()
+        is_due, self._looked_at = now - self._looked_at >= _SECONDS_BETWEEN_LOOKS, now
+        with self._search_lock:
+            newest = self._commits.newest()
+        if is_due and newest is not None:
+            snapshot = self.load_expired(newest.snapshot_id)
+            if snapshot is None or CommitRecord.of(snapshot) != newest:
+                self._forget_all()
 
     def _found(
         self, commit_user: str, commit_identifier: int, latest_id: int, *, ascending: bool

@@ -297,6 +297,31 @@ def test_a_process_makes_a_commit_again_that_another_engine_has_rolled_back() ->
     assert sold(reopened(table)) == {0: 1, 1: 1, 3: 1}
 
 
+def test_an_idle_process_knows_the_commits_that_others_made_after_another_engine_rolled_back() -> None:
+    clock = FakeClock()
+    table = MemoryCatalog(environment=fake_environment(clock=clock)).create_table(
+        "shop.sales", COLUMNS, options={"write-mode": "append-only", "log.system": "none"}
+    )
+    for number in range(4):
+        sell(table, "u", number)
+    files = table.environment.file_io
+    for number in (3, 4):
+        files.delete(f"{table.location}/snapshot/snapshot-{number}")
+    files.replace(f"{table.location}/snapshot/LATEST", b"2")
+    others = reopened(table)
+    for number in (10, 11, 12):
+        sell(others, "v", number)
+
+    clock.pass_time(20.0)
+
+    assert {number: table.new_write().committed("v", number) is not None for number in (10, 11, 12)} == {
+        10: True,
+        11: True,
+        12: True,
+    }
+    assert table.new_write().committed("u", 3) is None
+
+
 def test_an_expiry_that_moves_earliest_back_forgets_no_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     table = made()
     for number in range(8):
