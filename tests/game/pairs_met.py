@@ -22,11 +22,15 @@ _DRAWS = 4000
 
 @dataclass
 class PairsMet:
-    """Counts of pairs, and the refusals of pairs with the newest reason. Counts of several games can be added."""
+    """Counts of pairs, and the refusals of pairs with the newest reason. Counts of several games can be added.
+
+    ``turns``: moves that were drawn, those included that were refused or had nothing to do.
+    """
 
     met: Counter[Pair] = field(default_factory=Counter)
     refused: dict[Pair, str] = field(default_factory=dict)
     moves: Counter[str] = field(default_factory=Counter)
+    turns: int = 0
 
     def has_table(self, drawn: DrawnTable) -> None:
         self.met.update(combinations(sorted(drawn.traits), 2))
@@ -48,6 +52,7 @@ class PairsMet:
     def add(self, other: PairsMet) -> None:
         self.met.update(other.met)
         self.moves.update(other.moves)
+        self.turns += other.turns
         self.refused |= other.refused
 
     def missing(self) -> Iterator[tuple[Pair, str | None]]:
@@ -69,7 +74,7 @@ class PairsMet:
     def report(self) -> Iterator[str]:
         """Yield the lines of a report."""
         missing = list(self.missing())
-        yield f"{sum(self.moves.values())} moves and reads: {dict(self.moves.most_common())}"
+        yield f"{self.turns} moves; made, and answers of readers: {dict(self.moves.most_common())}"
         yield f"{len(self.met)} pairs met, {len(missing)} did not"
         yield from (f"  {count} times {pair}" for pair, count in self.met.most_common()[:-11:-1])
         reasons = Counter(reason for _, reason in missing if reason is not None)
@@ -82,6 +87,7 @@ class PairsMet:
                 "met": [[*pair, count] for pair, count in self.met.items()],
                 "refused": [[*pair, reason] for pair, reason in self.refused.items()],
                 "moves": self.moves,
+                "turns": self.turns,
             }
         )
 
@@ -92,6 +98,7 @@ class PairsMet:
             Counter({(one, other): count for one, other, count in stored["met"]}),
             {(one, other): reason for one, other, reason in stored["refused"]},
             Counter(stored["moves"]),
+            stored["turns"],
         )
 
 

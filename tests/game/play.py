@@ -69,6 +69,7 @@ ENGINE_MOVES = (
 def _move(game: Game) -> None:
     what, weights = zip(*MOVES, *ENGINE_MOVES, strict=True)
     game.rng.choices(what, weights)[0](game)
+    game.pairs.turns += 1
     check(game)
 
 
