@@ -81,6 +81,16 @@ class DrawnTable:
         )
 
     @property
+    def retracts(self) -> bool:
+        """Whether a -D takes values out of the row of its key."""
+        return "fields.s.ignore-retract" in self.options and not self.removes and not self.ignores_deletes
+
+    @property
+    def kept_by_retractions(self) -> set[str]:
+        """Columns that a -D leaves as they are."""
+        return {*self.key, *(name for name in COLUMNS.names if f"fields.{name}.ignore-retract" in self.options)}
+
+    @property
     def traits(self) -> set[str]:
         """Names of the features that the table has, for the statistics of pairs."""
         spelled = {f"{key}={value}" for key, value in self.options.items() if not key.startswith("fields.")}
@@ -153,11 +163,22 @@ def _draw_keyed(rng: Random, options: dict[str, str], key: tuple[str, ...], *, i
             options["sequence.field.sort-order"] = "descending"
         if engine == "deduplicate" and rng.random() < 0.3:
             options["compaction.keep-deletes"] = "true"
-    if engine == "aggregation":
-        combined = {name: function for name, function in FUNCTIONS.items() if options.get("sequence.field") != name}
-        options |= {f"fields.{name}.aggregate-function": function for name, function in combined.items()}
-        options["fields.default-aggregate-function"] = "last_value"
-    return options
+    return options | (
+        _draw_functions(rng, options, key, is_partitioned=is_partitioned) if engine == "aggregation" else {}
+    )
+
+
+def _draw_functions(
+    rng: Random, options: dict[str, str], key: tuple[str, ...], *, is_partitioned: bool
+) -> dict[str, str]:
+    combined = {name: function for name, function in FUNCTIONS.items() if options.get("sequence.field") != name}
+    functions = {f"fields.{name}.aggregate-function": function for name, function in combined.items()}
+    functions["fields.default-aggregate-function"] = "last_value"
+    if "sequence.field" not in options and is_partitioned == ("p" in key):
+        # The others are NOT NULL, or can't be retracted.
+        kept = ("s", "x", *(() if "p" in key else ("p",)), *(("t",) if rng.random() < 0.5 else ()))
+        functions |= {f"fields.{name}.ignore-retract": "true" for name in kept}
+    return functions
 
 
 def _draw_log(rng: Random, kind: str) -> dict[str, str]:

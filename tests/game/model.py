@@ -97,7 +97,7 @@ class Model:
         is_new = True
         for kind, row in versions:
             if kind in ("-D", "-U"):
-                merged = None
+                merged = self._retracted(merged, row) if merged is not None and self.drawn.retracts else None
             elif merged is None or self.drawn.engine == "deduplicate":
                 merged = dict(row)
             elif self.drawn.engine == "partial-update":
@@ -111,6 +111,14 @@ class Model:
         if merged is not None and self.drawn.combines and self.drawn.is_partitioned:
             merged[self.columns["p"]] = partition
         return merged
+
+    def _retracted(self, old: Row, gone: Row) -> Row:
+        kept = {self.columns[name] for name in self.drawn.kept_by_retractions}
+        result = {column: value if column in kept else None for column, value in old.items()}
+        place = self.columns["n"]
+        given = [value for value in (old[place], gone[place] and -gone[place]) if value is not None]
+        result[place] = sum(given) if given else None
+        return result
 
     def _aggregated(self, old: Row, new: Row) -> Row:
         result = dict(new)

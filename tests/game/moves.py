@@ -29,7 +29,7 @@ def append(game: Game) -> None:
         tracked=tracked,
         handle=handle,
         # Others may remove the rows meanwhile that are removed here.
-        may_be_interrupted=bool(game.drawn.key) or "-D" not in kinds,
+        may_be_interrupted=(bool(game.drawn.key) and not game.drawn.retracts) or not {"-D", "-U"} & {*kinds},
     )
 
 
@@ -78,21 +78,22 @@ def upsert_partial(game: Game) -> None:
     )
 
 
+def updated(game: Game, low: int, value: int | None) -> None:
+    """Set ``n`` of the rows with ``k`` from ``low`` to three more."""
+    k, n = game.model.columns["k"], game.model.columns["n"]
+    for row in game.model.rows():
+        if low <= row[k] <= low + 3:
+            if not game.drawn.key:
+                game.model.apply("-U", row)
+            game.model.apply("+U", row | {n: value})
+
+
 def update(game: Game) -> None:
     low, value = game.rng.randrange(KEYS), game.rng.choice([None, 5, -7])
-    k, n = game.model.columns["k"], game.model.columns["n"]
-
-    def change() -> None:
-        for row in game.model.rows():
-            if low <= row[k] <= low + 3:
-                if not game.drawn.key:
-                    game.model.apply("-U", row)
-                game.model.apply("+U", row | {n: value})
-
     game.commit(
         f"update k in [{low}, {low + 3}] n = {value}",
         lambda table, identity: table.update(f"k between {low} and {low + 3}", {"n": value}, **identity),
-        change,
+        partial(updated, game, low, value),
     )
 
 
@@ -308,37 +309,32 @@ def publish_a_branch(game: Game) -> None:
         game.newest().branches.delete(name)
 
 
-def alter(game: Game) -> None:
-    """Add, drop or rename a column, or change an option."""
+def drawn_alteration(game: Game) -> tuple[list[Any], dict[str, str]]:
+    """Draw changes of the schema, and the options that they set."""
     added = sorted(name for name in game.model.columns if name.startswith("w"))
     what = game.rng.choice(["add", "add", "drop", "rename", "add again", "format", "option", "option", "option"])
-    change: list[Any]
-    options: dict[str, str] = {}
     if what == "option":
         choices = neutral_options(is_keyed=bool(game.drawn.key))
         name = game.rng.choice(sorted(choices))
-        options = {name: game.rng.choice(choices[name])}
-        change = [SetOption(name, options[name])]
-    elif what == "add" or not added:
-        change = [AddColumn(f"w{game.number()}", "INT")]
-    elif what == "format":
-        options = {"file.format": game.rng.choice(["parquet", "orc", "avro"])}
-        change = [SetOption("file.format", options["file.format"])]
-    elif what == "rename":
-        change = [RenameColumn(game.rng.choice(added), f"w{game.number()}")]
-    else:
-        name = game.rng.choice(added)
-        change = [DropColumn(name), AddColumn(name, "INT")] if what == "add again" else [DropColumn(name)]
-    altered: list[Any] = []
+        value = game.rng.choice(choices[name])
+        return [SetOption(name, value)], {name: value}
+    if what == "format":
+        value = game.rng.choice(["parquet", "orc", "avro"])
+        return [SetOption("file.format", value)], {"file.format": value}
+    if what == "add" or not added:
+        return [AddColumn(f"w{game.number()}", "INT")], {}
+    name = game.rng.choice(added)
+    if what == "rename":
+        return [RenameColumn(name, f"w{game.number()}")], {}
+    return [DropColumn(name), AddColumn(name, "INT")] if what == "add again" else [DropColumn(name)], {}
 
-    def act(table: Any, _: dict[str, Any]) -> Any:
-        changed = table.alter(*change)
-        altered.append(changed)
-        return changed
+
+def altered(game: Game, what: str, act: Act, options: dict[str, str]) -> None:
+    """Alter the table by ``act``, and let the model, the followers and the statistics follow."""
 
     def follow() -> None:
         before = set(game.model.columns.values())
-        columns = {each.name: each.id for each in altered[0].schema.fields}
+        columns = {each.name: each.id for each in game.newest().schema.fields}
         for model in [game.model, *game.past.values(), *game.tags.values()]:
             model.columns = dict(columns)
         dropped, added = before - set(columns.values()), set(columns.values()) - before
@@ -346,9 +342,15 @@ def alter(game: Game) -> None:
         for follower in [*game.followers, *game.waiting]:
             follower.alter(dropped, added)
 
-    if game.commit(f"alter {change}", act, follow, may_be_interrupted=False):
+    if game.commit(what, act, follow, may_be_interrupted=False):
         game.drawn.options.update(options)
         game.pairs.has_table(game.drawn)
+
+
+def alter(game: Game) -> None:
+    """Add, drop or rename a column, or change an option."""
+    changes, options = drawn_alteration(game)
+    altered(game, f"alter {changes}", lambda table, _: table.alter(*changes), options)
 
 
 def rewrite(game: Game) -> None:
@@ -391,6 +393,7 @@ def make_again(game: Game) -> None:
         and each.what.split()[0] in ("append", "upsert", "update", "delete", "delete_keys", "merge", "overwrite")
         and game.drawn.key
         and game.drawn.sequence is None
+        and not game.drawn.retracts
     ]
     if not able:
         return
@@ -441,9 +444,13 @@ def _changes(game: Game, handle: Any) -> list[tuple[str, Row]]:
         kind = game.rng.choice(["+I", "+I", "+U", "-D"])
         if kind == "-D":
             stored = scratch.stored(row) if game.drawn.key else next(iter(scratch.rows()), None)
-            if stored is None or game.drawn.is_append_only or not (game.drawn.removes or not game.drawn.key):
+            takes = game.drawn.removes or game.drawn.retracts or not game.drawn.key
+            if stored is None or game.drawn.is_append_only or not takes:
                 continue
-            row = stored
+            if game.drawn.retracts:
+                kind = game.rng.choice(["-D", "-U"])
+            else:
+                row = stored
         elif not game.drawn.key:
             kind = "+I"
         scratch.apply(kind, row)

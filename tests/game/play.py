@@ -8,9 +8,10 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from tests.game.answers import materialize, refresh
@@ -21,17 +22,48 @@ from tests.game.pairs_met import PairsMet
 from tests.game.player import Act, DifferenceError, Game
 from tests.game.readers import check
 
+if TYPE_CHECKING:
+    from storage_lib.catalog.catalog import Catalog
+    from storage_lib.sql import Session
 
-def play(seed: int, moves: int, directory: Path) -> Game:
+Moves: TypeAlias = tuple[tuple[Callable[[Game], None], int], ...]
+ENGINE_MOVES: Moves = (
+    (materialize, 1),
+    (refresh, 6),
+    (write_in_tasks, 2),
+    (plan_compaction, 2),
+    (commit_compaction, 3),
+    (analyze, 1),
+    (consume, 1),
+)
+
+
+def play(
+    seed: int, moves: int, directory: Path, sql: Callable[[Catalog], AbstractContextManager[Session]] | None = None
+) -> Game:
     """Play one game; raises ``DifferenceError`` where a reader does not agree with the model.
 
-    The same seed and number of moves play the same game again. ``directory`` is empty.
+    The same seed and number of moves play the same game again. ``directory`` is empty. With ``sql``, statements of its
+    session are moves, too.
     """
-    game = Game(seed, directory)
+    game = Game(seed, directory, needs_disk=sql is not None)
+    with nullcontext() if sql is None else sql(game.catalog) as session:
+        _play(game, moves, () if session is None else _sql_moves(session))
+    return game
+
+
+def _sql_moves(session: Session) -> Moves:
+    from tests.game.sql_moves import sql_moves
+
+    return sql_moves(session)
+
+
+def _play(game: Game, moves: int, more: Moves) -> None:
+    drawn = (*MOVES, *ENGINE_MOVES, *more)
 
     def others() -> None:
         for _ in range(game.rng.randint(1, 4)):
-            _move(game)
+            _move(game, (*MOVES, *ENGINE_MOVES))
 
     def interrupt(act: Act, identity: dict[str, Any], change: Callable[[], None] | None) -> Snapshot | None:
         if change is None:
@@ -46,28 +78,16 @@ def play(seed: int, moves: int, directory: Path) -> Game:
         for _ in range(game.rng.randint(0, 2)):
             materialize(game)
         for _ in range(moves):
-            _move(game)
+            _move(game, drawn)
     except DifferenceError:
         raise
     except BaseException as error:
         error.add_note("\n".join(game.told))
         raise
-    return game
 
 
-ENGINE_MOVES = (
-    (materialize, 1),
-    (refresh, 6),
-    (write_in_tasks, 2),
-    (plan_compaction, 2),
-    (commit_compaction, 3),
-    (analyze, 1),
-    (consume, 1),
-)
-
-
-def _move(game: Game) -> None:
-    what, weights = zip(*MOVES, *ENGINE_MOVES, strict=True)
+def _move(game: Game, moves: Moves) -> None:
+    what, weights = zip(*moves, strict=True)
     game.rng.choices(what, weights)[0](game)
     game.pairs.turns += 1
     check(game)

@@ -63,11 +63,12 @@ class Game:
 
     seed: int
     directory: Path
+    needs_disk: bool = False
 
     def __post_init__(self) -> None:
         self.rng = Random(self.seed)  # noqa: S311  reproducible
         self.clock = FakeClock()
-        self.is_on_disk = self.rng.random() < DISK_SHARE
+        self.is_on_disk = self.needs_disk or self.rng.random() < DISK_SHARE
         self.files: FileIO = LocalFileIO() if self.is_on_disk else MemoryFileIO(now_millis=self.clock.now_millis)
         self.catalog = self.opened_catalog(self.files, "name")
         self.pairs = PairsMet()
