@@ -18,7 +18,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage_lib.log_store.conversion.value_refusals import Converted, refused
+from storage_lib.log_store.conversion.value_refusals import Converted, Refused, in_places, refused
 from storage_lib.schema.encoding.decimal_bytes import decimals_of_bytes
 from storage_lib.schema.options.source_options import OutOfRange
 from storage_lib.schema.types.data_types import DECIMAL_PRECISION_MAX, DataType, TypeRoot
@@ -29,6 +29,7 @@ _TEXTS = (TypeRoot.CHAR, TypeRoot.VARCHAR)
 _FLOATS = (TypeRoot.FLOAT, TypeRoot.DOUBLE)
 _ROOTS = (*_INTEGERS, *_TEXTS, *_FLOATS, TypeRoot.DECIMAL)
 _NUMERAL = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?$"
+_SCALES_MAX = 64
 _WIDE = Context(prec=100_000)
 _BAD = (ValueError, InvalidOperation, OverflowError, pa.ArrowException)
 _SPECIAL = {
@@ -57,6 +58,8 @@ def of_unscaled(column: pa.Array, scale: int, of: DataType, name: str, out_of_ra
         return None
     if 0 <= scale <= DECIMAL_PRECISION_MAX:
         try:
+            if scale == of.scale:
+                return Converted(decimals_of_bytes(column, of.arrow))
             return Converted(_of_decimals(decimals_of_bytes(column, pa.decimal128(DECIMAL_PRECISION_MAX, scale)), of))
         except _BAD:
             pass  # found value by value
@@ -70,10 +73,23 @@ def of_scaled(
     if of.root not in _ROOTS:
         return None
     distinct = scales.unique().drop_null().to_pylist()
-    if len(distinct) == 1 and scales.null_count == column.null_count:
-        return of_unscaled(column, distinct[0], of, name, out_of_range)
-    pairs = zip(column.to_pylist(), scales.to_pylist(), strict=True)
-    return _one_by_one([_of_bytes(value, scale) for value, scale in pairs], column, of, name, out_of_range)
+    if len(distinct) > _SCALES_MAX or scales.null_count > column.null_count:
+        pairs = zip(column.to_pylist(), scales.to_pylist(), strict=True)
+        return _one_by_one([_of_bytes(value, scale) for value, scale in pairs], column, of, name, out_of_range)
+    places = pc.fill_null(pc.index_in(scales, pa.array(distinct, scales.type)), 0).to_numpy()
+    parts: list[pa.Array] = [pa.array([], of.arrow)]
+    refusals: list[Refused] = []
+    for number, scale in enumerate(distinct):
+        rows = np.flatnonzero(places == number)
+        found = of_unscaled(column.take(pa.array(rows)), scale, of, name, out_of_range)
+        if found is None:
+            return None
+        parts.append(found.array)
+        refusals += in_places(found.refusals, rows, len(column))
+    if not distinct:
+        return Converted(pa.nulls(len(column), of.arrow))
+    order = np.argsort(np.argsort(places, kind="stable"), kind="stable")
+    return Converted(pa.concat_arrays(parts).take(pa.array(order)), tuple(refusals))
 
 
 def _of_numerals(column: pa.Array, of: DataType) -> pa.Array:

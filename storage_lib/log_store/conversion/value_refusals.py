@@ -64,6 +64,11 @@ def in_rows(refusals: Iterable[Refused], offsets: np.ndarray) -> tuple[Refused, 
     return tuple(replace(each, mask=_mask(len(offsets) - 1, rows[each.mask])) for each in refusals)
 
 
+def in_places(refusals: Iterable[Refused], rows: np.ndarray, count: int) -> list[Refused]:
+    """Convert masks of the taken ``rows`` to masks of the column of ``count`` rows that they were taken from."""
+    return [replace(each, mask=_mask(count, rows[each.mask])) for each in refusals]
+
+
 def valid(array: pa.Array) -> Mask:
     """Return the mask of the values that are not null."""
     mask: Mask = array.is_valid().to_numpy(zero_copy_only=False)

@@ -28,6 +28,9 @@ _ZONE = r"(?P<zone>Z|[+-]\d{2}:?\d{2}|[+-]\d{2})?"
 _DATES, _TIMES, _MOMENTS = f"^{_DATE}{_ZONE}$", f"^{_TIME}{_ZONE}$", f"^{_DATE}[T ]{_TIME}{_ZONE}$"
 _MONTH_DAYS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 _FRACTION_DIGITS = 9
+_DAY_MICROS = 86_400_000_000
+_DATE_LENGTH = 10
+_ANY_DAY = "1970-01-01"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +46,46 @@ class IsoMoments:
 
 def iso_dates(text: pa.Array) -> IsoMoments:
     """Read dates; a zone is allowed and has no effect on the days."""
+    usual = _usual(pc.utf8_rtrim(text, "Z"), pa.timestamp("us"), length=_DATE_LENGTH)
+    if usual is not None:
+        return usual
     return _with_infinity(text, _parsed(text, _DATES, has_date=True, has_time=False))
 
 
 def iso_times(text: pa.Array) -> IsoMoments:
     """Read times of day, up to 24:00:00."""
+    if _are_utc(text):
+        usual = _usual(pc.binary_join_element_wise(_ANY_DAY, text, "T"), pa.timestamp("us", "UTC"))
+        if usual is not None:
+            return usual
     return _parsed(text, _TIMES, has_date=False, has_time=True)
 
 
 def iso_moments(text: pa.Array) -> IsoMoments:
     """Read dates with times."""
+    if _are_utc(text):
+        usual = _usual(text, pa.timestamp("us", "UTC"))
+        if usual is not None:
+            return usual
     return _with_infinity(text, _parsed(text, _MOMENTS, has_date=True, has_time=True))
+
+
+def _are_utc(text: pa.Array) -> bool:
+    return bool(pc.all(pc.ends_with(text, "Z"), min_count=0).as_py())
+
+
+def _usual(text: pa.Array, arrow: pa.DataType, length: int | None = None) -> IsoMoments | None:
+    """Read text of years with four digits and up to microseconds, which Arrow reads; None if there is any other."""
+    if length is not None and not pc.all(pc.equal(pc.binary_length(text), length), min_count=0).as_py():
+        return None
+    try:
+        micros = pc.fill_null(text.cast(arrow).cast(pa.int64()), 0).to_numpy()
+    except pa.ArrowInvalid:
+        return None
+    days = micros // _DAY_MICROS
+    zone = np.full(len(text), arrow.tz is not None)
+    nanos = (micros - days * _DAY_MICROS) * 1_000
+    return IsoMoments(days, nanos, np.zeros(len(text), np.int64), zone, _flags(text.is_valid()))
 
 
 def _parsed(text: pa.Array, pattern: str, *, has_date: bool, has_time: bool) -> IsoMoments:
