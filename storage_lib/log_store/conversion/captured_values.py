@@ -32,6 +32,7 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.conversion.assumed_value_type import binary_type
 from storage_lib.log_store.conversion.binary_values import of_base64, of_bits, of_hex
 from storage_lib.log_store.conversion.capture_modes import CaptureModes
+from storage_lib.log_store.conversion.captured_json import read_type
 from storage_lib.log_store.conversion.captured_value_type import Meaning, Spelling, ValueType
 from storage_lib.log_store.conversion.decimal_values import of_decimal_texts, of_scaled, of_unscaled
 from storage_lib.log_store.conversion.moment_values import MomentRules, of_days, of_numbers, of_texts
@@ -45,7 +46,7 @@ from storage_lib.schema.types.data_types import DataType, TypeRoot
 from storage_lib.schema.types.nested_arrays import list_parts, map_parts, null_mask, struct_child, struct_of
 from storage_lib.schema.types.nested_types import ArrayType, MapType, MultisetType, RowType
 
-__all__ = ["Converted", "Refused", "converted"]
+__all__ = ["Converted", "Refused", "converted", "is_convertible"]
 
 _BINARY_ROOTS = (TypeRoot.BINARY, TypeRoot.VARBINARY)
 _WELL_KNOWN_BINARY = "wkb"
@@ -58,6 +59,15 @@ def converted(column: pa.Array, written: ValueType, field: DataField, modes: Cap
     Raises ``InvalidInputError`` if no value of the written type can be one of the column.
     """
     return _Conversion(modes).of(column, written, field.type, field.name)
+
+
+def is_convertible(written: ValueType, of: DataType, modes: CaptureModes) -> bool:
+    """Whether values of the written type can be those of a column, though not every value may fit."""
+    try:
+        converted(pa.nulls(0, read_type(written)), written, DataField(id=-1, name="v", type=of), modes)
+    except InvalidInputError:
+        return False
+    return True
 
 
 class _Conversion:
