@@ -2,13 +2,15 @@
 
     kind          changelog-mode upsert             changelog-mode all
     +I            before nothing, after row, c
-    +U            before nothing, after row, u
-    -U +U         -U is dropped                     before old, after new, u    adjacent, of one key
+    -U +U         -U is dropped                     before old, after new, u    adjacent, of one key if there are keys
+    +U alone      before nothing, after row, u      before nothing, after row, c
     -U alone      before row, after nothing, d      before row, after nothing, d
     -D            before row, after nothing, d
 
 In mode upsert, a -U is alone if no change of its key follows in the batch, as in an update that moved the row to
-another key. A ``u`` with ``before`` decodes to the pair -U, +U; ``r`` (a snapshot read of Debezium) decodes to +I.
+another key. In mode all, every ``u`` has both rows, which other readers rely on: the halves of an update that moved
+the row to another key or, in a table without keys, to another bucket are a ``d`` and a ``c``. A ``u`` with ``before``
+decodes to the pair -U, +U; ``r`` (a snapshot read of Debezium) decodes to +I.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ _SLICE_ROWS_MAX = 65_536
 _SLICE_BYTES_MAX = 32 << 20
 _OPERATIONS = ("c", "u", "d", "r")
 _OPERATION_OF_KIND = (b"c", b"d", b"u", b"d")
+_OPERATION_ALONE = (b"c", b"d", b"c", b"d")
+"""In mode all, of changes that are not half of a pair."""
 _KIND_OF_OPERATION = np.array([RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE, RowKind.INSERT], np.int8)
 _UPDATE, _DELETE = 1, 2
 
@@ -99,7 +103,7 @@ def enveloped(
             is_pair[:-1] &= pc.equal(keys[:-1], keys[1:]).to_numpy(zero_copy_only=False)
     is_retract = (codes == RowKind.UPDATE_BEFORE) | (codes == RowKind.DELETE)
     before, after = _or_nothing(spelled, is_retract, nothing), _or_nothing(spelled, ~is_retract, nothing)
-    operations = pa.array(_OPERATION_OF_KIND).take(pa.array(codes))
+    operations = pa.array(_OPERATION_ALONE if with_update_before else _OPERATION_OF_KIND).take(pa.array(codes))
     if not is_pair.any():
         return Envelopes(before=before, after=after, operations=operations, is_record=None)
     next_rows = spelled.take(pa.array(np.minimum(np.arange(1, len(codes) + 1), len(codes) - 1)))

@@ -2,8 +2,8 @@
 
     kind          changelog-mode upsert             changelog-mode all
     +I            {"before":null,"after":row,"op":"c"}
-    +U            {"before":null,"after":row,"op":"u"}
-    -U +U         -U is dropped                     {"before":old,"after":new,"op":"u"}    adjacent, of one key
+    -U +U         -U is dropped                     {"before":old,"after":new,"op":"u"}    adjacent, of one key if any
+    +U alone      {"before":null,"after":row,"op":"u"}    {"before":null,"after":row,"op":"c"}
     -U alone      {"before":row,"after":null,"op":"d"}
     -D            {"before":row,"after":null,"op":"d"}, the whole row
 

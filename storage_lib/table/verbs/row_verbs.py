@@ -11,6 +11,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Literal, TypeAlias, get_args
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -151,8 +152,9 @@ class RowVerbs:
                         new = pa.chunked_array([pa.repeat(value, batch.num_rows)])
                     after = after.set_column(after.column_names.index(name), name, new)
                 if self._logs_before or not self._schema.primary_keys:
-                    yield self._with_kind(batch, RowKind.UPDATE_BEFORE)
-                yield self._with_kind(after, RowKind.UPDATE_AFTER)
+                    yield self._in_pairs(batch, self._conformed(after))
+                else:
+                    yield self._with_kind(after, RowKind.UPDATE_AFTER)
 
         return self._commit(rows_of, identity, tracked, writes_stored=True)
 
@@ -405,6 +407,19 @@ class RowVerbs:
             )
             raise InvalidInputError(message)
         return pa.chunked_array([series.to_arrow()])
+
+    def _in_pairs(self, before: pa.Table, after: pa.Table) -> pa.Table:
+        """Return each old row followed by its new one: the log has such a pair as one record."""
+        count = before.num_rows
+        in_turn = pa.array(np.arange(2 * count).reshape(2, count).T.ravel())
+        rows = pa.table(
+            {
+                name: pa.concat_arrays([*before[name].chunks, *after[name].chunks]).take(in_turn)
+                for name in before.column_names
+            }
+        )
+        symbols = [ROW_KIND_SYMBOLS[kind] for kind in (RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER)]
+        return rows.append_column(pa.field(self._kind_column, pa.string()), pa.array(symbols * count, pa.string()))
 
     def _with_kind(self, rows: pa.Table, kind: RowKind) -> pa.Table:
         symbol = pa.repeat(pa.scalar(ROW_KIND_SYMBOLS[kind], pa.string()), rows.num_rows)

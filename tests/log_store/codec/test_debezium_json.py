@@ -80,14 +80,14 @@ def test_all_mode_joins_adjacent_halves_of_one_update() -> None:
 def test_all_mode_spells_halves_of_different_keys_apart() -> None:
     assert spelled(KEYED, ChangelogMode.ALL, "-U 1 a, +U 2 b") == [
         '{"before":{"id":1,"name":"a"},"after":null,"op":"d"}',
-        '{"before":null,"after":{"id":2,"name":"b"},"op":"u"}',
+        '{"before":null,"after":{"id":2,"name":"b"},"op":"c"}',
     ]
     assert len(spelled(KEYLESS, ChangelogMode.AUTO, "-U 1 a, +U 2 b")) == 1
 
 
 def test_all_mode_spells_a_lone_half_apart() -> None:
     assert spelled(KEYLESS, ChangelogMode.AUTO, "+U 1 a, -U 1 a") == [
-        '{"before":null,"after":{"id":1,"name":"a"},"op":"u"}',
+        '{"before":null,"after":{"id":1,"name":"a"},"op":"c"}',
         '{"before":{"id":1,"name":"a"},"after":null,"op":"d"}',
     ]
 
