@@ -629,7 +629,7 @@ class TableOptions:
         ChangelogMode.AUTO,
         parse_word(ChangelogMode),
         "upsert: the log omits pre-images of updates; all: it contains them; auto: upsert with a primary key, all "
-        "without.",
+        "without. Set all for a table whose topic other programs read: Flink's decoder, for example, needs them.",
     )
     write_produce_update_before: UpdateBeforeSource = _option(
         "write.produce-update-before",
