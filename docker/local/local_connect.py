@@ -74,12 +74,12 @@ class LocalConnect(LocalServer):
             "bootstrap.servers": self._bootstrap_servers,
             "listeners": self.url,
             "offset.storage.file.filename": str(self.home / "offsets"),
-            "offset.flush.interval.ms": "500",
+            "offset.flush.interval.ms": "100",
             "key.converter": JSON,
             "value.converter": JSON,
             "key.converter.schemas.enable": "false",
             "value.converter.schemas.enable": "false",
-            "plugin.discovery": "only_scan",
+            "plugin.discovery": "service_load",
         }
         self._properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         entry = "org.apache.kafka.connect.cli.ConnectStandalone"
@@ -109,9 +109,9 @@ class LocalConnect(LocalServer):
         self._connectors[name] = dict(config)
 
     def remove(self, name: str) -> None:
-        """Stop a connector and forget it; its position remains."""
-        self._send("DELETE", f"/connectors/{name}")
-        self._connectors.pop(name, None)
+        """Stop a connector and forget it, if it was put; its position remains."""
+        if self._connectors.pop(name, None) is not None:
+            self._send("DELETE", f"/connectors/{name}")
 
     def failure(self, name: str) -> str | None:
         """Return why a connector or its task has failed, or None."""
@@ -123,6 +123,11 @@ class LocalConnect(LocalServer):
             raise
         parts = (status["connector"], *status["tasks"])
         return next((part.get("trace", "") for part in parts if part["state"] == "FAILED"), None)
+
+    def positions(self, name: str) -> list[dict[str, object]]:
+        """Return up to where in its source a connector has read what Kafka has acknowledged, without a gap."""
+        stored = json.loads(self._send("GET", f"/connectors/{name}/offsets"))
+        return [each["offset"] for each in stored["offsets"]]
 
     def restart_tasks(self, name: str) -> None:
         """Start a connector again whose task has failed."""

@@ -52,6 +52,29 @@ class Mode:
         """Whether the records hold rows without an envelope."""
         return "transforms" in self.options
 
+    @property
+    def lost(self) -> frozenset[str]:
+        """Columns of the game whose values this mode can't tell."""
+        found = set()
+        if self.options.get("decimal.handling.mode") == "double":
+            found.add("c_wide")  # a double has fewer digits
+        if self.options.get("time.precision.mode") == "connect":
+            found.add("c_moment")  # it has only milliseconds
+        if self.options.get("binary.handling.mode", "").startswith("base64"):
+            found.add("c_bytes")  # a long value that is not sent looks like NULL
+        return frozenset(found)
+
+    @property
+    def reading(self) -> dict[str, str]:
+        """Options of a reader whose records carry no schema: they name the connector's modes."""
+        names = {
+            "decimal.handling.mode": "debezium.decimal-handling-mode",
+            "time.precision.mode": "debezium.time-precision-mode",
+            "binary.handling.mode": "debezium.binary-handling-mode",
+            "unavailable.value.placeholder": "debezium.unavailable-value-placeholder",
+        }
+        return {ours: self.options[theirs] for theirs, ours in names.items() if theirs in self.options}
+
     def converters(self, registry_url: str) -> dict[str, str]:
         """Return the options that choose how keys and values are written."""
         if self.form == "avro":

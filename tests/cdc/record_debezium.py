@@ -25,10 +25,10 @@ from local_kafka import LocalKafka
 from local_postgres import LocalPostgres
 from local_registry import LocalRegistry
 from tests.cdc.debezium_modes import MODES, postgres_connector
+from tests.cdc.debezium_stack import LOGICAL
 from tests.cdc.recorded_tables import BEFORE, STEPS, TABLES
 from tests.support.recorded_changes import RECORDED, RecordedRecord, lines_of
 
-LOGICAL = {"wal_level": "logical", "max_wal_senders": "40", "max_replication_slots": "40"}
 END = "the_end"
 """A table whose last row tells that a connector has sent all that came before."""
 # What values a mode changes is seen in the tables of types; the kinds of records are those of the defaults.
