@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError
@@ -16,13 +17,18 @@ from storage_lib.sql.definition.create_text import spelled
 from storage_lib.sql.text.query_tables import quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import timedelta
 
+    from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
     from storage_lib.table.dynamic_table import DynamicTable
 
 
 def materialized_text_of(table: DynamicTable) -> str:
     """Return the statement, on several lines, without options that belong to this table only, such as its uuid.
+
+    Comments show what no clause can say: the settings that the table is refreshed under, which a new table has from its
+    session, and the columns that ``*`` stands for.
 
     Raises ``InvalidInputError`` for an ordinary table.
     """
@@ -45,7 +51,16 @@ def materialized_text_of(table: DynamicTable) -> str:
         text += f"\nWITH (\n  {pairs}\n)"
     if definition.freshness is not None:
         text += f"\nFRESHNESS = {interval_of(definition.freshness)}"
-    return f"{text}\nREFRESH_MODE = {definition.refresh_mode.upper()}\nAS {definition.query}"
+    remarks = "".join(f"\n-- {each}" for each in _remarks(definition))
+    return f"{text}\nREFRESH_MODE = {definition.refresh_mode.upper()}{remarks}\nAS {definition.query}"
+
+
+def _remarks(definition: MaterializedTableDefinition) -> Iterator[str]:
+    """Yield lines about the definition; JSON, because a name or a value may have line breaks."""
+    if definition.settings is not None:
+        yield f"settings: {json.dumps(dict(definition.settings))}"
+    for source, columns in definition.columns or ():
+        yield f"columns of {json.dumps(source)}: {json.dumps(columns)}"
 
 
 def interval_of(freshness: timedelta) -> str:

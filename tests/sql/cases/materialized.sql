@@ -72,6 +72,7 @@ SHOW CREATE MATERIALIZED TABLE daily;
 --> )
 --> FRESHNESS = INTERVAL '2' HOUR
 --> REFRESH_MODE = FULL
+--> -- settings: {"spark.sql.session.timeZone": "UTC"}
 --> AS SELECT dt, item, count(*) AS orders, sum(amount) AS turnover FROM `shop`.orders GROUP BY dt, item
 SHOW CREATE TABLE daily;
 --> statement
@@ -89,6 +90,7 @@ SHOW CREATE TABLE daily;
 --> )
 --> FRESHNESS = INTERVAL '2' HOUR
 --> REFRESH_MODE = FULL
+--> -- settings: {"spark.sql.session.timeZone": "UTC"}
 --> AS SELECT dt, item, count(*) AS orders, sum(amount) AS turnover FROM `shop`.orders GROUP BY dt, item
 ALTER MATERIALIZED TABLE daily RESUME;
 --> materialized table shop.daily resumed
