@@ -93,16 +93,8 @@ class KeyValueTable:
         """Yield merged rows: one per key in ``key_range``."""
         together = [[file] for file in files] if self._is_merged_already(files) and not ordered else [files]
         for each in together:
-            yield from read_merged(
-                each,
-                reader=reader,
-                key_value=self.layout,
-                merge_function=self.merge_function,
-                columns=columns,
-                predicate=predicate,
-                ordered=ordered,
-                lowest_counts=self.looks_up,
-                key_range=key_range,
+            yield from self._merged(
+                each, reader, columns=columns, predicate=predicate, ordered=ordered, key_range=key_range
             )
 
     def newest_versions(
@@ -114,6 +106,19 @@ class KeyValueTable:
         predicate: Predicate | None,
     ) -> Iterator[pa.RecordBatch]:
         """Yield the merged version of each key, also of deleted ones."""
+        return self._merged(files, reader, columns=columns, predicate=predicate, drop_deletes=False)
+
+    def _merged(
+        self,
+        files: Sequence[DataFileMeta],
+        reader: DataFileReader,
+        *,
+        columns: Sequence[str],
+        predicate: Predicate | None,
+        drop_deletes: bool = True,
+        ordered: bool = False,
+        key_range: KeyRange | None = None,
+    ) -> Iterator[pa.RecordBatch]:
         return read_merged(
             files,
             reader=reader,
@@ -121,8 +126,10 @@ class KeyValueTable:
             merge_function=self.merge_function,
             columns=columns,
             predicate=predicate,
-            drop_deletes=False,
+            drop_deletes=drop_deletes,
+            ordered=ordered,
             lowest_counts=self.looks_up,
+            key_range=key_range,
         )
 
     def changes(

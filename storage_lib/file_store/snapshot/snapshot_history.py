@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -140,6 +140,19 @@ class SnapshotHistory:
         for snapshot in loaded:
             self._remember(snapshot)
         return loaded
+
+    def since(self, base_id: int | None, newest_id: int | None) -> Iterator[tuple[int, Snapshot | None]]:
+        """Yield id and snapshot of each commit after ``base_id`` up to ``newest_id``; None for one that has expired.
+
+        An id that is None or 0 is that of the empty table.
+        """
+        for snapshot_id in range((base_id or 0) + 1, (newest_id or 0) + 1):
+            try:
+                snapshot = self.load(snapshot_id)
+            except SnapshotExpiredError:
+                yield snapshot_id, None
+            else:
+                yield snapshot_id, snapshot
 
     def at(self, timestamp_millis: int) -> Snapshot:
         """Return the newest snapshot made at or before a time (epoch milliseconds).

@@ -30,8 +30,10 @@ def check_newer_than_restored(
             lowest[place] = min(lowest.get(place, entry.file.min_sequence_number), entry.file.min_sequence_number)
     if not lowest:
         return
-    for snapshot_id in range(base_id + 1, (0 if latest is None else latest.id) + 1):
-        if any(_hides(entry, lowest) for entry in _restored(file_store, snapshot_id)):
+    for snapshot_id, snapshot in file_store.snapshots.since(base_id, None if latest is None else latest.id):
+        if snapshot is None or snapshot.commit_kind is not CommitKind.OVERWRITE:
+            continue
+        if any(_hides(entry, lowest) for entry in _delta(file_store, snapshot)):
             message = (
                 f"table {table}: snapshot {snapshot_id} restored rows. This commit's rows are numbered after those of "
                 f"snapshot {base_id}, so they would be taken for older ones. Nothing became visible; run it again"
@@ -39,10 +41,9 @@ def check_newer_than_restored(
             raise CommitConflictError(message)
 
 
-def _restored(file_store: FileStore, snapshot_id: int) -> Sequence[ManifestEntry]:
+def _delta(file_store: FileStore, snapshot: Snapshot) -> Sequence[ManifestEntry]:
     try:
-        snapshot = file_store.snapshots.load(snapshot_id)
-        return file_store.scan.delta(snapshot) if snapshot.commit_kind is CommitKind.OVERWRITE else ()
+        return file_store.scan.delta(snapshot)
     except SnapshotExpiredError:
         return ()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ from storage_lib.table.protocol.write_context import WriteContext
 from storage_lib.table.stream.log_offset_resolver import reported_offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
     from storage_lib.table.protocol.table_context import TableContext
@@ -184,18 +185,14 @@ class SnapshotPublisher:
             if lease is None:
                 return
             self._leases.check(lease)
-            for snapshot_id in range(
-                (write_context.base_snapshot_id or 0) + 1, (0 if latest is None else latest.id) + 1
-            ):
-                try:
-                    snapshot = self._file_store.snapshots.load(snapshot_id)
-                except SnapshotExpiredError as error:
+            for snapshot_id, snapshot in self._since_base(write_context, latest):
+                if snapshot is None:
                     message = (
                         f"table {self._table}: snapshot {snapshot_id} was made and expired while this commit was being "
                         "written, so it is not known whose lease it was. Nothing became visible; write again, and "
                         "keep more snapshots (expire_snapshots(retain_last=...)) if this recurs"
                     )
-                    raise LeaseLostError(message) from error
+                    raise LeaseLostError(message)
                 if write_context.is_difference and self._adds_up and snapshot.commit_kind is CommitKind.OVERWRITE:
                     message = (
                         f"table {self._table}: snapshot {snapshot_id} replaced rows that this commit removes as well: "
@@ -216,6 +213,11 @@ class SnapshotPublisher:
 
         return guard
 
+    def _since_base(
+        self, write_context: WriteContext, latest: Snapshot | None
+    ) -> Iterator[tuple[int, Snapshot | None]]:
+        return self._file_store.snapshots.since(write_context.base_snapshot_id, None if latest is None else latest.id)
+
     def _refuse_moved_keys(
         self, write_context: WriteContext, files: Sequence[CommitMessage], latest: Snapshot | None
     ) -> None:
@@ -223,14 +225,13 @@ class SnapshotPublisher:
         if self._reserves is ReservedPartitions.NONE:
             return
         partitions = {message.partition for message in files}
-        for snapshot_id in range((write_context.base_snapshot_id or 0) + 1, (0 if latest is None else latest.id) + 1):
-            try:
-                snapshot = self._file_store.snapshots.load(snapshot_id)
-                if snapshot.commit_kind not in (CommitKind.APPEND, CommitKind.OVERWRITE):
-                    continue
-                changed = {entry.partition for entry in self._file_store.scan.delta(snapshot)}
-            except SnapshotExpiredError:
-                changed = set(partitions)
+        for snapshot_id, snapshot in self._since_base(write_context, latest):
+            if snapshot is not None and snapshot.commit_kind not in (CommitKind.APPEND, CommitKind.OVERWRITE):
+                continue
+            changed = set(partitions)
+            if snapshot is not None:
+                with suppress(SnapshotExpiredError):
+                    changed = {entry.partition for entry in self._file_store.scan.delta(snapshot)}
             if changed & partitions or (changed and self._reserves is ReservedPartitions.ALL):
                 message = (
                     f"table {self._table}: snapshot {snapshot_id} changed rows after snapshot "

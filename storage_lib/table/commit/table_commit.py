@@ -21,7 +21,6 @@ from storage_lib.errors import (
     CommitConflictError,
     CommitOutcomeUnknownError,
     InvalidInputError,
-    SnapshotExpiredError,
     StorageError,
 )
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER
@@ -119,23 +118,20 @@ class TableCommit:
         )
         try:
             if snapshot_id is not None:
-                self._refuse_changes_between(snapshot_id, write_context.base_snapshot_id or 0)
+                self._refuse_changes_between(snapshot_id, write_context.base_snapshot_id)
         except BaseException:
             self.abort(write_context, [])
             raise
         # Such rows are to change the table, so none may be hidden by a newer version of its key.
         return replace(write_context, refuses_late=True)
 
-    def _refuse_changes_between(self, computed_from: int, base: int) -> None:
-        for each in range(computed_from + 1, base + 1):
-            try:
-                kind = self._file_store.snapshots.load(each).commit_kind
-            except SnapshotExpiredError:
-                kind = CommitKind.APPEND
-            if kind in (CommitKind.APPEND, CommitKind.OVERWRITE):
+    def _refuse_changes_between(self, computed_from: int, base_id: int | None) -> None:
+        for snapshot_id, snapshot in self._file_store.snapshots.since(computed_from, base_id):
+            if snapshot is None or snapshot.commit_kind in (CommitKind.APPEND, CommitKind.OVERWRITE):
                 message = (
-                    f"table {self._table}: snapshot {each} changed rows after snapshot {computed_from}, from which the "
-                    "rows of this commit were computed; compute them from the newest snapshot and commit again"
+                    f"table {self._table}: snapshot {snapshot_id} changed rows after snapshot {computed_from}, from "
+                    "which the rows of this commit were computed; compute them from the newest snapshot and commit "
+                    "again"
                 )
                 raise CommitConflictError(message)
 
