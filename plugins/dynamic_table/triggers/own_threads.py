@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable
 
-__all__ = ["ABANDONED_MAX", "CALLS_MAX", "CALL_SECONDS_MAX", "CallTimeoutError", "in_own_thread"]
+    from airflow.sdk.types import Logger
+
+__all__ = ["ABANDONED_MAX", "CALLS_MAX", "CALL_SECONDS_MAX", "CallTimeoutError", "in_own_thread", "looked"]
 
 Result = TypeVar("Result")
 
@@ -80,6 +82,22 @@ async def in_own_thread(
         finally:
             if not answer.done():
                 found.abandon(answer)
+
+
+async def looked(
+    group: str,
+    look: Callable[..., Result],
+    *arguments: Any,
+    late: Result,
+    log: Logger,
+    subject: str,
+) -> Result:
+    """Return ``look(*arguments)`` as ``in_own_thread``; ``late``, with a warning about ``subject``, if it is late."""
+    try:
+        return await in_own_thread(group, look, *arguments)
+    except CallTimeoutError as error:
+        log.warning("%s can't be read now: %s", subject, error)
+        return late
 
 
 def _run(

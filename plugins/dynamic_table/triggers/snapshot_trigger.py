@@ -18,7 +18,7 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from dynamic_table.arguments.partition_argument import partition_text
 from dynamic_table.hook import DynamicTableHook
-from dynamic_table.triggers.own_threads import CallTimeoutError, in_own_thread
+from dynamic_table.triggers.own_threads import looked
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -80,8 +80,12 @@ class SnapshotTrigger(BaseEventTrigger):
         """Poll until the trigger is cancelled, and yield the events of new snapshots."""
         connection = await BaseHook.aget_connection(self.dynamic_table_conn_id)
         reported = await self._kept()
+        group, subject = f"connection {self.dynamic_table_conn_id}", f"Table {self.table}"
         while True:
-            seen, payloads = await self._look_in_thread(connection, reported)
+            nothing: tuple[int | None, list[dict[str, Any]]] = (reported, [])
+            seen, payloads = await looked(
+                group, self._look, connection, reported, late=nothing, log=self.log, subject=subject
+            )
             for payload in payloads:
                 yield TriggerEvent(payload)  # type: ignore[no-untyped-call]  # Airflow's
             if seen != reported:
@@ -114,15 +118,6 @@ class SnapshotTrigger(BaseEventTrigger):
             if stored is not None:
                 kept.append(int(str(stored)))
         return min(kept, default=None)
-
-    async def _look_in_thread(
-        self, connection: Connection, reported: int | None
-    ) -> tuple[int | None, list[dict[str, Any]]]:
-        try:
-            return await in_own_thread(f"connection {self.dynamic_table_conn_id}", self._look, connection, reported)
-        except CallTimeoutError as late:
-            self.log.warning("Table %s can't be read now: %s", self.table, late)
-            return reported, []
 
     def _look(self, connection: Connection, reported: int | None) -> tuple[int | None, list[dict[str, Any]]]:
         """Return the last snapshot examined and the events. Errors are logged: the next check may succeed."""

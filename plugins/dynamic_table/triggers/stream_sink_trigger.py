@@ -9,7 +9,7 @@ from typing import Any
 
 from dynamic_table.sinks.sink_job import BY_HAND, SinkJob, SinkWatch
 from dynamic_table.triggers.deferral_trigger import DeferralTrigger
-from dynamic_table.triggers.own_threads import CallTimeoutError, in_own_thread
+from dynamic_table.triggers.own_threads import in_own_thread, looked
 
 __all__ = ["RELEASED", "REPORT_DUE", "StreamSinkTrigger"]
 
@@ -63,18 +63,12 @@ class StreamSinkTrigger(DeferralTrigger):
         """Poll until the job ends, is handed over, or a report is due."""
         watch = SinkWatch(SinkJob(Path(self.directory)), stale_seconds=self.stale_seconds)
         began = time.monotonic()
-        outcome = await self._look_in_thread(watch, began)
-        while outcome is None:
+        subject = f"A file of {self.directory}"
+        while True:
+            outcome = await looked(SINKS, self._look, watch, began, late=None, log=self.log, subject=subject)
+            if outcome is not None:
+                return {"directory": self.directory, "state": outcome}
             await asyncio.sleep(self.poll_seconds)
-            outcome = await self._look_in_thread(watch, began)
-        return {"directory": self.directory, "state": outcome}
-
-    async def _look_in_thread(self, watch: SinkWatch, began: float) -> str | None:
-        try:
-            return await in_own_thread(SINKS, self._look, watch, began)
-        except CallTimeoutError as late:
-            self.log.warning("The files of %s can't be read now: %s", self.directory, late)
-            return None
 
     def _look(self, watch: SinkWatch, began: float) -> str | None:
         state = watch.look().state

@@ -10,7 +10,7 @@ from airflow.sdk import BaseHook
 from dynamic_table.events.table_conditions import condition_of
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.triggers.deferral_trigger import DeferralTrigger
-from dynamic_table.triggers.own_threads import CallTimeoutError, in_own_thread
+from dynamic_table.triggers.own_threads import looked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,18 +53,12 @@ class TableConditionTrigger(DeferralTrigger):
     async def wait(self) -> dict[str, Any]:
         """Poll until the condition is met. Retries during outages; passes other errors to the task, which fails."""
         connection = await BaseHook.aget_connection(self.dynamic_table_conn_id)
-        payload = await self._look_in_thread(connection)
-        while payload is None:
+        group, subject = f"connection {self.dynamic_table_conn_id}", f"Table {self.table}"
+        while True:
+            payload = await looked(group, self._look, connection, late=None, log=self.log, subject=subject)
+            if payload is not None:
+                return payload
             await asyncio.sleep(self.poll_seconds)
-            payload = await self._look_in_thread(connection)
-        return payload
-
-    async def _look_in_thread(self, connection: Connection) -> dict[str, Any] | None:
-        try:
-            return await in_own_thread(f"connection {self.dynamic_table_conn_id}", self._look, connection)
-        except CallTimeoutError as late:
-            self.log.warning("Table %s can't be read now: %s", self.table, late)
-            return None
 
     def _look(self, connection: Connection) -> dict[str, Any] | None:
         """Return the event, or None to check again. Runs in a thread, which can't fetch connections."""
