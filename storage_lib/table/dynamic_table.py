@@ -44,7 +44,6 @@ from storage_lib.table.assembly.table_writes import TableWrites
 from storage_lib.table.builders.read_builder import ReadBuilder
 from storage_lib.table.builders.write_builder import WriteBuilder
 from storage_lib.table.changelog.change_scan import ChangeMode
-from storage_lib.table.changes.change_direction import of_one_direction
 from storage_lib.table.commit.rejected_commit import with_rejected
 from storage_lib.table.commit.table_overwrite import scope_of
 from storage_lib.table.evolve.table_alter import TableAlter
@@ -345,7 +344,8 @@ class DynamicTable:
         end)``.
 
         The columns are those of ``stream``: the table's and the row kind. ``mode`` "net" returns at most one change per
-        key; "every" returns the changes of each commit, in order within a bucket.
+        key; "every" returns the changes of each commit, in order within a bucket. Where keys can move to another
+        partition or dynamic bucket, the retractions of a commit come before its additions.
         """
         scan = self._reads.change_scan
         splits = scan.plan_range(
@@ -356,18 +356,7 @@ class DynamicTable:
             ),
             mode=mode,
         )
-        batches = (batch for split in splits for batch in scan.read(split))
-        compares = any(step.appended is None for split in splits for step in split.steps)
-        may_move = self.schema.crosses_partitions or (self.schema.has_dynamic_buckets and compares)
-        if may_move and mode == ChangeMode.NET:
-            kind_column = scan.arrow_schema.names[-1]
-            batches = (
-                of_one_direction(batch, kind_column, retracts=retracts)
-                for retracts in (True, False)
-                for split in splits
-                for batch in scan.read(split)
-            )
-        return pa.RecordBatchReader.from_batches(scan.arrow_schema, batches)
+        return pa.RecordBatchReader.from_batches(scan.arrow_schema, scan.read_all(splits))
 
     def stream(
         self,

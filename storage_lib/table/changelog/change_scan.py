@@ -13,6 +13,7 @@ content at the start gives the content at the end.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from enum import StrEnum
 
 import numpy as np
@@ -28,6 +29,7 @@ from storage_lib.schema.placing.layout import has_same_rows, layout_of
 from storage_lib.schema.types.row_kind import ROW_KIND_SYMBOLS
 from storage_lib.table.changelog.snapshot_changes import SnapshotChanges
 from storage_lib.table.changelog.snapshot_diff import Place, SnapshotDiff, places_that_differ
+from storage_lib.table.changes.change_direction import of_one_direction
 from storage_lib.table.changes.comparable_frame import comparable_frame
 from storage_lib.table.changes.multiset_change import summed_changes
 from storage_lib.table.protocol.change_split import ChangeSplit, ChangeStep
@@ -181,6 +183,18 @@ class ChangeScan:
         rows = pa.Table.from_batches(batches, schema=self.arrow_schema)
         yield from (self._summed(rows) if self._adds_up else self._newest(rows).to_batches())
 
+    def read_all(self, splits: Sequence[ChangeSplit]) -> Iterator[pa.RecordBatch]:
+        """Read the changes of all splits so that they can be applied by key, also to keys that move between them."""
+        compares = any(step.appended is None for split in splits for step in split.steps)
+        if not (self._schema.crosses_partitions or (self._schema.has_dynamic_buckets and compares)):
+            yield from (batch for split in splits for batch in self.read(split))
+            return
+        for of_commit in _by_commit(splits):
+            for retracts in (True, False):
+                for split in of_commit:
+                    for batch in self.read(split):
+                        yield of_one_direction(batch, self._row_kind_column, retracts=retracts)
+
     def _every_step(self, snapshots: list[Snapshot]) -> dict[Place, list[ChangeStep]]:
         steps: dict[Place, list[ChangeStep]] = {}
         for snapshot in snapshots:
@@ -272,3 +286,15 @@ class ChangeScan:
         frame = comparable_frame(changes.select(keys))
         last = frame.with_row_index("index").unique(subset=frame.columns, keep="last", maintain_order=True)["index"]
         return changes.take(last.to_arrow()).combine_chunks()
+
+
+def _by_commit(splits: Sequence[ChangeSplit]) -> Iterator[Sequence[ChangeSplit]]:
+    """Yield the parts of the splits commit by commit; net changes are those of one commit."""
+    if any(split.is_net for split in splits):
+        yield splits
+        return
+    for commit in sorted({step.snapshot_id for split in splits for step in split.steps}):
+        parts = (
+            replace(split, steps=tuple(step for step in split.steps if step.snapshot_id == commit)) for split in splits
+        )
+        yield [part for part in parts if part.steps]

@@ -244,3 +244,21 @@ def test_who_remembers_an_expired_snapshot_is_told_that_it_was_expired() -> None
 
     with pytest.raises(SnapshotExpiredError, match=r"snapshot 2 .*has been expired; the earliest kept is 4"):
         told(table, start=2)
+
+
+def test_a_key_that_moved_is_there_after_every_change() -> None:
+    table = MemoryCatalog().create_table(
+        "shop.moved",
+        {"p": "STRING", "k": "BIGINT"},
+        primary_key=["k"],
+        partition_by=["p"],
+        options={"bucket": "-1", "log.system": "none"},
+    )
+    table.append([{"p": "b", "k": 1}])
+
+    table.append([{"p": "a", "k": 1}])
+    table.append([{"p": "b", "k": 1}])
+
+    changes = table.changes(start_snapshot_id=1, mode="every").read_all()
+    assert [row["_row_kind"] for row in changes.to_pylist()] == ["-D", "+I", "-D", "+I"]
+    assert changes.to_pylist()[-1]["p"] == "b"
