@@ -118,6 +118,10 @@ class LogRepair:
             self._ended = part.transactions
         return lost
 
+    def is_of_log(self, part: SnapshotLogProperties) -> bool:
+        """Whether a snapshot's transactions may be in the log: those of one that was recreated since ended with it."""
+        return part.offsets is None or part.offsets.is_of(self.log.log_id())
+
     def changes_of(self, missing: MissingChanges) -> Iterator[tuple[int, pa.RecordBatch, pa.Array]]:
         """Yield the changes to publish, in order: snapshot id, rows and kinds.
 

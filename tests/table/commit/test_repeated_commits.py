@@ -508,3 +508,17 @@ def test_a_repeated_commit_is_recognised_although_the_columns_were_altered(
 
     assert made is not None
     assert verb(altered, [{"id": 2, "n": 1}], commit_user="task", commit_identifier=7) == made
+
+
+def test_a_commit_is_recognised_after_the_log_was_recreated_with_fewer_buckets() -> None:
+    # Its log transactions are those of buckets that the new log lacks.
+    table = MemoryCatalog().create_table("shop.t", {"k": "BIGINT"}, primary_key=["k"], options={"bucket": "3"})
+    rows = [{"k": k} for k in range(20)]
+    made = table.append(rows, commit_user="task", commit_identifier=1)
+
+    rewritten = table.rewrite(options={"bucket": "1"})
+
+    assert made is not None
+    repeated = rewritten.append(rows, commit_user="task", commit_identifier=1)
+    assert repeated is not None
+    assert repeated.id == made.id
