@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from storage_lib import InvalidInputError
+from tests.game.functions import COMMUTING, ORDERED, RETRACTABLE
 from tests.game.neutral_options import drawn_neutral
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ COLUMNS = pa.schema(
     ]
 )
 PARTITIONS = ("a", "b", "c/ü")
-FUNCTIONS = {"s": "last_value", "n": "sum", "x": "max", "t": "last_value"}
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class DrawnTable:
     @property
     def traits(self) -> set[str]:
         """Names of the features that the table has, for the statistics of pairs."""
-        spelled = {f"{key}={value}" for key, value in self.options.items() if not key.startswith("fields.")}
+        spelled = {f"{key}={value}" for key, value in self.options.items() if not key.endswith(".ignore-retract")}
         return spelled | {f"engine={self.engine}", "partitioned" if self.is_partitioned else "not partitioned"}
 
 
@@ -171,13 +171,15 @@ def _draw_keyed(rng: Random, options: dict[str, str], key: tuple[str, ...], *, i
 def _draw_functions(
     rng: Random, options: dict[str, str], key: tuple[str, ...], *, is_partitioned: bool
 ) -> dict[str, str]:
-    combined = {name: function for name, function in FUNCTIONS.items() if options.get("sequence.field") != name}
-    functions = {f"fields.{name}.aggregate-function": function for name, function in combined.items()}
+    choices = COMMUTING if "sequence.field" in options else ORDERED
+    chosen = {name: rng.choice(functions) for name, functions in choices.items()}
+    functions = {f"fields.{name}.aggregate-function": function for name, function in chosen.items()}
     functions["fields.default-aggregate-function"] = "last_value"
     if "sequence.field" not in options and is_partitioned == ("p" in key):
         # The others are NOT NULL, or can't be retracted.
-        kept = ("s", "x", *(() if "p" in key else ("p",)), *(("t",) if rng.random() < 0.5 else ()))
-        functions |= {f"fields.{name}.ignore-retract": "true" for name in kept}
+        kept = {"s", *({"p"} - {*key}), *(name for name in chosen if chosen[name] not in RETRACTABLE)}
+        kept |= {"t"} if rng.random() < 0.5 else set()
+        functions |= {f"fields.{name}.ignore-retract": "true" for name in sorted(kept)}
     return functions
 
 

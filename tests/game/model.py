@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from tests.game.drawn_table import DrawnTable
+from tests.game.functions import combined, first, retracted
 
 Row: TypeAlias = dict[int, Any]
 """Values by the ids of the columns, which survive renames."""
@@ -98,12 +99,12 @@ class Model:
         for kind, row in versions:
             if kind in ("-D", "-U"):
                 merged = self._retracted(merged, row) if merged is not None and self.drawn.retracts else None
+            elif self.drawn.engine == "aggregation":
+                merged = self._aggregated(merged, row)
             elif merged is None or self.drawn.engine == "deduplicate":
                 merged = dict(row)
             elif self.drawn.engine == "partial-update":
                 merged |= {column: value for column, value in row.items() if value is not None}
-            elif self.drawn.engine == "aggregation":
-                merged = self._aggregated(merged, row)
             if is_new and merged is not None:
                 partition = row[self.columns["p"]]
             is_new = merged is None
@@ -114,17 +115,21 @@ class Model:
 
     def _retracted(self, old: Row, gone: Row) -> Row:
         kept = {self.columns[name] for name in self.drawn.kept_by_retractions}
-        result = {column: value if column in kept else None for column, value in old.items()}
-        place = self.columns["n"]
-        given = [value for value in (old[place], gone[place] and -gone[place]) if value is not None]
-        result[place] = sum(given) if given else None
-        return result
+        functions = self._functions()
+        return {
+            column: value if column in kept else retracted(functions[column], value, gone.get(column))
+            for column, value in old.items()
+        }
 
-    def _aggregated(self, old: Row, new: Row) -> Row:
-        result = dict(new)
-        combined: dict[str, Callable[[list[int]], int]] = {"n": sum, "x": max}
-        for name, combine in combined.items():
-            place = self.columns[name]
-            given = [each[place] for each in (old, new) if each.get(place) is not None]
-            result[place] = combine(given) if given else None
-        return result
+    def _aggregated(self, old: Row | None, new: Row) -> Row:
+        functions = self._functions()
+        if old is None:
+            return {column: first(functions[column], value) for column, value in new.items()}
+        return {column: combined(functions[column], old.get(column), value) for column, value in new.items()}
+
+    def _functions(self) -> defaultdict[int, str]:
+        """Return the functions of columns by their ids; those of the key and the others keep the last value."""
+        found = defaultdict(lambda: "last_value")
+        for name, column in self.columns.items():
+            found[column] = self.drawn.options.get(f"fields.{name}.aggregate-function", "last_value")
+        return found
