@@ -199,13 +199,21 @@ class _Conversion:
             case Spelling.DIGITS:
                 return Converted(column) if column.type == of.arrow else None
             case Spelling.SCALED:
-                values, scales = struct_child(column, "value"), struct_child(column, "scale")
-                return self._decoded(values, written, name, lambda raw: of_scaled(raw, scales, of, name, far))
+                return self._scaled(column, written, of, name)
         scale = written.scale or 0
         guessed = self._either_mode(column, written, name)
         column = without(column, _any(guessed, len(column)))
         found = self._decoded(column, written, name, lambda raw: of_unscaled(raw, scale, of, name, far))
         return None if found is None else Converted(found.array, (*guessed, *found.refusals))
+
+    def _scaled(self, column: pa.Array, written: ValueType, of: DataType, name: str) -> Converted | None:
+        values, scales = struct_child(column, "value"), struct_child(column, "scale")
+        is_partial = valid(column) & ~(valid(values) & valid(scales))
+        partial = refused(column, is_partial, name, "has no scale or no value")
+        values, scales = without(values, is_partial), without(scales, is_partial)
+        far = self._modes.out_of_range
+        found = self._decoded(values, written, name, lambda raw: of_scaled(raw, scales, of, name, far))
+        return None if found is None else Converted(found.array, (*partial, *found.refusals))
 
     def _either_mode(self, column: pa.Array, written: ValueType, name: str) -> tuple[Refused, ...]:
         """Refuse text that mode ``precise`` and mode ``string`` both write, unless an option names the mode."""

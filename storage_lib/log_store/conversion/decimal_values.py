@@ -69,11 +69,14 @@ def of_unscaled(column: pa.Array, scale: int, of: DataType, name: str, out_of_ra
 def of_scaled(
     column: pa.Array, scales: pa.Array, of: DataType, name: str, out_of_range: OutOfRange
 ) -> Converted | None:
-    """Convert unscaled values (binary) with the scale of each (int64); None for a type that holds no numbers."""
+    """Convert unscaled values (binary) with the scale of each (int64), which is null for nulls only.
+
+    None for a type that holds no numbers.
+    """
     if of.root not in _ROOTS:
         return None
     distinct = scales.unique().drop_null().to_pylist()
-    if len(distinct) > _SCALES_MAX or scales.null_count > column.null_count:
+    if len(distinct) > _SCALES_MAX:
         pairs = zip(column.to_pylist(), scales.to_pylist(), strict=True)
         return _one_by_one([_of_bytes(value, scale) for value, scale in pairs], column, of, name, out_of_range)
     places = pc.fill_null(pc.index_in(scales, pa.array(distinct, scales.type)), 0).to_numpy()

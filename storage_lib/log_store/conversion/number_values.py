@@ -44,7 +44,8 @@ def of_integers(column: pa.Array, of: DataType, name: str) -> Converted | None:
         floats = numbers.astype(of.arrow.to_pandas_dtype())
         with np.errstate(invalid="ignore"):
             is_exact = (floats.astype(np.int64) == numbers) & (numbers != np.iinfo(np.int64).max)
-        return _fitted(column, is_exact, of, name)
+        mask = ~is_exact & valid(column)
+        return Converted(pa.array(floats, mask=mask | ~valid(column)), _refusals(column, mask, of, name))
     if of.root is TypeRoot.DECIMAL:
         digits = (of.precision or 0) - (of.scale or 0)
         is_fitting = np.ones(len(column), bool) if digits > _LONG_DIGITS else np.abs(numbers) < 10**digits
