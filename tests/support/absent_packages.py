@@ -123,14 +123,9 @@ def _topic() -> None:
 
 
 def _registry() -> None:
-    import pyarrow as pa
+    from storage_lib.log_store.kafka.log_codecs import registry_of
 
-    from storage_lib.log_store.kafka.log_codecs import avro_upserts
-    from storage_lib.schema.table_schema import new_table_schema
-
-    avro_upserts(
-        new_table_schema(pa.schema([("id", pa.int64())]), options={"bucket": "1"}, time_millis=0), "orders", {}
-    )
+    registry_of("orders", {})
 
 
 def _warehouse(url: str, **options: str) -> Callable[[], None]:

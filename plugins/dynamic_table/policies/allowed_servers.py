@@ -49,6 +49,16 @@ OPTIONS_OF_A_TOPIC = frozenset(
         "log.scan.offsets",
         "log.scan.offsets-of",
         "column.types",
+        # How records are read and treated.
+        "source.before-image",
+        "source.on-truncate",
+        "source.on-reject",
+        "source.out-of-range",
+        "source.time-precision",
+        "debezium.decimal-handling-mode",
+        "debezium.time-precision-mode",
+        "debezium.binary-handling-mode",
+        "debezium.unavailable-value-placeholder",
         "scan.normalize.state-directory",  # refused elsewhere, with its own reason
     }
 )

@@ -64,27 +64,21 @@ if TYPE_CHECKING:
 
 _NULL_ROW = b"null"
 _NOT_FINITE_SUFFIX = "\x01"
-_PAYLOAD = "payload"
 _NOTHING_BEFORE = b'{"before":null,"after":{'
 """Start of the records that our writers emit for inserts and upserts, which have no ``before`` to parse."""
 
 
 @dataclass(frozen=True)
 class DebeziumJson:
-    """Codec of one table; ``with_update_before`` is changelog-mode ``all``.
-
-    ``has_schema``: values are ``{"schema": ..., "payload": <the change>}``, as Kafka Connect's JsonConverter writes
-    them by default; the schema is ignored.
-    """
+    """Codec of one table; ``with_update_before`` is changelog-mode ``all``."""
 
     schema: TableSchema
     with_update_before: bool
-    has_schema: bool = False
 
     @property
     def name(self) -> str:
         """See ``ChangeDecoder.name``."""
-        return "debezium-json-schema" if self.has_schema else "debezium-json"
+        return "debezium-json"
 
     def encode(self, rows: pa.RecordBatch, kinds: pa.Array) -> Iterator[EncodedChanges]:
         """See ``LogCodec.encode``."""
@@ -231,24 +225,15 @@ class DebeziumJson:
             objects = json_lines(self._with_not_finite_aside(text))
         elif all_start_with(text, _NOTHING_BEFORE):
             del envelope["before"]
-        columns = self._read(objects, len(text), envelope)
+        table = read_objects(objects, len(text), pa.schema(envelope))
+        columns = {name: table.column(name).combine_chunks() for name in envelope}
         if "before" not in columns:
             columns["before"] = pa.nulls(len(text), row_type)
         if aside:
             records = json.loads(b"[" + b",".join(text.cast(pa.binary()).to_pylist()) + b"]")
-            if self.has_schema:
-                records = [record.get(_PAYLOAD) or {} for record in records]
             for side in ("before", "after"):
                 columns[side] = _with_parsed(columns[side], [record.get(side) for record in records], aside)
         return columns
-
-    def _read(self, objects: bytes, count: int, envelope: dict[str, pa.DataType]) -> dict[str, pa.Array]:
-        if not self.has_schema:
-            table = read_objects(objects, count, pa.schema(envelope))
-            return {name: table.column(name).combine_chunks() for name in envelope}
-        table = read_objects(objects, count, pa.schema([(_PAYLOAD, pa.struct(envelope))]))
-        payload = table.column(_PAYLOAD).combine_chunks()
-        return {name: pc.struct_field(payload, name) for name in envelope}
 
     def _with_not_finite_aside(self, text: pa.Array) -> pa.Array:
         """Move "NaN" and the infinities of FLOAT and DOUBLE columns to string columns: the parser requires numbers."""

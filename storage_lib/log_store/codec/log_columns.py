@@ -111,14 +111,13 @@ def read_columns(
     )
 
 
-def end_of_bucket(codec: ChangeDecoder, bucket: int, next_offset: int) -> LogBatch:
-    """Return a batch without rows that only advances the next offset."""
+def no_columns() -> LogColumns:
+    """Return columns of no records."""
     nothing = np.zeros(0, np.int64)
-    columns = LogColumns(
+    return LogColumns(
         keys=pa.nulls(0, pa.binary()),
         values=pa.nulls(0, pa.binary()),
         offsets=nothing,
         timestamps=nothing,
         repairs=pa.nulls(0, pa.int64()),
     )
-    return read_columns(codec, columns, log="", bucket=bucket, next_offset=next_offset)

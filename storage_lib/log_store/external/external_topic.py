@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,17 +13,24 @@ from storage_lib.distribution import importing_for
 from storage_lib.errors import InvalidInputError, LogOffsetsExpiredError, NotFoundError
 from storage_lib.io.environment import SystemClock
 from storage_lib.io.file_io_factory import STORE_OPTION_PREFIXES
-from storage_lib.log_store.codec.debezium_json import DebeziumJson
-from storage_lib.log_store.codec.upsert_json import UpsertJson
-from storage_lib.log_store.kafka.log_codecs import avro_codec, avro_upserts
+from storage_lib.log_store.capture.avro_record_decoder import AvroRecordDecoder
+from storage_lib.log_store.capture.captured_table import CapturedTable
+from storage_lib.log_store.capture.json_record_decoder import JsonRecordDecoder
+from storage_lib.log_store.capture.upsert_record_decoder import UpsertRecordDecoder
+from storage_lib.log_store.external.captured_topic import CapturedTopic
+from storage_lib.log_store.external.external_format import ExternalFormat
+from storage_lib.log_store.external.source_settings import ON_CORRUPT, SourceSettings
+from storage_lib.log_store.kafka.log_codecs import registry_of
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.options.catalog_options import is_of_catalog
 from storage_lib.schema.options.known_options import is_known_option, unknown_option
+from storage_lib.schema.options.source_options import SOURCE_OPTIONS
 from storage_lib.schema.options.table_options import (
     KAFKA_PREFIX,
     REGISTRY_PREFIX,
-    OnCorrupt,
+    MergeEngine,
     StartupMode,
+    TableOptions,
     canonical_key,
 )
 from storage_lib.schema.table_schema import new_table_schema
@@ -32,9 +38,9 @@ from storage_lib.schema.types.type_spelling import parse_type
 from storage_lib.schema.types.variant import has_variants
 
 if TYPE_CHECKING:
-    from storage_lib.log_store.codec.log_codec import ChangeDecoder
+    from storage_lib.log_store.capture.capture_decoder import CaptureDecoder
+    from storage_lib.log_store.codec.record_log import RecordLog
     from storage_lib.log_store.kafka.kafka_log_store import KafkaLogStore
-    from storage_lib.log_store.log_store import LogStore
     from storage_lib.schema.table_schema import TableSchema
 
 _ROWS_PER_TRIGGER_MAX = "maxrowspertrigger"
@@ -42,7 +48,7 @@ _FORMAT = "log.format"
 _KEY_COLUMNS = "primary-key"
 _SCAN = "log.scan"
 _TIMESTAMP = "log.scan.timestamp-millis"
-_ON_CORRUPT = "log.scan.on-corrupt"
+_ANY_BUCKET = {"bucket": "1"}
 START = "log.scan.offsets"
 """Option: JSON of partition -> start offset. Overrides ``log.scan``."""
 
@@ -66,29 +72,13 @@ _OWN = frozenset(
         _KEY_COLUMNS,
         _SCAN,
         _TIMESTAMP,
-        _ON_CORRUPT,
+        ON_CORRUPT,
+        *SOURCE_OPTIONS,
         START,
         START_ID,
         COLUMN_TYPES,
     )
 )
-
-
-class ExternalFormat(StrEnum):
-    """Formats of external topics."""
-
-    DEBEZIUM_JSON = "debezium-json"
-    DEBEZIUM_JSON_SCHEMA = "debezium-json-schema"
-    """Each record holds its schema, as Kafka Connect's JsonConverter writes it unless ``schemas.enable=false``."""
-
-    DEBEZIUM_AVRO = "debezium-avro"
-    UPSERT_KAFKA = "upsert-kafka"
-    UPSERT_KAFKA_AVRO = "upsert-kafka-avro"
-
-    @property
-    def is_upsert(self) -> bool:
-        """Whether a record holds the newest row of its key, and a deletion holds only the key."""
-        return self in (ExternalFormat.UPSERT_KAFKA, ExternalFormat.UPSERT_KAFKA_AVRO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +100,7 @@ class ExternalTopic:
     startup: StartupMode = StartupMode.FULL
     timestamp_millis: int | None = None
     rows_per_trigger_max: int | None = None
-    on_corrupt: OnCorrupt = OnCorrupt.FAIL
+    settings: SourceSettings = field(default_factory=SourceSettings)
 
     @classmethod
     def parse(cls, options: Mapping[str, str], columns: pa.Schema) -> ExternalTopic:
@@ -125,14 +115,12 @@ class ExternalTopic:
             start = None if START not in given else LogOffsets.from_json(given[START], given.get(START_ID))
             startup = StartupMode(given.get(_SCAN, StartupMode.FULL))
             spelled = ExternalFormat(given.get(_FORMAT, ExternalFormat.DEBEZIUM_JSON))
-            on_corrupt = OnCorrupt(given.get(_ON_CORRUPT, OnCorrupt.FAIL))
             timestamp = None if _TIMESTAMP not in given else int(given[_TIMESTAMP])
             rows_max = None if _ROWS_PER_TRIGGER_MAX not in given else int(given[_ROWS_PER_TRIGGER_MAX])
         except (ValueError, AttributeError) as error:
             message = (
                 f"topic {name}: {error}; log.scan is one of {', '.join(StartupMode)}, {_FORMAT} one of "
-                f"{', '.join(ExternalFormat)}, {_ON_CORRUPT} one of {', '.join(OnCorrupt)}, the other two are whole "
-                "numbers"
+                f"{', '.join(ExternalFormat)}, the other two are whole numbers"
             )
             raise InvalidInputError(message) from error
         if startup is StartupMode.FROM_TIMESTAMP and timestamp is None:
@@ -160,13 +148,11 @@ class ExternalTopic:
             startup=startup,
             timestamp_millis=timestamp,
             rows_per_trigger_max=rows_max,
-            on_corrupt=on_corrupt,
+            settings=SourceSettings.parse(given),
         )
 
-    def log(self, table: TableSchema | None = None) -> KafkaLogStore:
-        """Return the topic as a log with one bucket per partition. Connections are shared within the process.
-
-        Its columns and types are those of ``table``, or the declared ones if ``table`` is None.
+    def log(self) -> KafkaLogStore:
+        """Return the topic as a log of records with one bucket per partition. Connections are shared in the process.
 
         Raises ``NotFoundError`` if the topic does not exist, since other programs have to create it, and
         ``InvalidInputError`` without Kafka's client.
@@ -177,9 +163,7 @@ class ExternalTopic:
             from storage_lib.log_store.kafka.kafka_log_store import KafkaLogStore
 
         clock = SystemClock()
-        settings = KafkaLogSettings(
-            topic=self.name, table_uuid="", client_options=self.client_options, on_corrupt=self.on_corrupt
-        )
+        settings = KafkaLogSettings(topic=self.name, table_uuid="", client_options=self.client_options)
         cluster = KafkaCluster.shared(settings.client_config, settings.limit_ms)
         try:
             partitions = cluster.leaders(self.name, cluster.retries(clock, f"find topic {self.name!r}"))
@@ -189,29 +173,46 @@ class ExternalTopic:
                 "or create it: the program that writes the changes has to run first"
             )
             raise NotFoundError(message) from error
-        buckets = {"bucket": str(len(partitions))}
-        if table is None:
-            keys = self.primary_keys if self.format.is_upsert else ()
-            schema = new_table_schema(self.columns, primary_keys=keys, options=buckets, time_millis=0)
-        else:
-            # A deletion may have only key columns; the table checks NOT NULL for other rows.
-            fields = tuple(
-                each if each.name in table.primary_keys else replace(each, type=each.type.with_nullable(True))
-                for each in table.fields
-            )
-            schema = replace(table, fields=fields, options=buckets, partition_keys=())
-        return KafkaLogStore(schema, settings, clock, self._decoder(schema))
+        schema = new_table_schema(self.columns, options={"bucket": str(len(partitions))}, time_millis=0)
+        return KafkaLogStore(schema, settings, clock)
 
-    def _decoder(self, schema: TableSchema) -> ChangeDecoder:
-        if self.format is ExternalFormat.UPSERT_KAFKA:
-            return UpsertJson(schema)
-        if self.format is ExternalFormat.UPSERT_KAFKA_AVRO:
-            return avro_upserts(schema, self.name, self.registry_options)
-        if self.format is ExternalFormat.DEBEZIUM_JSON_SCHEMA:
-            return DebeziumJson(schema, with_update_before=False, has_schema=True)
-        if self.format is ExternalFormat.DEBEZIUM_AVRO:
-            return avro_codec(schema, self.name, self.registry_options)
-        return DebeziumJson(schema, with_update_before=False)
+    def captured(self, log: RecordLog, table: TableSchema | None = None) -> CapturedTopic:
+        """Return the topic as changes of ``table``, or of the declared columns if ``table`` is None.
+
+        Raises ``InvalidInputError`` for a table that can't hold the records of the format.
+        """
+        schema = (
+            new_table_schema(self.columns, primary_keys=self.primary_keys, options=_ANY_BUCKET, time_millis=0)
+            if table is None
+            else table
+        )
+        nullable = tuple(
+            each if each.name in schema.primary_keys else replace(each, type=each.type.with_nullable(True))
+            for each in schema.fields
+        )
+        engine = TableOptions.parse(schema.options).merge_engine
+        captured = CapturedTable(
+            schema=replace(schema, fields=nullable, partition_keys=()),
+            modes=self.settings.modes,
+            before_image=self.settings.before_image,
+            needs_old_rows=engine in (MergeEngine.AGGREGATION, MergeEngine.VALUE_COUNT),
+            is_known=table is not None,
+        )
+        return CapturedTopic(name=self.name, log=log, decoder=self._decoder(captured), settings=self.settings)
+
+    def _decoder(self, table: CapturedTable) -> CaptureDecoder:
+        registry = registry_of(self.name, self.registry_options) if self.format.is_avro else None
+        if self.format.is_upsert:
+            if not table.primary_keys:
+                message = (
+                    f"topic {self.name!r}: an upsert-kafka topic needs a table with a primary key, or option "
+                    f"{_KEY_COLUMNS}: each record is the newest of its key"
+                )
+                raise InvalidInputError(message)
+            return UpsertRecordDecoder(table=table, registry=registry)
+        if registry is not None:
+            return AvroRecordDecoder(table=table, registry=registry, is_flattened=self.format.is_flattened)
+        return JsonRecordDecoder(table=table, has_schema=self.format.has_schema, is_flattened=self.format.is_flattened)
 
     @property
     def source(self) -> str:
@@ -229,7 +230,7 @@ class ExternalTopic:
             )
             raise LogOffsetsExpiredError(message)
 
-    def first_offsets(self, log: LogStore) -> LogOffsets:
+    def first_offsets(self, log: RecordLog) -> LogOffsets:
         """Return the offsets at which a new reader starts."""
         if self.start is not None:
             log_id = log.log_id()

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from storage_lib.built_once import built_once
 from storage_lib.errors import StorageError, UnavailableError
 from storage_lib.log_store.codec.log_codec import TopicSchemas
-from storage_lib.log_store.codec.log_columns import LogColumns, end_of_bucket, read_columns
+from storage_lib.log_store.codec.log_columns import LogColumns, no_columns, read_columns
+from storage_lib.log_store.codec.record_log import BucketRecords
 from storage_lib.log_store.kafka.kafka_batch_decoding import columns_of, grouped, is_commit_marker
 from storage_lib.log_store.kafka.kafka_bucket_reader import EARLIEST, LATEST, KafkaBucketReader
 from storage_lib.log_store.kafka.kafka_cluster import KafkaCluster
@@ -29,7 +30,7 @@ from storage_lib.log_store.log_store import EndOutcome, LogBatch, TransactionHan
 
 if TYPE_CHECKING:
     from storage_lib.io.environment import Clock
-    from storage_lib.log_store.codec.log_codec import ChangeDecoder, LogCodec
+    from storage_lib.log_store.codec.log_codec import LogCodec
     from storage_lib.log_store.kafka.kafka_log_settings import KafkaLogSettings
     from storage_lib.schema.table_schema import TableSchema
 
@@ -40,25 +41,19 @@ _BATCH_BYTES_MAX = 16 << 20
 class KafkaLogStore:
     """``LogStore`` on Kafka. Connects at the first operation. Thread-safe except for transactions; picklable."""
 
-    def __init__(
-        self, schema: TableSchema, settings: KafkaLogSettings, clock: Clock, decoder: ChangeDecoder | None = None
-    ) -> None:
-        """Use the table's topic, which ``create`` creates; ``decoder`` reads an external topic."""
+    def __init__(self, schema: TableSchema, settings: KafkaLogSettings, clock: Clock) -> None:
+        """Use the table's topic, which ``create`` creates. Of an external topic, only records may be read."""
         self._schema = schema
         self.settings = settings
         self._clock = clock
         self._codec: LogCodec = codec_of(schema, settings)
-        self._foreign = decoder
-        self._decoder: ChangeDecoder = decoder or self._codec
         self._cluster = KafkaCluster.shared(settings.client_config, settings.limit_ms)
         self._idle_producers: list[tuple[int, IdempotentProducer]] = []
         """Producers with the id of their process: a forked child would repeat its parent's sequence numbers."""
 
-    def __reduce__(
-        self,
-    ) -> tuple[type[KafkaLogStore], tuple[TableSchema, KafkaLogSettings, Clock, ChangeDecoder | None]]:
+    def __reduce__(self) -> tuple[type[KafkaLogStore], tuple[TableSchema, KafkaLogSettings, Clock]]:
         """Pickle the arguments only; the unpickled store opens its own connections."""
-        return KafkaLogStore, (self._schema, self.settings, self._clock, self._foreign)
+        return KafkaLogStore, (self._schema, self.settings, self._clock)
 
     @built_once
     def _topic(self) -> KafkaTopic:
@@ -221,6 +216,12 @@ class KafkaLogStore:
         self, start: LogOffsets, end: LogOffsets | None = None, *, buckets: tuple[int, ...] | None = None
     ) -> Iterator[LogBatch]:
         """See ``LogStore.read``."""
+        return self._decoded(self.records(start, end, buckets=buckets))
+
+    def records(
+        self, start: LogOffsets, end: LogOffsets | None = None, *, buckets: tuple[int, ...] | None = None
+    ) -> Iterator[BucketRecords]:
+        """See ``RecordLog.records``."""
         asked = tuple(self._schema.bucket_numbers) if buckets is None else buckets
         if start.log_id is not None and not start.is_of(self.log_id()):
             raise recreated_error(self.settings.topic)
@@ -239,7 +240,7 @@ class KafkaLogStore:
                     f"is committed up to {latest[bucket]} only; wait until the open transaction is ended"
                 )
                 raise UnavailableError(message)
-        return self._batches(start, stops)
+        return self._records(start, stops)
 
     def close(self) -> None:
         """Do nothing: the process owns the connections."""
@@ -247,21 +248,25 @@ class KafkaLogStore:
     def _every_bucket(self, time: int) -> dict[int, int]:
         return dict.fromkeys(self._schema.bucket_numbers, time)
 
-    def _batches(self, start: LogOffsets, stops: Mapping[int, int]) -> Iterator[LogBatch]:
+    def _decoded(self, records: Iterator[BucketRecords]) -> Iterator[LogBatch]:
+        for each in records:
+            yield read_columns(
+                self._codec,
+                each.columns,
+                log=self.settings.topic,
+                bucket=each.bucket,
+                next_offset=each.next_offset,
+                on_corrupt=self.settings.on_corrupt,
+            )
+
+    def _records(self, start: LogOffsets, stops: Mapping[int, int]) -> Iterator[BucketRecords]:
         for bucket, stop in stops.items():
             reported = start.of(bucket)
             for columns, reached in self._visible_columns(bucket, reported, stop):
                 reported = reached
-                yield read_columns(
-                    self._decoder,
-                    columns,
-                    log=self.settings.topic,
-                    bucket=bucket,
-                    next_offset=reached,
-                    on_corrupt=self.settings.on_corrupt,
-                )
+                yield BucketRecords(bucket=bucket, columns=columns, next_offset=reached)
             if reported < stop or reported == start.of(bucket):
-                yield end_of_bucket(self._decoder, bucket, stop)
+                yield BucketRecords(bucket=bucket, columns=no_columns(), next_offset=stop)
 
     def _visible_columns(self, bucket: int, position: int, stop: int) -> Iterator[tuple[LogColumns, int]]:
         """Yield committed records and the position after them; the next fetch runs while one is decoded."""

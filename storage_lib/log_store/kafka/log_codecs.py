@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from storage_lib.log_store.codec.debezium_avro import DebeziumAvro
     from storage_lib.log_store.codec.schema_registry import SchemaRegistry
-    from storage_lib.log_store.codec.upsert_avro import UpsertAvro
     from storage_lib.log_store.kafka.kafka_log_settings import KafkaLogSettings
     from storage_lib.schema.table_schema import TableSchema
 
@@ -50,7 +49,7 @@ def avro_codec(
         refuse_names(schema)
     return DebeziumAvro(
         schema,
-        _registry(topic, registry_options),
+        registry_of(topic, registry_options),
         topic,
         with_update_before=DebeziumJson.for_table(schema, changelog_mode).with_update_before,
         avro_keys=avro_keys,
@@ -58,14 +57,8 @@ def avro_codec(
     )
 
 
-def avro_upserts(schema: TableSchema, topic: str, registry_options: Mapping[str, str]) -> UpsertAvro:
-    """Return the decoder of an external upsert topic in Avro. Raises as ``avro_codec`` does."""
-    from storage_lib.log_store.codec.upsert_avro import UpsertAvro
-
-    return UpsertAvro(schema, _registry(topic, registry_options))
-
-
-def _registry(topic: str, options: Mapping[str, str]) -> SchemaRegistry:
+def registry_of(topic: str, options: Mapping[str, str]) -> SchemaRegistry:
+    """Return the registry of a topic's schemas. Raises ``InvalidInputError`` if none is configured."""
     with importing_for(f"topic {topic!r}, whose records are in Avro,", InvalidInputError):
         from storage_lib.log_store.codec.schema_registry import SchemaRegistry
     return SchemaRegistry.of(options)

@@ -21,7 +21,8 @@ from storage_lib.errors import (
     UnavailableError,
 )
 from storage_lib.log_store.codec.debezium_json import DebeziumJson
-from storage_lib.log_store.codec.log_columns import end_of_bucket, read_columns
+from storage_lib.log_store.codec.log_columns import no_columns, read_columns
+from storage_lib.log_store.codec.record_log import BucketRecords
 from storage_lib.log_store.log_offsets import LogOffsets, recreated_error
 from storage_lib.log_store.log_store import (
     EndOutcome,
@@ -181,6 +182,16 @@ class MemoryLogStore:
         buckets: tuple[int, ...] | None = None,
     ) -> Iterator[LogBatch]:
         """See ``LogStore.read``."""
+        return self._decoded(self.records(start, end, buckets=buckets))
+
+    def records(
+        self,
+        start: LogOffsets,
+        end: LogOffsets | None = None,
+        *,
+        buckets: tuple[int, ...] | None = None,
+    ) -> Iterator[BucketRecords]:
+        """See ``RecordLog.records``."""
         log = self._log()
         asked = tuple(range(len(log.buckets))) if buckets is None else buckets
         if not start.is_of(log.log_id):
@@ -198,7 +209,7 @@ class MemoryLogStore:
                     f"committed up to {latest.of(bucket)} only; wait until the open transaction is ended"
                 )
                 raise UnavailableError(message)
-        return self._batches(log, start, stops)
+        return self._records(log, start, stops)
 
     def close(self) -> None:
         """Do nothing: the log outlives its stores."""
@@ -210,7 +221,13 @@ class MemoryLogStore:
             for bucket in range(len(log.buckets)):
                 log.expire(bucket, before.of(bucket))
 
-    def _batches(self, log: MemoryLog, start: LogOffsets, stops: Mapping[int, int]) -> Iterator[LogBatch]:
+    def _decoded(self, records: Iterator[BucketRecords]) -> Iterator[LogBatch]:
+        for each in records:
+            yield read_columns(
+                self._codec, each.columns, log=self._name, bucket=each.bucket, next_offset=each.next_offset
+            )
+
+    def _records(self, log: MemoryLog, start: LogOffsets, stops: Mapping[int, int]) -> Iterator[BucketRecords]:
         for bucket, stop in stops.items():
             position = start.of(bucket)
             with log.lock:
@@ -219,15 +236,9 @@ class MemoryLogStore:
                 columns = stretch.columns.between(position, stop)
                 if len(columns) and stretch.transaction.state is TransactionState.COMMITTED:
                     position = int(columns.offsets[-1]) + 1
-                    yield read_columns(
-                        self._codec,
-                        columns,
-                        log=self._name,
-                        bucket=bucket,
-                        next_offset=position,
-                    )
+                    yield BucketRecords(bucket=bucket, columns=columns, next_offset=position)
             if position < stop or position == start.of(bucket):
-                yield end_of_bucket(self._codec, bucket, max(position, stop))
+                yield BucketRecords(bucket=bucket, columns=no_columns(), next_offset=max(position, stop))
 
     def _log(self) -> MemoryLog:
         log = _LOGS.get(self._name)

@@ -14,6 +14,9 @@ BINARY_MODE = "debezium.binary-handling-mode"
 PLACEHOLDER = "debezium.unavailable-value-placeholder"
 OUT_OF_RANGE = "source.out-of-range"
 TIME_PRECISION = "source.time-precision"
+BEFORE_IMAGE = "source.before-image"
+ON_TRUNCATE = "source.on-truncate"
+ON_REJECT = "source.on-reject"
 
 
 class DecimalMode(StrEnum):
@@ -68,6 +71,25 @@ MODE_OPTIONS = (DECIMAL_MODE, TIME_MODE, BINARY_MODE, PLACEHOLDER, OUT_OF_RANGE,
 """Options that ``CaptureModes`` reads."""
 
 SOURCE_OPTIONS: Mapping[str, tuple[str, str]] = {
+    BEFORE_IMAGE: (
+        "auto",
+        (
+            "What records say of a row before its change: whole (all columns), key (its key only, so that the rest is "
+            "looked up in the table), or auto: key for PostgreSQL's tables with a key, whole for others. Set whole for "
+            "REPLICA IDENTITY FULL if the table needs old rows."
+        ),
+    ),
+    ON_TRUNCATE: (
+        "fail",
+        "A TRUNCATE of the source: fail (stop before it), apply (delete all rows of the table), or ignore.",
+    ),
+    ON_REJECT: (
+        "fail",
+        (
+            "A record that can't be decoded, or does not fit the table: fail (stop before it), or skip it with a "
+            "warning."
+        ),
+    ),
     DECIMAL_MODE: (
         DecimalMode.PRECISE,
         "The connector's decimal.handling.mode: precise, string or double. For records without a schema.",

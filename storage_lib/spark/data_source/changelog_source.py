@@ -10,15 +10,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.log_store.external.captured_topic import CapturedBatch
 from storage_lib.log_store.external.external_topic import ExternalTopic
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.schema.types.row_kind import ROW_KIND_COLUMN, ROW_KIND_SYMBOLS
+from storage_lib.schema.options.source_options import ON_TRUNCATE
+from storage_lib.schema.types.row_kind import RETRACT_BIT, ROW_KIND_COLUMN, ROW_KIND_SYMBOLS
 from storage_lib.spark.data_source.batch_sources import offset_of, offsets_in
 from storage_lib.spark.data_source.stream_reader import ROWS_UNLIMITED, START
 from storage_lib.spark.types.spark_schema import arrow_schema_of, conform
@@ -118,9 +122,35 @@ class ChangelogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not isinstance(partition, TopicPartition):
             return
         begin, end = LogOffsets({partition.value: partition.start}), LogOffsets({partition.value: partition.end})
-        for batch in self._topic.log().read(begin, end, buckets=(partition.value,)):
-            if batch.rows.num_rows:
-                kinds = pa.array(ROW_KIND_SYMBOLS).take(batch.kinds)
-                names = [*batch.rows.schema.names, ROW_KIND_COLUMN]
-                rows = pa.RecordBatch.from_arrays([*batch.rows.columns, kinds], names=names)
+        captured = self._topic.captured(self._topic.log())
+        for batch in captured.read(begin, end, buckets=(partition.value,)):
+            self._refuse_incomplete(batch)
+            changes = batch.changes
+            if changes.rows.num_rows:
+                kinds = pa.array(ROW_KIND_SYMBOLS).take(changes.kinds)
+                names = [*changes.rows.schema.names, ROW_KIND_COLUMN]
+                rows = pa.RecordBatch.from_arrays([*changes.rows.columns, kinds], names=names)
                 yield conform(rows, self._arrow_schema, self._topic.name)
+
+    def _refuse_incomplete(self, batch: CapturedBatch) -> None:
+        """Refuse what only a reader that knows the table can apply: unchanged values that are left out, and TRUNCATE.
+
+        Deletions of a key alone are passed on: what writes them completes them.
+        """
+        place = f"topic {self._topic.name!r}, partition {batch.bucket}"
+        if batch.truncation_offset is not None:
+            message = (
+                f"{place}, offset {batch.truncation_offset}: the source was truncated, and a stream can't delete all "
+                f"rows of a table. Apply it with ingest() and {ON_TRUNCATE}=apply, or go on with {ON_TRUNCATE}=ignore"
+            )
+            raise InvalidInputError(message)
+        is_added = pc.equal(pc.bit_wise_and(batch.changes.kinds, pa.scalar(RETRACT_BIT, pa.int8())), 0)
+        for name, mask in batch.changes.unavailable.items():
+            added = np.flatnonzero(mask & is_added.to_numpy(zero_copy_only=False))
+            if len(added):
+                message = (
+                    f"{place}, offset {batch.offsets[added[0]]}: column {name!r} has not changed, and the record "
+                    "leaves out its value, which a stream can't look up. Use ingest() to write into the table, or let "
+                    "the database log whole rows (PostgreSQL: ALTER TABLE ... REPLICA IDENTITY FULL)"
+                )
+                raise InvalidInputError(message)

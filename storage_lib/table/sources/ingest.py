@@ -10,35 +10,39 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from storage_lib.errors import InvalidInputError, LogOffsetsExpiredError
+from storage_lib.errors import CorruptFileError, InvalidInputError, LogOffsetsExpiredError
 from storage_lib.file_store.snapshot.snapshot import Snapshot
-from storage_lib.log_store.external.external_topic import ExternalFormat, ExternalTopic
+from storage_lib.log_store.external.captured_topic import CapturedBatch
+from storage_lib.log_store.external.external_format import ExternalFormat
+from storage_lib.log_store.external.external_topic import ExternalTopic
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.log_store.log_store import LogStore
 from storage_lib.progress.operation import Operation, operation, report_to
 from storage_lib.progress.progress import ProgressOption
 from storage_lib.schema.encoding.moment import Moment, optional_millis
-from storage_lib.table.changes.complete_deletes import with_kind_column, with_whole_deletes
 from storage_lib.table.dynamic_table import DynamicTable
 from storage_lib.table.protocol.source_offsets import SourceRange
+from storage_lib.table.sources.source_changes import GatheredChanges, SourceChanges
+
+if TYPE_CHECKING:
+    from storage_lib.log_store.codec.record_log import RecordLog
 
 _ROWS_PER_COMMIT = 1_000_000
 _BYTES_PER_COMMIT = 256 << 20
-_KIND = "\0kind"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestResult:
     """Result of ``ingest``: ``snapshot`` is its last commit, None if there were no new records.
 
-    ``row_count`` counts changes; an update with its pre-image counts as two.
+    ``row_count`` counts changes; an update with its pre-image counts as two. ``skipped_count`` counts records that were
+    refused and skipped.
     """
 
     row_count: int
     commit_count: int
+    skipped_count: int
     snapshot: Snapshot | None
     offsets: LogOffsets
 
@@ -61,19 +65,22 @@ def ingest(
 
     Reading resumes at the offsets that the newest snapshot stores for ``source`` (default: the topic's name). If it
     stores none, ``startup`` decides: ``full`` (default), ``latest``, or ``from-timestamp`` with ``timestamp``.
-    ``format`` is ``debezium-json``, ``debezium-json-schema`` (a schema in each record), ``debezium-avro``,
-    ``upsert-kafka`` (JSON keys and values; a record without a value deletes the row of its key), or
-    ``upsert-kafka-avro``. ``options`` are those of the Kafka client, ``log.kafka.*``, and of a schema registry,
-    ``log.schema-registry.*``. Columns are matched by name: columns that the table lacks are ignored, and columns that a
-    record lacks are null. A commit has about ``rows_per_commit`` rows, or more if the broker returns more at once; only
+    ``format`` is ``debezium-json``, ``debezium-json-schema`` (a schema in each record), ``debezium-avro``, one of
+    these with ``flattened`` in its name (``debezium-flattened-json``: rows without envelopes), ``upsert-kafka`` (JSON
+    keys and values; a record without a value deletes the row of its key), or ``upsert-kafka-avro``. ``options`` are
+    those of the Kafka client, ``log.kafka.*``, of a schema registry, ``log.schema-registry.*``, and of the source,
+    ``source.*`` and ``debezium.*`` (docs/cdc.md). Columns are matched by name: columns that the table lacks are
+    ignored; of columns that a record lacks, and of values that it leaves out as unchanged, the stored values are kept.
+    A commit has about ``rows_per_commit`` rows, or more if the broker returns more at once; only
     these are in memory. ``skip_expired`` continues after records that the topic's retention has deleted, and at the
     beginning of a topic that was deleted and recreated. ``progress`` counts the offsets that were read, including those
     between records.
 
-    Raises ``NotFoundError`` for the topic, ``CorruptFileError`` for a record that cannot be decoded (unless ``options``
-    have ``log.scan.on-corrupt=skip``), ``InvalidInputError`` for one that does not fit the table,
-    ``LogOffsetsExpiredError`` for deleted records. Repeat the call after ``UnavailableError``, ``LeaseLostError`` and
-    ``CommitConflictError`` (another process reads the same source). Earlier commits of the call stay.
+    Raises ``NotFoundError`` for the topic, ``LogOffsetsExpiredError`` for deleted records, and, unless ``options`` have
+    ``source.on-reject=skip``, ``CorruptFileError`` for a record that cannot be decoded and ``InvalidInputError`` for
+    one that does not fit the table; everything before it is committed. Repeat the call after ``UnavailableError``,
+    ``LeaseLostError`` and ``CommitConflictError`` (another process reads the same source). Earlier commits of the call
+    stay.
     """
     if rows_per_commit < 1:
         message = f"table {table.name}: rows_per_commit is {rows_per_commit}; give 1 or more"
@@ -85,7 +92,7 @@ def ingest(
     }
     given = {**options, **{key: str(value) for key, value in arguments.items() if value is not None}}
     foreign = ExternalTopic.parse({**given, "topic": topic}, table.arrow_schema)
-    log = foreign.log(table.schema)
+    log = foreign.log()
     reader = SourceReader(table, foreign, log, source or topic, rows_per_commit, skip_expired=skip_expired)
     with report_to(progress):
         return reader.read_up_to(log.latest_offsets(), change_tracking=change_tracking)
@@ -98,7 +105,7 @@ class SourceReader:
         self,
         table: DynamicTable,
         foreign: ExternalTopic,
-        log: LogStore,
+        log: RecordLog,
         source: str,
         rows_per_commit: int,
         *,
@@ -110,36 +117,39 @@ class SourceReader:
         self._source = source
         self._rows_per_commit = rows_per_commit
         self._skip_expired = skip_expired
+        self._captured = foreign.captured(log, table.schema)
+        self._changes = SourceChanges(table, self._captured, source)
 
     def read_up_to(self, end: LogOffsets, *, change_tracking: bool | None) -> IngestResult:
         """Read up to ``end``, commit by commit; the first commit happens even without rows, to record the start.
 
         It also records the topic's id if an older snapshot lacks it: the topic may be recreated before its next record.
         """
-        row_count = commit_count = 0
+        row_count = commit_count = skipped_count = 0
         snapshot = None
         recorded = self._table.inspect.source_offsets(self._source)
         position = self._start(recorded)
         with operation("ingest", self._table.name, total=_distance(position, end), unit="offsets") as offsets:
-            for rows, reached in self._batches(position, end, offsets):
-                if recorded is not None and recorded.is_same_place(reached) and recorded.log_id == reached.log_id:
-                    break
-                snapshot = self._table.append(
-                    self._whole(rows),
-                    change_tracking=change_tracking,
-                    source=SourceRange(source=self._source, start=recorded, end=reached),
-                )
-                recorded, row_count, commit_count = reached, row_count + rows.num_rows, commit_count + 1
+            for step in self._steps(position, end, offsets):
+                skipped_count += sum(each.skipped_count for each in step.batches)
+                if recorded is not None and recorded.is_same_place(step.end) and recorded.log_id == step.end.log_id:
+                    continue
+                reached = SourceRange(source=self._source, start=recorded, end=step.end)
+                if step.is_truncation:
+                    written = self._changes.truncate(reached, change_tracking=change_tracking)
+                else:
+                    gathered = GatheredChanges.of(step.batches, self._table.arrow_schema)
+                    written = self._changes.commit(gathered, reached, change_tracking=change_tracking)
+                recorded, snapshot = step.end, written.snapshot
+                row_count, commit_count = row_count + written.row_count, commit_count + 1
+                skipped_count += written.skipped_count
         return IngestResult(
-            row_count=row_count, commit_count=commit_count, snapshot=snapshot, offsets=recorded or position
+            row_count=row_count,
+            commit_count=commit_count,
+            skipped_count=skipped_count,
+            snapshot=snapshot,
+            offsets=recorded or position,
         )
-
-    def _whole(self, changes: pa.Table) -> pa.Table:
-        """Convert the changes to the table's input: symbols for kinds, and deletions with whole rows."""
-        rows, kinds = changes.drop_columns(_KIND), pa.concat_arrays([pa.array([], pa.int8()), *changes[_KIND].chunks])
-        if self._table.schema.primary_keys:
-            rows, kinds = with_whole_deletes(self._table.schema.primary_keys, rows, kinds, self._table.lookup)
-        return with_kind_column(rows, kinds, self._table.options.row_kind_field)
 
     def _start(self, recorded: LogOffsets | None) -> LogOffsets:
         if recorded is None:
@@ -151,18 +161,26 @@ class SourceReader:
         self._foreign.refuse_recreated(recorded, log_id)
         return recorded.in_log(log_id)
 
-    def _batches(self, start: LogOffsets, end: LogOffsets, offsets: Operation) -> Iterator[tuple[pa.Table, LogOffsets]]:
-        """Yield rows with their kinds and the position after them, at least once; the last position is ``end``."""
-        columns = self._table.arrow_schema.append(pa.field(_KIND, pa.int8()))
-        reached, gathered, row_count, byte_count = start, list[pa.RecordBatch](), 0, 0
+    def _steps(self, start: LogOffsets, end: LogOffsets, offsets: Operation) -> Iterator[_Step]:
+        """Yield what to commit, at least one step; the last one ends at ``end``.
+
+        If a record is refused, everything before it is yielded before the error is raised.
+        """
+        reached, gathered, row_count, byte_count = start, list[CapturedBatch](), 0, 0
+        refused: Exception | None = None
         try:
-            for batch in self._log.read(start, start.advanced_to(end.next_offsets)):
-                gathered.append(pa.RecordBatch.from_arrays([*batch.rows.columns, batch.kinds], schema=columns))
+            for batch in self._captured.read(start, start.advanced_to(end.next_offsets), check=self._changes.checked):
+                if batch.truncation_offset is not None:
+                    yield _Step(gathered, reached)
+                    reached = reached.advanced_to({batch.bucket: batch.truncation_offset + 1})
+                    yield _Step([], reached, is_truncation=True)
+                    gathered, row_count, byte_count = [], 0, 0
+                gathered.append(batch)
                 offsets.advance(max(0, batch.next_offset - reached.of(batch.bucket)))
                 reached = reached.advanced_to({batch.bucket: batch.next_offset})
-                row_count, byte_count = row_count + batch.rows.num_rows, byte_count + batch.rows.nbytes
+                row_count, byte_count = row_count + batch.changes.rows.num_rows, byte_count + batch.changes.rows.nbytes
                 if row_count >= self._rows_per_commit or byte_count >= _BYTES_PER_COMMIT:
-                    yield pa.Table.from_batches(gathered, columns), reached
+                    yield _Step(gathered, reached)
                     gathered, row_count, byte_count = [], 0, 0
         except LogOffsetsExpiredError as error:
             message = (
@@ -171,7 +189,20 @@ class SourceReader:
                 "topic's retention; ingest(skip_expired=True) continues with what it still holds, without the rest"
             )
             raise LogOffsetsExpiredError(message) from error
-        yield pa.Table.from_batches(gathered, columns), reached
+        except (CorruptFileError, InvalidInputError) as error:
+            refused = error
+        yield _Step(gathered, reached)
+        if refused is not None:
+            raise refused
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What one commit contains: changes up to ``end``, or the deletion of all rows."""
+
+    batches: list[CapturedBatch]
+    end: LogOffsets
+    is_truncation: bool = False
 
 
 def _distance(start: LogOffsets, end: LogOffsets) -> int:

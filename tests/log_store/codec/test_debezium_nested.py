@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +18,7 @@ from storage_lib.schema.options.table_options import ChangelogMode
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
 from storage_lib.schema.types.row_kind import RowKind
 from storage_lib.schema.types.type_spelling import parse_type
-from tests.support.nested_values import LEAVES, tables
+from tests.support.nested_values import tables
 
 
 def _schema(**columns: str) -> TableSchema:
@@ -161,32 +159,3 @@ def test_a_table_with_nested_columns_streams_what_was_written() -> None:
     assert first is not None
     assert second is not None
     assert [each.drop_columns(["_row_kind"]).to_pylist() for each in (first, second)] == [[row], [later]]
-
-
-_SCHEMA = b'{"schema":{"type":"struct","fields":[{"field":"before"}],"op":"x"},"payload":'
-
-
-@given(tables(leaves=(*LEAVES, "FLOAT")), st.sampled_from([RowKind.INSERT, RowKind.DELETE]))
-@settings(deadline=None, max_examples=40)
-def test_a_schema_in_each_record_changes_nothing(drawn: tuple[TableSchema, pa.RecordBatch], kind: RowKind) -> None:
-    schema, rows = drawn
-    codec = DebeziumJson.for_table(schema, ChangelogMode.UPSERT)
-    parts = list(codec.encode(rows, pa.array([kind] * len(rows), pa.int8())))
-    plain = pa.concat_arrays([*(part.values for part in parts), pa.array([None], pa.binary())])
-    wrapped = pc.binary_join_element_wise(_SCHEMA, plain, b"}", b"")
-
-    found = replace(codec, has_schema=True).decode(wrapped)
-
-    assert found.rows.to_pylist() == codec.decode(plain).rows.to_pylist()
-    assert found.kinds.to_pylist() == [kind] * len(rows)
-
-
-def test_a_schema_around_no_change_is_told() -> None:
-    codec = replace(DebeziumJson.for_table(_schema(v="DOUBLE"), ChangelogMode.UPSERT), has_schema=True)
-    good = _SCHEMA + b'{"before":null,"after":{"id":1,"v":"NaN"},"op":"c"}}'
-
-    assert math.isnan(codec.decode(pa.array([good])).rows["v"][0].as_py())
-    for bad in (b'{"before":null,"after":{"id":1},"op":"c"}', _SCHEMA + b"null}", b'{"payload":{"op":"c"}}'):
-        with pytest.raises(CorruptRecordError) as refused:
-            codec.decode(pa.array([good, bad]))
-        assert refused.value.index == 1

@@ -11,7 +11,8 @@ import pytest
 pytest.importorskip("pyspark")
 
 from storage_lib.errors import InvalidInputError, LeaseLostError, NotFoundError
-from storage_lib.log_store.external.external_topic import ExternalFormat, ExternalTopic
+from storage_lib.log_store.external.external_format import ExternalFormat
+from storage_lib.log_store.external.external_topic import ExternalTopic
 from storage_lib.schema.types.variant import VARIANT_ARROW
 from storage_lib.spark.types.spark_errors import storage_error_in
 from tests.support.spark_topics import produce
@@ -27,7 +28,12 @@ COLUMNS = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us"))])
     [
         ({}, "'topic'"),
         ({"log.scan": "sometimes"}, "full, latest, from-timestamp"),
-        ({"log.format": "csv"}, "debezium-json, debezium-json-schema, debezium-avro, upsert-kafka, upsert-kafka-avro"),
+        ({"log.format": "csv"}, "debezium-json, debezium-json-schema, debezium-avro, debezium-fl"),
+        ({"source.on-truncate": "drop"}, "source.on-truncate is 'drop'; it has to be one of fail, apply, ignore"),
+        ({"source.on-reject": "drop"}, "source.on-reject is 'drop'; it has to be one of fail, skip"),
+        ({"log.scan.on-corrupt": "drop"}, "log.scan.on-corrupt is 'drop'; it has to be one of fail, skip"),
+        ({"source.before-image": "no"}, "source.before-image is 'no'; it has to be one of auto, whole, key"),
+        ({"debezium.decimal-handling-mode": "x"}, "decimal-handling-mode is 'x'"),
         ({"log.scan.offsets": "x"}, "log.scan is one of"),
         ({"log.scan": "from-timestamp"}, "log.scan.timestamp-millis"),
         ({"maxRowsPerTrigger": "many"}, "whole numbers"),
@@ -87,13 +93,15 @@ def test_a_topic_is_read_in_its_format_also_elsewhere(kafka: LocalKafka, format_
     options = {"topic": "of-any-format", "kafka.bootstrap.servers": kafka.bootstrap_servers, "log.format": format_}
     registry = {"log.schema-registry.url": "http://registry:8081", "primary-key": "id"}
 
-    log = pickle.loads(pickle.dumps(ExternalTopic.parse({**options, **registry}, COLUMNS).log()))  # noqa: S301  ours
+    topic = ExternalTopic.parse({**options, **registry}, COLUMNS)
 
-    assert log._decoder.name == format_
-    assert [batch.rows.num_rows for batch in log.read(log.earliest_offsets())] == [0]
+    captured = pickle.loads(pickle.dumps(topic.captured(topic.log())))  # noqa: S301  ours
+
+    assert captured.decoder.name == format_
+    assert [each.changes.rows.num_rows for each in captured.read(captured.log.earliest_offsets())] == [0]
     if "avro" in format_:
         with pytest.raises(InvalidInputError, match="needs a schema registry"):
-            ExternalTopic.parse(options, COLUMNS).log()
+            ExternalTopic.parse({**options, "primary-key": "id"}, COLUMNS).captured(topic.log())
 
 
 @pytest.mark.kafka

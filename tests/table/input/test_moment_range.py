@@ -119,7 +119,7 @@ def test_the_tasks_of_spark_refuse_them_too(tmp_path: Path) -> None:
     assert table.inspect.snapshots().num_rows == 0
 
 
-def test_an_ingested_topic_is_refused_before_its_offsets_are_recorded(tmp_path: Path) -> None:
+def test_a_record_of_a_topic_is_refused_after_those_before_it_are_ingested(tmp_path: Path) -> None:
     table = table_of(tmp_path, "DATE")
     columns = pa.schema([("id", pa.int64()), ("at", pa.date32())])
     log = MemoryLogStore(
@@ -131,11 +131,14 @@ def test_an_ingested_topic_is_refused_before_its_offsets_are_recorded(tmp_path: 
     appender.write(0, batch, pa.array([0, 0], pa.int8()))
     appender.finish()
     foreign = ExternalTopic(name="cdc", columns=columns, client_options={}, startup=StartupMode.FULL)
-    with pytest.raises(InvalidInputError, match=f"'at' is DATE.*has the value {DAY_MAX + 1}"):
+    with pytest.raises(InvalidInputError, match=f"offset 1.*{DAY_MAX + 1} is out of the range of DATE"):
         SourceReader(table, foreign, log, "cdc", 10, skip_expired=False).read_up_to(
             log.latest_offsets(), change_tracking=None
         )
-    assert table.inspect.snapshots().num_rows == 0
+    offsets = table.inspect.source_offsets("cdc")
+    assert offsets is not None
+    assert dict(offsets.next_offsets) == {0: 1}
+    assert table.count() == 1
 
 
 def test_nested_values_are_found_with_their_path_and_row() -> None:

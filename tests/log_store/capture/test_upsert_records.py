@@ -8,11 +8,11 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from storage_lib.errors import InvalidInputError
-from storage_lib.log_store.codec.log_codec import CorruptRecordError
-from storage_lib.log_store.codec.upsert_json import UpsertJson
+from storage_lib.log_store.capture.captured_changes import CapturedChanges
+from storage_lib.log_store.capture.upsert_record_decoder import UpsertRecordDecoder
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
 from storage_lib.schema.types.type_spelling import parse_type
+from tests.support.captured_records import captured, captured_table
 
 COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string()), pa.field("n", pa.int32(), nullable=False)])
 SCHEMA = new_table_schema(COLUMNS, primary_keys=("id",), options={"bucket": "1"}, time_millis=0)
@@ -23,12 +23,17 @@ def schema_of(columns: dict[str, str]) -> TableSchema:
     return new_table_schema(typed, primary_keys=("key",), options={"bucket": "1"}, time_millis=0)
 
 
+def decoded(schema: TableSchema, values: pa.Array, keys: pa.Array) -> CapturedChanges:
+    return captured(UpsertRecordDecoder(table=captured_table(schema)), values, keys)
+
+
 def binary(*values: str | None) -> pa.Array:
     return pa.array([None if value is None else value.encode() for value in values], pa.binary())
 
 
 def test_a_value_is_the_row_of_its_key_and_none_deletes_it() -> None:
-    changes = UpsertJson(SCHEMA).decode(
+    changes = decoded(
+        SCHEMA,
         binary('{"id":1,"name":"a","n":1,"more":[]}', None, ' {"n": 3,\n"name": null}'),
         binary('{"id":1}', '{"id":2}', '{"id":3}'),
     )
@@ -43,7 +48,8 @@ def test_a_value_is_the_row_of_its_key_and_none_deletes_it() -> None:
 
 
 def test_the_value_says_the_key_and_the_key_what_the_value_lacks() -> None:
-    changes = UpsertJson(SCHEMA).decode(
+    changes = decoded(
+        SCHEMA,
         binary('{"id":1,"n":1}', '{"id":5,"n":2}', '{"n":3}', None),
         binary("{}", '{"id":6}', '{"id":7}', '{"id":8}'),
     )
@@ -69,7 +75,7 @@ def test_every_type_is_spelled_as_flink_does() -> None:
         '"at":"2024-05-14 01:02:03.000004","zoned":"2024-05-14T01:02:03.123Z"}'
     )
 
-    rows = UpsertJson(schema).decode(binary(value, '{"key":2}'), binary('{"key":1}', '{"key":2}')).rows.to_pylist()
+    rows = decoded(schema, binary(value, '{"key":2}'), binary('{"key":1}', '{"key":2}')).rows.to_pylist()
 
     assert rows[0] == {
         "key": 1,
@@ -104,7 +110,7 @@ def test_nested_columns_hold_what_their_leaves_spell() -> None:
     )
     empty = '{"key":2,"tags":[],"item":null,"items":null,"prices":{},"days":null}'
 
-    changes = UpsertJson(schema).decode(binary(value, empty, None), binary('{"key":1}', '{"key":2}', '{"key":3}'))
+    changes = decoded(schema, binary(value, empty, None), binary('{"key":1}', '{"key":2}', '{"key":3}'))
 
     full, bare, gone = changes.rows.to_pylist()
     assert full == {
@@ -124,7 +130,7 @@ def test_numbers_that_are_none_are_words_as_jackson_writes_them() -> None:
     schema = schema_of({"key": "INT", "f": "DOUBLE", "sizes": "ARRAY<FLOAT>", "note": "STRING"})
     value = '{"key":1,"f":"-Infinity","sizes":["NaN",0.5],"note":"NaN"}'
 
-    row = UpsertJson(schema).decode(binary(value, '{"key":2,"f":2.5}'), binary("{}", "{}")).rows.to_pylist()
+    row = decoded(schema, binary(value, '{"key":2,"f":2.5}'), binary("{}", "{}")).rows.to_pylist()
 
     assert repr(row[0]) == "{'key': 1, 'f': -inf, 'sizes': [nan, 0.5], 'note': 'NaN'}"
     assert row[1]["f"] == 2.5
@@ -133,35 +139,30 @@ def test_numbers_that_are_none_are_words_as_jackson_writes_them() -> None:
 def test_a_map_that_is_none_is_named() -> None:
     schema = schema_of({"key": "INT", "prices": "MAP<STRING, INT>"})
 
-    with pytest.raises(CorruptRecordError, match="'prices' contains JSON that is not a MAP") as refused:
-        UpsertJson(schema).decode(binary('{"key":1,"prices":{"a":1}}', '{"key":2,"prices":3}'), binary("{}", "{}"))
+    changes = decoded(schema, binary('{"key":1,"prices":{"a":1}}', '{"key":2,"prices":3}'), binary("{}", "{}"))
 
-    assert refused.value.index == 1
-
-
-def test_a_variant_is_refused_by_name() -> None:
-    with pytest.raises(InvalidInputError, match="'any' is VARIANT"):
-        UpsertJson(schema_of({"key": "INT", "any": "VARIANT"}))
+    assert changes.record_indices.tolist() == [0]
+    assert [(each.record_index, "prices" in each.reason) for each in changes.refusals] == [(1, True)]
 
 
 @pytest.mark.parametrize(
     ("value", "key", "complaint"),
     [
-        ('{"id":1}', '{"id":1}', "'n' is null or missing"),
         ("[]", '{"id":1}', "not a JSON object"),
-        ('{"n":1}', None, "without a key"),
-        (None, None, "without a key"),
-        (None, '{"other":1}', "neither key nor value has column 'id'"),
+        ('{"n":1}', None, "neither key nor value has a value for the primary key (id)"),
+        (None, None, "neither key nor value has a value for the primary key (id)"),
+        (None, '{"other":1}', "neither key nor value"),
         ('{"id":"x","n":1}', '{"id":1}', "id"),
     ],
 )
-def test_the_first_record_that_is_no_row_is_named(value: str | None, key: str | None, complaint: str) -> None:
-    with pytest.raises(CorruptRecordError, match=complaint) as refused:
-        UpsertJson(SCHEMA).decode(binary('{"id":1,"n":1}', None, value), binary('{"id":1}', '{"id":2}', key))
+def test_a_record_that_is_no_row_is_refused_and_the_others_are_not(
+    value: str | None, key: str | None, complaint: str
+) -> None:
+    changes = decoded(
+        SCHEMA, binary('{"id":1,"n":1}', None, value, '{"id":4,"n":4}'), binary('{"id":1}', '{"id":2}', key, None)
+    )
 
-    assert refused.value.index == 2
-
-
-def test_a_table_that_such_a_topic_can_not_fill_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="needs a table with a primary key"):
-        UpsertJson(new_table_schema(COLUMNS, options={"bucket": "1"}, time_millis=0))
+    assert changes.record_indices.tolist() == [0, 1, 3]
+    (refusal,) = changes.refusals
+    assert refusal.record_index == 2
+    assert complaint in refusal.reason

@@ -8,14 +8,12 @@ from typing import Any, cast
 
 import fastavro
 import pyarrow as pa
-import pytest
 
-from storage_lib.errors import InvalidInputError
-from storage_lib.log_store.codec.log_codec import CorruptRecordError
+from storage_lib.log_store.capture.upsert_record_decoder import UpsertRecordDecoder
 from storage_lib.log_store.codec.schema_registry import SchemaRegistry
-from storage_lib.log_store.codec.upsert_avro import UpsertAvro
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
 from storage_lib.schema.types.type_spelling import parse_type
+from tests.support.captured_records import captured, captured_table
 from tests.support.kept_schemas import KeptSchemas
 
 KEY = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "int"}]}
@@ -35,6 +33,10 @@ def table(**more: str) -> TableSchema:
     columns = {"id": "BIGINT", "at": "TIMESTAMP(6)", "tags": "ARRAY<STRING>", **more}
     typed = [(name, parse_type(spelling)) for name, spelling in columns.items()]
     return new_table_schema(typed, primary_keys=("id",), options={"bucket": "1"}, time_millis=0)
+
+
+def decoder_of(schema: TableSchema, kept: KeptSchemas) -> UpsertRecordDecoder:
+    return UpsertRecordDecoder(table=captured_table(schema), registry=cast("SchemaRegistry", kept))
 
 
 def records(kept: KeptSchemas, *written: tuple[Any, dict[str, Any] | None]) -> pa.Array:
@@ -60,9 +62,9 @@ def test_values_are_rows_and_a_key_alone_deletes() -> None:
         (NEXT, {"id": None, "at": 0, "tags": None, "n": 5}),
     )
     keys = records(kept, *((KEY, {"id": key}) for key in (1, 2, 3)))
-    decoder = UpsertAvro(table(n="INT"), cast("SchemaRegistry", kept))
+    decoder = decoder_of(table(n="INT"), kept)
 
-    found = decoder.decode(values, keys)
+    found = captured(decoder, values, keys)
 
     rows = found.rows.to_pylist()
     assert [(row["id"], str(row["at"]), row["tags"], row["n"]) for row in rows] == [
@@ -72,26 +74,23 @@ def test_values_are_rows_and_a_key_alone_deletes() -> None:
     ]
     assert found.kinds.to_pylist() == [0, 3, 0]
     json_keys = pa.array([f'{{"id":{key}}}'.encode() for key in (1, 2, 3)], pa.binary())
-    assert decoder.decode(values, json_keys).rows.equals(found.rows)
+    assert captured(decoder, values, json_keys).rows.equals(found.rows)
 
 
 def test_a_column_that_a_schema_lacks_is_null_in_each_of_its_records() -> None:
     kept = KeptSchemas()
     values = records(kept, *((VALUE, {"id": key, "at": 0, "tags": None}) for key in (1, 2, 3)))
 
-    found = UpsertAvro(table(n="INT"), cast("SchemaRegistry", kept)).decode(values, values)
+    found = captured(decoder_of(table(n="INT"), kept), values, values)
 
     assert found.rows.column("n").to_pylist() == [None, None, None]
 
 
-def test_what_is_no_row_is_named_and_a_table_without_a_key_refused() -> None:
+def test_what_is_no_row_is_refused() -> None:
     kept = KeptSchemas()
     values = records(kept, (VALUE, {"id": 1, "at": 0, "tags": None}), (VALUE, None))
-    decoder = UpsertAvro(table(), cast("SchemaRegistry", kept))
 
-    with pytest.raises(CorruptRecordError, match="does not begin with 0") as refused:
-        decoder.decode(values, pa.array([b"{", b"x"], pa.binary()))
-    assert refused.value.index == 1
-    keyless = new_table_schema(table().arrow_schema, options={"bucket": "1"}, time_millis=0)
-    with pytest.raises(InvalidInputError, match="needs a table with a primary key"):
-        UpsertAvro(keyless, cast("SchemaRegistry", kept))
+    found = captured(decoder_of(table(), kept), values, [b"{", b"x"])
+
+    assert found.record_indices.tolist() == [0]
+    assert [(each.record_index, "does not begin with 0" in each.reason) for each in found.refusals] == [(1, True)]

@@ -1,0 +1,116 @@
+"""Changes read from records of an external topic, with what the records leave out and which of them are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from storage_lib.schema.encoding.varint_columns import Int64s
+
+    Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A record that gives no rows: its index in the batch, and why. ``column`` is None if no single one is at fault.
+
+    ``is_unreadable``: its bytes are not of the format; other records are read, but can't be applied.
+    """
+
+    record_index: int
+    column: str | None
+    reason: str
+    is_unreadable: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapturedChanges:
+    """Changes in the order of their records; ``record_indices[i]`` (ascending) is the record that row ``i`` came from.
+
+    ``rows`` has the table's columns, all nullable; ``kinds`` are int8 codes of ``RowKind``. ``unavailable`` and
+    ``absent`` hold masks by column, for columns with any such row; there ``rows`` has null. An unavailable value has
+    not changed, and the record does not repeat it: it is a stored one. A value is absent if the record does not know
+    its column. ``truncations`` are the indices of the records that delete all rows.
+    """
+
+    rows: pa.RecordBatch
+    kinds: pa.Array
+    record_indices: Int64s
+    unavailable: Mapping[str, Mask] = field(default_factory=dict)
+    absent: Mapping[str, Mask] = field(default_factory=dict)
+    truncations: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
+    refusals: tuple[Refusal, ...] = ()
+
+    def between(self, first: int, stop: int) -> CapturedChanges:
+        """Return what the records with indices from ``first`` to ``stop``, exclusive, say."""
+        start, end = (int(each) for each in np.searchsorted(self.record_indices, [first, stop]))
+        is_in = (self.truncations >= first) & (self.truncations < stop)
+        return CapturedChanges(
+            rows=self.rows.slice(start, end - start),
+            kinds=self.kinds.slice(start, end - start),
+            record_indices=self.record_indices[start:end],
+            unavailable=_any(self.unavailable, slice(start, end)),
+            absent=_any(self.absent, slice(start, end)),
+            truncations=self.truncations[is_in],
+            refusals=tuple(each for each in self.refusals if first <= each.record_index < stop),
+        )
+
+
+def nothing_captured(columns: pa.Schema) -> CapturedChanges:
+    """Return the changes of no records; ``columns`` are the table's."""
+    return CapturedChanges(
+        rows=pa.RecordBatch.from_arrays([pa.nulls(0, each.type) for each in columns], schema=all_nullable(columns)),
+        kinds=pa.array([], pa.int8()),
+        record_indices=np.zeros(0, np.int64),
+    )
+
+
+def all_nullable(columns: pa.Schema) -> pa.Schema:
+    """Return the same columns without NOT NULL."""
+    return pa.schema([each.with_nullable(True) for each in columns])
+
+
+def merged_changes(parts: Sequence[tuple[Int64s, CapturedChanges]]) -> CapturedChanges:
+    """Merge the changes of parts of a batch, at least one; record ``i`` of a part is ``indices[i]`` of the batch."""
+    if len(parts) == 1 and (parts[0][0] == np.arange(len(parts[0][0]))).all():
+        return parts[0][1]
+    indices = np.concatenate([of[changes.record_indices] for of, changes in parts])
+    order = np.argsort(indices, kind="stable")
+    rows = pa.concat_batches([changes.rows for _, changes in parts])
+    truncations = np.concatenate([of[changes.truncations] for of, changes in parts])
+    refusals = [
+        replace(each, record_index=int(of[each.record_index])) for of, changes in parts for each in changes.refusals
+    ]
+    return CapturedChanges(
+        rows=rows.take(pa.array(order)),
+        kinds=pa.concat_arrays([changes.kinds for _, changes in parts]).take(pa.array(order)),
+        record_indices=indices[order],
+        unavailable=_merged([changes.unavailable for _, changes in parts], parts, order),
+        absent=_merged([changes.absent for _, changes in parts], parts, order),
+        truncations=np.sort(truncations),
+        refusals=tuple(sorted(refusals, key=lambda each: each.record_index)),
+    )
+
+
+def _merged(
+    masks: Sequence[Mapping[str, Mask]], parts: Sequence[tuple[Int64s, CapturedChanges]], order: Int64s
+) -> dict[str, Mask]:
+    names = dict.fromkeys(name for each in masks for name in each)
+    counts = [changes.rows.num_rows for _, changes in parts]
+    return {
+        name: np.concatenate(
+            [each.get(name, np.zeros(count, bool)) for each, count in zip(masks, counts, strict=True)]
+        )[order]
+        for name in names
+    }
+
+
+def _any(masks: Mapping[str, Mask], rows: slice) -> dict[str, Mask]:
+    return {name: mask[rows] for name, mask in masks.items() if mask[rows].any()}
