@@ -67,9 +67,6 @@ class TimePrecision(StrEnum):
 UNAVAILABLE_VALUE = "__debezium_unavailable_value"
 """Debezium's default for ``unavailable.value.placeholder``."""
 
-MODE_OPTIONS = (DECIMAL_MODE, TIME_MODE, BINARY_MODE, PLACEHOLDER, OUT_OF_RANGE, TIME_PRECISION)
-"""Options that ``CaptureModes`` reads."""
-
 SOURCE_OPTIONS: Mapping[str, tuple[str, str]] = {
     BEFORE_IMAGE: (
         "auto",
