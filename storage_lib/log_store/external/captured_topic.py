@@ -1,6 +1,6 @@
 """An external topic that is read as changes of one table: decoded, checked, and refused records treated as asked.
 
-records ─▶ decoder ─▶ check ─▶ refusals: fail, skip ─▶ divided at each TRUNCATE ─▶ batches
+records ─▶ decoder ─▶ check ─▶ refusals: fail, skip, keep apart ─▶ divided at each TRUNCATE ─▶ batches
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from storage_lib.errors import CorruptFileError, InvalidInputError
+from storage_lib.errors import CorruptFileError, InvalidInputError, LogOffsetsExpiredError
 from storage_lib.log_store.capture.captured_changes import CapturedChanges, Refusal
 from storage_lib.log_store.external.source_settings import OnReject, OnTruncate
 from storage_lib.log_store.log_offsets import LogOffsets
@@ -31,11 +31,24 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedRecord:
+    """A record that gave no rows, where it is, and why; ``timestamp_millis`` is Kafka's."""
+
+    partition: int
+    offset: int
+    timestamp_millis: int
+    key: bytes | None
+    value: bytes | None
+    column: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CapturedBatch:
     """Changes of one partition, in order. ``offsets`` (int64) are those of the rows.
 
-    ``truncation_offset``: the record there deleted all rows of the source, before these changes. ``skipped_count``
-    records were refused and skipped. The next read starts at ``next_offset``.
+    ``truncation_offset``: the record there deleted all rows of the source, before these changes. ``refused`` are the
+    records that were refused, and are skipped or kept apart. The next read starts at ``next_offset``.
     """
 
     bucket: int
@@ -43,7 +56,7 @@ class CapturedBatch:
     offsets: np.ndarray
     next_offset: int
     truncation_offset: int | None = None
-    skipped_count: int = 0
+    refused: tuple[RefusedRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +88,19 @@ class CapturedTopic:
                 records.bucket, records.columns, check(changes) if check else changes, records.next_offset
             )
 
-    def refuse_later(self, bucket: int, offset: int, column: str | None, reason: str) -> None:
-        """Treat a record that turned out not to fit when its commit was prepared: raise, or log a warning."""
+    def refuse_later(self, bucket: int, offset: int, column: str | None, reason: str) -> RefusedRecord:
+        """Treat a record that turned out not to fit when its commit was prepared: raise, or return it."""
         start = LogOffsets({bucket: offset})
         for records in self.log.records(start, LogOffsets({bucket: offset + 1}), buckets=(bucket,)):
             if len(records.columns):
                 refusal = Refusal(record_index=0, column=column, reason=reason)
-                self._settle(bucket, records.columns, refusal, "Nothing of the commit that it belongs to was written")
+                outcome = "Nothing of the commit that it belongs to was written"
+                return self._settle(bucket, records.columns, refusal, outcome)
+        message = (
+            f"topic {self.name!r}, partition {bucket}: the record at offset {offset} is no longer held, and could not "
+            f"be applied: {reason}. Nothing of the commit that it belongs to was written"
+        )
+        raise LogOffsetsExpiredError(message)
 
     def _settled(
         self, bucket: int, columns: LogColumns, changes: CapturedChanges, next_offset: int
@@ -114,32 +133,47 @@ class CapturedTopic:
     def _batch(
         self, bucket: int, columns: LogColumns, changes: CapturedChanges, next_offset: int, truncated: int | None
     ) -> CapturedBatch:
-        for each in changes.refusals:
-            self._settle(bucket, columns, each)
+        refused = tuple(self._settle(bucket, columns, each) for each in changes.refusals)
         return CapturedBatch(
             bucket=bucket,
             changes=changes,
             offsets=columns.offsets[changes.record_indices],
             next_offset=next_offset,
             truncation_offset=truncated,
-            skipped_count=len(changes.refusals),
+            refused=refused,
         )
 
     def _settle(
         self, bucket: int, columns: LogColumns, refusal: Refusal, outcome: str = "Everything before it was committed"
-    ) -> None:
-        """Raise the error for a refused record, or log a warning if it is skipped."""
+    ) -> RefusedRecord:
+        """Raise the error for a refused record, or return it; log a warning if it is skipped."""
         index = refusal.record_index
-        place = f"topic {self.name!r}, partition {bucket}, offset {columns.offsets[index]}"
-        key, value = columns.keys[index].as_py(), columns.values[index].as_py() or b""
-        column = "" if refusal.column is None else f", column {refusal.column!r}"
-        problem = f"not a {self.decoder.name} change of this table" if refusal.is_unreadable else "can't be applied"
-        what = (
-            f"{place}, key {None if key is None else key[:_EXCERPT_BYTES]!r}{column}: {problem}: {refusal.reason}. "
-            f"The record starts with {value[:_EXCERPT_BYTES]!r}"
+        record = RefusedRecord(
+            partition=bucket,
+            offset=int(columns.offsets[index]),
+            timestamp_millis=int(columns.timestamps[index]),
+            key=columns.keys[index].as_py(),
+            value=columns.values[index].as_py(),
+            column=refusal.column,
+            reason=refusal.reason,
         )
+        if self.settings.on_reject is OnReject.QUARANTINE:
+            return record
+        what = self._description(record, is_unreadable=refusal.is_unreadable)
         if self.settings.on_reject is OnReject.SKIP:
             _log.warning("%s. It is skipped", what)
-            return
-        message = f"{what}. {outcome}. Correct its source or the table, or skip such records with source.on-reject=skip"
+            return record
+        message = (
+            f"{what}. {outcome}. Correct its source or the table, or set source.on-reject=quarantine (to keep such "
+            "records apart) or skip"
+        )
         raise (CorruptFileError if refusal.is_unreadable else InvalidInputError)(message)
+
+    def _description(self, record: RefusedRecord, *, is_unreadable: bool) -> str:
+        key = None if record.key is None else record.key[:_EXCERPT_BYTES]
+        column = "" if record.column is None else f", column {record.column!r}"
+        problem = f"not a {self.decoder.name} change of this table" if is_unreadable else "can't be applied"
+        return (
+            f"topic {self.name!r}, partition {record.partition}, offset {record.offset}, key {key!r}{column}: "
+            f"{problem}: {record.reason}. The record starts with {(record.value or b'')[:_EXCERPT_BYTES]!r}"
+        )

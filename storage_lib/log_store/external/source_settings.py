@@ -35,6 +35,8 @@ class OnReject(StrEnum):
 
     FAIL = "fail"
     SKIP = "skip"
+    QUARANTINE = "quarantine"
+    """Keep it in the table's rejected records, with the commit that passes over it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

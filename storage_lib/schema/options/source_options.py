@@ -83,8 +83,8 @@ SOURCE_OPTIONS: Mapping[str, tuple[str, str]] = {
     ON_REJECT: (
         "fail",
         (
-            "A record that can't be decoded, or does not fit the table: fail (stop before it), or skip it with a "
-            "warning."
+            "A record that can't be decoded, or does not fit the table: fail (stop before it), quarantine (keep it in "
+            "<table>$rejected), or skip it with a warning."
         ),
     ),
     DECIMAL_MODE: (

@@ -20,8 +20,9 @@ from pyspark.sql.types import StructType
 from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.external.captured_topic import CapturedBatch
 from storage_lib.log_store.external.external_topic import ExternalTopic
+from storage_lib.log_store.external.source_settings import OnReject
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.schema.options.source_options import ON_TRUNCATE
+from storage_lib.schema.options.source_options import ON_REJECT, ON_TRUNCATE
 from storage_lib.schema.types.row_kind import RETRACT_BIT, ROW_KIND_COLUMN, ROW_KIND_SYMBOLS
 from storage_lib.spark.data_source.batch_sources import offset_of, offsets_in
 from storage_lib.spark.data_source.stream_reader import ROWS_UNLIMITED, START
@@ -65,7 +66,14 @@ class ChangelogSource(DataSource):
             raise InvalidInputError(message)
         arrow_schema = arrow_schema_of(schema)
         columns = pa.schema(list(arrow_schema)[:-1])
-        return ChangelogReader(ExternalTopic.parse(self.options, columns), arrow_schema)
+        topic = ExternalTopic.parse(self.options, columns)
+        if topic.settings.on_reject is OnReject.QUARANTINE:
+            message = (
+                f"topic {topic.name}: a stream of Spark can't keep rejected records, which belong to the commit of a "
+                f"table; use ingest(), or {ON_REJECT}=fail or skip"
+            )
+            raise InvalidInputError(message)
+        return ChangelogReader(topic, arrow_schema)
 
 
 class ChangelogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -17,13 +17,15 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.log_store.external.captured_topic import CapturedBatch
 from storage_lib.log_store.external.external_format import ExternalFormat
 from storage_lib.log_store.external.external_topic import ExternalTopic
+from storage_lib.log_store.external.source_settings import OnReject
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.progress.operation import Operation, operation, report_to
 from storage_lib.progress.progress import ProgressOption
 from storage_lib.schema.encoding.moment import Moment, optional_millis
 from storage_lib.table.dynamic_table import DynamicTable
 from storage_lib.table.protocol.source_offsets import SourceRange
-from storage_lib.table.sources.source_changes import GatheredChanges, SourceChanges
+from storage_lib.table.sources.gathered_changes import GatheredChanges
+from storage_lib.table.sources.source_changes import SourceChanges
 
 if TYPE_CHECKING:
     from storage_lib.log_store.codec.record_log import RecordLog
@@ -37,12 +39,13 @@ class IngestResult:
     """Result of ``ingest``: ``snapshot`` is its last commit, None if there were no new records.
 
     ``row_count`` counts changes; an update with its pre-image counts as two. ``skipped_count`` counts records that were
-    refused and skipped.
+    refused and skipped, ``rejected_count`` those that are now in ``<table>$rejected``.
     """
 
     row_count: int
     commit_count: int
     skipped_count: int
+    rejected_count: int
     snapshot: Snapshot | None
     offsets: LogOffsets
 
@@ -76,11 +79,11 @@ def ingest(
     beginning of a topic that was deleted and recreated. ``progress`` counts the offsets that were read, including those
     between records.
 
-    Raises ``NotFoundError`` for the topic, ``LogOffsetsExpiredError`` for deleted records, and, unless ``options`` have
-    ``source.on-reject=skip``, ``CorruptFileError`` for a record that cannot be decoded and ``InvalidInputError`` for
-    one that does not fit the table; everything before it is committed. Repeat the call after ``UnavailableError``,
-    ``LeaseLostError`` and ``CommitConflictError`` (another process reads the same source). Earlier commits of the call
-    stay.
+    Raises ``NotFoundError`` for the topic, ``LogOffsetsExpiredError`` for deleted records, and, unless ``options`` set
+    ``source.on-reject`` to quarantine or skip, ``CorruptFileError`` for a record that cannot be decoded and
+    ``InvalidInputError`` for one that does not fit the table; everything before it is committed. Repeat the call after
+    ``UnavailableError``, ``LeaseLostError`` and ``CommitConflictError`` (another process reads the same source).
+    Earlier commits of the call stay.
     """
     if rows_per_commit < 1:
         message = f"table {table.name}: rows_per_commit is {rows_per_commit}; give 1 or more"
@@ -125,13 +128,12 @@ class SourceReader:
 
         It also records the topic's id if an older snapshot lacks it: the topic may be recreated before its next record.
         """
-        row_count = commit_count = skipped_count = 0
+        row_count = commit_count = refused_count = 0
         snapshot = None
         recorded = self._table.inspect.source_offsets(self._source)
         position = self._start(recorded)
         with operation("ingest", self._table.name, total=_distance(position, end), unit="offsets") as offsets:
             for step in self._steps(position, end, offsets):
-                skipped_count += sum(each.skipped_count for each in step.batches)
                 if recorded is not None and recorded.is_same_place(step.end) and recorded.log_id == step.end.log_id:
                     continue
                 reached = SourceRange(source=self._source, start=recorded, end=step.end)
@@ -142,11 +144,13 @@ class SourceReader:
                     written = self._changes.commit(gathered, reached, change_tracking=change_tracking)
                 recorded, snapshot = step.end, written.snapshot
                 row_count, commit_count = row_count + written.row_count, commit_count + 1
-                skipped_count += written.skipped_count
+                refused_count += written.refused_count
+        keeps = self._foreign.settings.on_reject is OnReject.QUARANTINE
         return IngestResult(
             row_count=row_count,
             commit_count=commit_count,
-            skipped_count=skipped_count,
+            skipped_count=0 if keeps else refused_count,
+            rejected_count=refused_count if keeps else 0,
             snapshot=snapshot,
             offsets=recorded or position,
         )
@@ -169,7 +173,9 @@ class SourceReader:
         reached, gathered, row_count, byte_count = start, list[CapturedBatch](), 0, 0
         refused: Exception | None = None
         try:
-            for batch in self._captured.read(start, start.advanced_to(end.next_offsets), check=self._changes.checked):
+            for batch in self._captured.read(
+                start, start.advanced_to(end.next_offsets), check=self._changes.fitting.checked
+            ):
                 if batch.truncation_offset is not None:
                     yield _Step(gathered, reached)
                     reached = reached.advanced_to({batch.bucket: batch.truncation_offset + 1})

@@ -30,7 +30,7 @@ COLUMNS = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us"))])
         ({"log.scan": "sometimes"}, "full, latest, from-timestamp"),
         ({"log.format": "csv"}, "debezium-json, debezium-json-schema, debezium-avro, debezium-fl"),
         ({"source.on-truncate": "drop"}, "source.on-truncate is 'drop'; it has to be one of fail, apply, ignore"),
-        ({"source.on-reject": "drop"}, "source.on-reject is 'drop'; it has to be one of fail, skip"),
+        ({"source.on-reject": "drop"}, "source.on-reject is 'drop'; it has to be one of fail, skip, quarantine"),
         ({"log.scan.on-corrupt": "drop"}, "log.scan.on-corrupt is 'drop'; it has to be one of fail, skip"),
         ({"source.before-image": "no"}, "source.before-image is 'no'; it has to be one of auto, whole, key"),
         ({"debezium.decimal-handling-mode": "x"}, "decimal-handling-mode is 'x'"),

@@ -1,0 +1,70 @@
+"""Changes of a source that are committed together, and the records among them that were refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from storage_lib.log_store.capture.captured_changes import CapturedChanges, all_nullable
+
+if TYPE_CHECKING:
+    from storage_lib.log_store.capture.captured_changes import Mask
+    from storage_lib.log_store.external.captured_topic import CapturedBatch, RefusedRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatheredChanges:
+    """Changes of several batches, in order, each row with its partition and offset. May be empty.
+
+    ``refused`` are the records that give no rows.
+    """
+
+    rows: pa.Table
+    kinds: pa.Array
+    buckets: np.ndarray
+    offsets: np.ndarray
+    unavailable: Mapping[str, Mask]
+    absent: Mapping[str, Mask]
+    refused: tuple[RefusedRecord, ...] = ()
+
+    @classmethod
+    def of(cls, batches: Sequence[CapturedBatch], columns: pa.Schema) -> GatheredChanges:
+        """Concatenate batches; ``columns`` are the table's."""
+        every = [each.changes for each in batches]
+        return cls(
+            rows=pa.Table.from_batches([each.rows for each in every], all_nullable(columns)),
+            kinds=pa.concat_arrays([pa.array([], pa.int8()), *(each.kinds for each in every)]),
+            buckets=np.concatenate(
+                [np.zeros(0, np.int64), *(np.full(each.changes.rows.num_rows, each.bucket) for each in batches)]
+            ),
+            offsets=np.concatenate([np.zeros(0, np.int64), *(each.offsets for each in batches)]),
+            unavailable=_joined([each.unavailable for each in every], every),
+            absent=_joined([each.absent for each in every], every),
+            refused=tuple(record for each in batches for record in each.refused),
+        )
+
+    def where(self, mask: Mask) -> GatheredChanges:
+        """Return the rows in ``mask``."""
+        chosen = pa.array(mask)
+        return replace(
+            self,
+            rows=self.rows.filter(chosen),
+            kinds=self.kinds.filter(chosen),
+            buckets=self.buckets[mask],
+            offsets=self.offsets[mask],
+            unavailable={name: each[mask] for name, each in self.unavailable.items()},
+            absent={name: each[mask] for name, each in self.absent.items()},
+        )
+
+
+def _joined(masks: Sequence[Mapping[str, Mask]], every: Sequence[CapturedChanges]) -> dict[str, Mask]:
+    names = dict.fromkeys(name for each in masks for name in each)
+    counts = [each.rows.num_rows for each in every]
+    return {
+        name: np.concatenate([each.get(name, np.zeros(count, bool)) for each, count in zip(masks, counts, strict=True)])
+        for name in names
+    }
