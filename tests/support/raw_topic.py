@@ -29,6 +29,7 @@ class RawTopic:
     partitions: list[list[Record]] = field(default_factory=list)
     next_offsets: list[int] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
+    is_compacting: bool = False
 
     def __post_init__(self) -> None:
         """Begin without records."""
@@ -56,6 +57,10 @@ class RawTopic:
     def log_id(self) -> str | None:
         """See ``LogStore.log_id``."""
         return "raw"
+
+    def is_compacted(self) -> bool:
+        """See ``RecordLog.is_compacted``."""
+        return self.is_compacting
 
     def earliest_offsets(self) -> LogOffsets:
         """See ``LogStore.earliest_offsets``."""

@@ -62,6 +62,21 @@ class CapturedChanges:
             refusals=tuple(each for each in self.refusals if first <= each.record_index < stop),
         )
 
+    def refusing(self, refused: Sequence[Refusal]) -> CapturedChanges:
+        """Return the changes without the rows of further refused records."""
+        if not refused:
+            return self
+        is_kept = ~np.isin(self.record_indices, [each.record_index for each in refused])
+        return CapturedChanges(
+            rows=self.rows.filter(pa.array(is_kept)),
+            kinds=self.kinds.filter(pa.array(is_kept)),
+            record_indices=self.record_indices[is_kept],
+            unavailable={name: mask[is_kept] for name, mask in self.unavailable.items()},
+            absent={name: mask[is_kept] for name, mask in self.absent.items()},
+            truncations=self.truncations,
+            refusals=tuple(sorted((*self.refusals, *refused), key=lambda each: each.record_index)),
+        )
+
 
 def nothing_captured(columns: pa.Schema) -> CapturedChanges:
     """Return the changes of no records; ``columns`` are the table's."""

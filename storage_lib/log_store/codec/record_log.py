@@ -35,6 +35,9 @@ class RecordLog(Protocol):
     def offsets_at(self, timestamp_millis: int) -> LogOffsets:
         """See ``LogStore.offsets_at``."""
 
+    def is_compacted(self) -> bool:
+        """Whether older records of a key may be missing, or nobody may tell."""
+
     def records(
         self, start: LogOffsets, end: LogOffsets | None = None, *, buckets: tuple[int, ...] | None = None
     ) -> Iterator[BucketRecords]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from storage_lib.errors import CorruptFileError, InvalidInputError, LogOffsetsExpiredError
 from storage_lib.log_store.capture.captured_changes import CapturedChanges, Refusal
+from storage_lib.log_store.external.compacted_topic import sure_changes
 from storage_lib.log_store.external.source_settings import OnReject, OnTruncate
 from storage_lib.log_store.log_offsets import LogOffsets
 
@@ -83,7 +84,8 @@ class CapturedTopic:
         can't be applied, and for a TRUNCATE unless ``source.on-truncate`` allows it.
         """
         for records in self.log.records(start, end, buckets=buckets):
-            changes = self.decoder.captured(records.columns)
+            decoded = self.decoder.captured(records.columns)
+            changes = sure_changes(decoded, self.decoder.table, self.log)
             yield from self._settled(
                 records.bucket, records.columns, check(changes) if check else changes, records.next_offset
             )

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from storage_lib.built_once import built_once
-from storage_lib.errors import StorageError, UnavailableError
+from storage_lib.errors import InvalidInputError, StorageError, UnavailableError
 from storage_lib.log_store.codec.log_codec import TopicSchemas
 from storage_lib.log_store.codec.log_columns import LogColumns, no_columns, read_columns
 from storage_lib.log_store.codec.record_log import BucketRecords
@@ -131,6 +131,17 @@ class KafkaLogStore:
     def log_id(self) -> str | None:
         """See ``LogStore.log_id``."""
         return self._topic.id()
+
+    @built_once
+    def _may_miss_records(self) -> bool:
+        try:
+            return "compact" in self._topic.configs().get("cleanup.policy", "")
+        except InvalidInputError:
+            return True  # this user may not describe the topic
+
+    def is_compacted(self) -> bool:
+        """See ``RecordLog.is_compacted``; asks once."""
+        return self._may_miss_records
 
     def begin(self, slot: int) -> KafkaLogTransaction:
         """See ``LogStore.begin``."""

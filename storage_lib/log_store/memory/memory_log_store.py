@@ -118,6 +118,10 @@ class MemoryLogStore:
         """See ``LogStore.log_id``."""
         return self._log().log_id
 
+    def is_compacted(self) -> bool:
+        """See ``RecordLog.is_compacted``."""
+        return False
+
     def begin(self, slot: int) -> MemoryLogTransaction:
         """See ``LogStore.begin``."""
         log = self._log()

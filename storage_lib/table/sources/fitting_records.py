@@ -55,16 +55,8 @@ class FittingRecords:
         if not misfits:
             return changes
         reasons = {int(changes.record_indices[places[place]]): reason for place, reason in reversed(misfits.items())}
-        refused = [Refusal(record_index=index, column=None, reason=reason) for index, reason in reasons.items()]
-        is_kept = ~np.isin(changes.record_indices, list(reasons))
-        return CapturedChanges(
-            rows=rows.filter(pa.array(is_kept)),
-            kinds=kinds.filter(pa.array(is_kept)),
-            record_indices=changes.record_indices[is_kept],
-            unavailable={name: mask[is_kept] for name, mask in changes.unavailable.items()},
-            absent={name: mask[is_kept] for name, mask in changes.absent.items()},
-            truncations=changes.truncations,
-            refusals=tuple(sorted((*changes.refusals, *refused), key=lambda each: each.record_index)),
+        return changes.refusing(
+            [Refusal(record_index=index, column=None, reason=reason) for index, reason in reasons.items()]
         )
 
     def _conform(self, rows: pa.RecordBatch) -> None:

@@ -39,8 +39,8 @@ def test_a_table_that_follows_a_database_has_its_rows_after_each_pause(seed: int
     chance = random.Random(seed)  # noqa: S311  chance, not secrets
     has_key = chance.random() < 0.75
     settings = Settings.drawn(chance, has_key=has_key)
-    topic = RawTopic(batch_size=chance.choice([1, 3, 1000]))
     compacts = has_key and settings.has_tombstones and chance.random() < 0.5
+    topic = RawTopic(batch_size=chance.choice([1, 3, 1000]), is_compacting=compacts)
     database = CapturedDatabase(settings, chance, topic, is_compacted=compacts)
     options = {
         "log.system": chance.choice(["none", "kafka"]),

@@ -89,6 +89,24 @@ def test_an_append_only_table_refuses_deletions_and_takes_the_rest() -> None:
     assert "append-only" in table.inspect.system_table("rejected").to_pylist()[0]["reason"]
 
 
+def test_a_compacted_topic_can_not_tell_unchanged_values_nor_old_rows() -> None:
+    table, topic = table_of(), RawTopic(is_compacting=True)
+    after = {"id": 1, "item": "a", "price": 1.5, "day": None, "rate": None}
+    topic.tell(b'{"id":1}', json.dumps({"after": after, "op": "c"}).encode())
+    unchanged = {**after, "item": "__debezium_unavailable_value"}
+    topic.tell(b'{"id":1}', json.dumps({"after": unchanged, "op": "u"}).encode())
+    catalog = MemoryCatalog(environment=fake_environment())
+    keyless = catalog.create_table("shop.lines", table.arrow_schema, options={"log.system": "none"})
+
+    with pytest.raises(InvalidInputError, match=r"offset 1, .*column 'item': .* the topic is compacted"):
+        topic.ingest(table)
+    topic.partitions[0][1] = (1, b'{"id":1}', json.dumps({"before": after, "op": "d"}).encode())
+    with pytest.raises(InvalidInputError, match=r"offset 1, .* the topic is compacted"):
+        topic.ingest(keyless)
+
+    assert ids(table) == ids(keyless) == [1]
+
+
 def table_of() -> DynamicTable:
     columns = {
         "id": "BIGINT NOT NULL",
@@ -107,7 +125,7 @@ def topic_with(kind: str, batch_size: int = 1000) -> RawTopic:
     topic, bad = RawTopic(batch_size=batch_size), _BAD[kind][0]
     for number, value in ((1, None), (9, bad), (2, None)):
         good = {"before": None, "after": {"id": number, "item": "a"}, "op": "c"}
-        record = value or good
+        record: Any = value or good
         if isinstance(record, dict) and record.get("after"):
             record = {**record, "after": {**dict.fromkeys(("price", "day", "rate")), **record["after"]}}
         spelled = record if isinstance(record, str) else json.dumps(record)
