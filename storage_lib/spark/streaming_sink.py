@@ -20,7 +20,7 @@ from storage_lib.catalog.open_catalog import open_catalog
 from storage_lib.distribution import import_problem
 from storage_lib.errors import InvalidInputError, PermanentError, StorageError
 from storage_lib.io.environment import Environment, system_environment
-from storage_lib.log_store.external.external_topic import COLUMN_TYPES
+from storage_lib.log_store.external.external_topic import COLUMN_TYPES, TABLE_ENGINE
 from storage_lib.progress.sink_state import SinkState
 from storage_lib.schema.options.option_values import parse_boolean
 from storage_lib.schema.options.secret_text import hidden_in
@@ -234,6 +234,8 @@ def _source(
     # A topic without a declared schema has the table's columns in the table's types: Spark's types lose precision.
     types = json.dumps({field.name: str(field.type) for field in table.schema.fields})
     as_table = {} if source.schema else {COLUMN_TYPES: types, "primary-key": ",".join(table.schema.primary_keys)}
+    if not source.schema and plan is None:
+        as_table[TABLE_ENGINE] = table.options.merge_engine
     # Only appended rows can continue where the table ends: the aggregates of other modes are in Spark's state.
     continues = spec.output_mode == "append"
     return read_changelog(

@@ -49,6 +49,7 @@ OPTIONS_OF_A_TOPIC = frozenset(
         "log.scan.offsets",
         "log.scan.offsets-of",
         "column.types",
+        "table.merge-engine",
         # How records are read and treated.
         "source.before-image",
         "source.on-truncate",

@@ -62,6 +62,9 @@ Debezium writes a timestamp as a bare number of milliseconds, microseconds or na
 has only one precision.
 """
 
+TABLE_ENGINE = "table.merge-engine"
+"""Option: merge engine of the table that a stream writes, which decides whether it needs old rows."""
+
 _OWN = frozenset(
     (
         "topic",
@@ -77,6 +80,7 @@ _OWN = frozenset(
         START,
         START_ID,
         COLUMN_TYPES,
+        TABLE_ENGINE,
     )
 )
 
@@ -85,8 +89,8 @@ _OWN = frozenset(
 class ExternalTopic:
     """Location of a topic and how to read it; picklable. ``client_options`` may hold secrets.
 
-    ``primary_keys`` are the key columns of an upsert-kafka topic that is read without a table. A new reader starts at
-    ``start`` if given, otherwise where ``startup`` says.
+    ``primary_keys`` and ``merge_engine`` are those of the table that will have the rows, for a read without a table;
+    None if it is unknown. A new reader starts at ``start`` if given, otherwise where ``startup`` says.
     """
 
     name: str
@@ -96,6 +100,7 @@ class ExternalTopic:
     source_name: str | None = None
     format: ExternalFormat = ExternalFormat.DEBEZIUM_JSON
     primary_keys: tuple[str, ...] = ()
+    merge_engine: MergeEngine | None = None
     start: LogOffsets | None = None
     startup: StartupMode = StartupMode.FULL
     timestamp_millis: int | None = None
@@ -115,6 +120,7 @@ class ExternalTopic:
             start = None if START not in given else LogOffsets.from_json(given[START], given.get(START_ID))
             startup = StartupMode(given.get(_SCAN, StartupMode.FULL))
             spelled = ExternalFormat(given.get(_FORMAT, ExternalFormat.DEBEZIUM_JSON))
+            engine = None if TABLE_ENGINE not in given else MergeEngine(given[TABLE_ENGINE])
             timestamp = None if _TIMESTAMP not in given else int(given[_TIMESTAMP])
             rows_max = None if _ROWS_PER_TRIGGER_MAX not in given else int(given[_ROWS_PER_TRIGGER_MAX])
         except (ValueError, AttributeError) as error:
@@ -144,6 +150,7 @@ class ExternalTopic:
             source_name=given.get("source"),
             format=spelled,
             primary_keys=tuple(name.strip() for name in given.get(_KEY_COLUMNS, "").split(",") if name.strip()),
+            merge_engine=engine,
             start=start,
             startup=startup,
             timestamp_millis=timestamp,
@@ -190,13 +197,13 @@ class ExternalTopic:
             each if each.name in schema.primary_keys else replace(each, type=each.type.with_nullable(True))
             for each in schema.fields
         )
-        engine = TableOptions.parse(schema.options).merge_engine
+        engine = self.merge_engine if table is None else TableOptions.parse(table.options).merge_engine
         captured = CapturedTable(
             schema=replace(schema, fields=nullable, partition_keys=()),
             modes=self.settings.modes,
             before_image=self.settings.before_image,
             needs_old_rows=engine in (MergeEngine.AGGREGATION, MergeEngine.VALUE_COUNT),
-            is_known=table is not None,
+            is_known=engine is not None,
         )
         return CapturedTopic(name=self.name, log=log, decoder=self._decoder(captured), settings=self.settings)
 
