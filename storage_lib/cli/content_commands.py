@@ -158,14 +158,31 @@ def ingest(
     startup: Annotated[
         str, typer.Option(help="Where to start a topic that was not read before: full or latest.")
     ] = "full",
+    with_: Annotated[
+        list[str] | None,
+        typer.Option("--with", help="Option of the source, such as source.on-reject=quarantine; repeatable."),
+    ] = None,
+    *,
+    skip_expired: Annotated[
+        bool, typer.Option("--skip-expired", help="Continue after records that the topic no longer holds.")
+    ] = False,
 ) -> None:
     """Ingest new records of an external topic into a table."""
     from storage_lib import ingest as ingested
 
     settings = settings_of(context)
-    result = ingested(settings.table(table), topic, options=settings.options, format=format, startup=startup)
+    result = ingested(
+        settings.table(table),
+        topic,
+        options={**settings.options, **parsed_options(with_ or (), "--with")},
+        format=format,
+        startup=startup,
+        skip_expired=skip_expired,
+    )
     snapshot = None if result.snapshot is None else result.snapshot.id
-    print_fields({"snapshot": snapshot, "rows": result.row_count}, as_json=settings.as_json)
+    refused = {"skipped": result.skipped_count, "rejected": result.rejected_count}
+    fields = {"snapshot": snapshot, "rows": result.row_count, **{key: n for key, n in refused.items() if n}}
+    print_fields(fields, as_json=settings.as_json)
 
 
 def _kind_of(file: Path | None) -> FileKind | None:

@@ -37,6 +37,7 @@ class IngestOperator(TableOperator):
     :param timestamp_millis: start of ``from-timestamp``, in epoch milliseconds. (templated)
     :param options: options of the source, which override the connection's, such as ``log.kafka.bootstrap.servers``.
         (templated)
+    :param skip_expired: continue after records that the topic no longer holds.
     """
 
     template_fields: Sequence[str] = ("table", "topic", "format", "source", "startup", "timestamp_millis", "options")
@@ -52,9 +53,11 @@ class IngestOperator(TableOperator):
         startup: str = "full",
         timestamp_millis: int | str | None = None,
         options: Mapping[str, str] | str | None = None,
+        skip_expired: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        self.skip_expired = skip_expired
         self.topic = topic
         self.format = format
         self.source = source
@@ -83,7 +86,13 @@ class IngestOperator(TableOperator):
         table = self.hook.load_table(self.table)
         before = seen_by_first_try(context, BEFORE_KEY, lambda: table.inspect.latest_snapshot_id() or 0)
         with progress_in_log(self.log):
-            result = ingest(table, options={**of_connection, **options}, **arguments)
+            result = ingest(
+                table, options={**of_connection, **options}, skip_expired=self.skip_expired is True, **arguments
+            )
+        refused = result.skipped_count + result.rejected_count
+        if refused:
+            kept = "kept in its rejected records" if result.rejected_count else "skipped"
+            self.log.warning("%d records of %s do not fit table %s and were %s", refused, self.topic, self.table, kept)
         if result.snapshot is not None:
             version: int | None = result.snapshot.id
         else:

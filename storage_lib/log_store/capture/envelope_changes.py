@@ -71,7 +71,9 @@ class _Changes:
         self._reasons: dict[int, tuple[str | None, str]] = {}
         keys = table.primary_keys
         before = written.before
-        self._whole: Mask = before.is_whole & written.holds_whole_before
+        # Without a table, nobody knows the key; columns that the row before lacks are passed on as null.
+        is_told = before.is_whole if table.is_known or keys else before.is_available
+        self._whole: Mask = is_told & written.holds_whole_before
         nothing = np.zeros(len(written.operations), bool)
         self._key_told: Mask = written.keys.knows(keys) if self._is_keyed else nothing
         tells_before = before.knows(keys) if self._is_keyed else nothing

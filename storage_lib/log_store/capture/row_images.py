@@ -44,6 +44,14 @@ class RowImages:
             whole &= ~lacks
         return whole
 
+    @property
+    def is_available(self) -> Mask:
+        """Mask of the records that leave out no unchanged value of the row."""
+        available = self.is_there.copy()
+        for lacks in self.unavailable.values():
+            available &= ~lacks
+        return available
+
     def only(self, names: Sequence[str]) -> RowImages:
         """Return the same rows, of which only the columns ``names`` are told."""
         absent = {name: self.is_there for name in self.columns if name not in names}
