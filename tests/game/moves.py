@@ -464,7 +464,11 @@ def distinct_rows(game: Game, handle: Any) -> list[Row]:
 
 
 def _sequenced(game: Game, model: Model, row: Row) -> Row:
-    if game.drawn.sequence is None or model.stored(row) is not None:
+    """Give a row a newer sequence than a deletion of its key has, which a compaction may have forgotten."""
+    if game.drawn.sequence is None:
+        return row
+    deleted = any(kind in ("-D", "-U") for kind, _ in model.versions.get(model.key_of(row), ()))
+    if model.stored(row) is not None and not (game.drawn.combines and deleted):
         return row
     return row | {model.columns["s"]: game.newer_sequence()}
 

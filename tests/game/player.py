@@ -194,7 +194,7 @@ class Game:
         identity, verb = identity or self.identity(), what.partition(" ")[0]
         handle = handle or self.handle()
         self.told.append(f"{identity['commit_identifier']}: {what} under schema {handle.schema.id}")
-        is_interrupted = may_be_interrupted and handle.schema.id == self.newest().schema.id and self._is_unlucky()
+        is_interrupted = may_be_interrupted and self._is_unlucky() and handle.schema.id == self.newest().schema.id
         if is_interrupted and self.interrupt is not None:
             made = self.interrupted(act, identity, change)
         else:
@@ -253,13 +253,13 @@ class Game:
 
     def note(self) -> None:
         """Remember the rows of the snapshots that were made since the last call."""
-        newest = self.newest().inspect.latest_snapshot_id() or 0
+        newest = self.handles[0].inspect.latest_snapshot_id() or 0
         for snapshot_id in range(max(self.past, default=0) + 1, newest + 1):
             self.past[snapshot_id] = self.model.copy()
             self.committed_by[snapshot_id] = list(self.committed)
 
     def retained(self) -> list[int]:
-        found: list[int] = self.newest().inspect.snapshots()["snapshot_id"].to_pylist()
+        found: list[int] = self.handles[0].inspect.snapshots()["snapshot_id"].to_pylist()
         return sorted(set(found) & set(self.past))
 
     def fail(self, what: str, found: object, expected: object) -> None:
