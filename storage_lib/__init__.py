@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from storage_lib.table.stream.hybrid_source import HybridSource
     from storage_lib.verification.verification import Verification
     from storage_lib.verification.verify import verify
+    from storage_lib.verification.verify_tables import verify_tables
 
 _HOMES = {
     "AddColumn": "schema.evolution.schema_changes",
@@ -107,6 +108,7 @@ _HOMES = {
     "load_table_at": "catalog.open_catalog",
     "open_catalog": "catalog.open_catalog",
     "verify": "verification.verify",
+    "verify_tables": "verification.verify_tables",
 }
 
 _MODULES = ("catalog", "errors", "progress", "spark")
@@ -157,6 +159,7 @@ __all__ = [
     "load_table_at",
     "open_catalog",
     "verify",
+    "verify_tables",
 ]
 
 

@@ -66,6 +66,7 @@ PUBLIC = {
     "load_table_at",
     "open_catalog",
     "verify",
+    "verify_tables",
 }
 PUBLIC_OF_SPARK = {
     "SinkHeartbeat",

@@ -100,19 +100,19 @@ def _report(error: StorageError | OSError, context: object) -> None:
     notes = getattr(error, "__notes__", [])
     if context is None or not settings_of(cast("typer.Context", context)).as_json:
         text = f"{type(error).__name__}: {error}" if isinstance(error, StorageError) else f"{error}"
-        typer.echo(_shown("\n".join([text, *notes])), err=True)
+        typer.echo(without_secrets("\n".join([text, *notes])), err=True)
         return
     document = {
         "error": type(error).__name__,
-        "message": _shown(str(error)),
-        "notes": [_shown(note) for note in notes],
+        "message": without_secrets(str(error)),
+        "notes": [without_secrets(note) for note in notes],
         "retryable": isinstance(error, RetryableError),
         "committed": getattr(error, "committed", None),
     }
     typer.echo(json.dumps(document, ensure_ascii=False), err=True)
 
 
-def _shown(text: str) -> str:
+def without_secrets(text: str) -> str:
     """Return an error's text without passwords in addresses."""
     from storage_lib.schema.options.secret_text import without_password
 

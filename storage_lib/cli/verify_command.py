@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from storage_lib.cli.context import Settings, reporting, settings_of
+from storage_lib.cli.context import REFUSED, TRY_AGAIN, Settings, reporting, settings_of, without_secrets
 from storage_lib.cli.inspect_commands import TableName
 from storage_lib.cli.output import print_fields, print_json, print_rows
-from storage_lib.errors import InvalidInputError
+from storage_lib.errors import InvalidInputError, RetryableError
 
 if TYPE_CHECKING:
     from storage_lib import DynamicTable
     from storage_lib.verification.verification import Verification
 
+_COUNTS = ("table_rows", "source_rows", "missing", "extra", "different", "repeated")
 DIFFERENT = 3
 """Exit code for rows that differ; errors have others."""
 
@@ -53,15 +55,28 @@ def verify(
     tag: Annotated[str | None, typer.Option(help="Compare this tag of the table.")] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Differences of each kind to name.")] = 20,
     values: Annotated[bool, typer.Option("--values", help="Print the values that differ, not only the keys.")] = False,
+    all_: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Compare all tables that match TABLE, such as 'shop.*'. A * in --against and --relation is the "
+            "table's name without its database.",
+        ),
+    ] = False,
 ) -> None:
     """Compare a table with its source: another database, table, folder or query.
 
     Prints how many keys are missing, extra, different or repeated, and names the first. The exit code is 0 if the
-    rows are the same, 3 if they differ, 1 or 75 if they could not be compared.
+    rows are the same, 3 if they differ, 1 or 75 if they could not be compared. With --all, a table that can't be
+    compared does not stop the others.
     """
     from storage_lib.verification.verify import verify as verified
 
     settings = settings_of(context)
+    if all_:
+        given = {"--query": query, "--key": key, "--columns": columns, "--snapshot": snapshot, "--tag": tag}
+        _verify_all(settings, table, against, given, relation=relation, exclude=exclude or (), limit=limit)
+        return
     result = verified(
         settings.table(table),
         _source(settings, against),
@@ -79,19 +94,60 @@ def verify(
         raise typer.Exit(DIFFERENT)
 
 
+def _verify_all(
+    settings: Settings,
+    pattern: str,
+    against: str | None,
+    of_one_table: Mapping[str, object],
+    *,
+    relation: str | None,
+    exclude: Sequence[str],
+    limit: int,
+) -> None:
+    """Compare all tables that match; the exit code is that of an error, else that of a difference."""
+    from storage_lib.verification.verify_tables import verify_tables
+
+    given = [option for option, value in of_one_table.items() if value not in (None, [])]
+    if given or against is None:
+        message = f"--all takes --against, and no {given[0] if given else '--query'}"
+        raise InvalidInputError(message)
+    _refuse_password(against)
+    found = list(verify_tables(settings.catalog(), pattern, against, relation=relation, exclude=exclude, limit=limit))
+    rows = [
+        {
+            "table": each.table,
+            "result": "error" if each.result is None else "equal" if each.result.is_equal else "different",
+            **{kind: None if each.result is None else getattr(each.result, kind) for kind in _COUNTS},
+            "error": None if each.error is None else without_secrets(f"{type(each.error).__name__}: {each.error}"),
+        }
+        for each in found
+    ]
+    print_rows(rows, as_json=settings.as_json)
+    errors = [each.error for each in found if each.error is not None]
+    if errors:
+        raise typer.Exit(TRY_AGAIN if all(isinstance(each, RetryableError) for each in errors) else REFUSED)
+    if not all(each.result is not None and each.result.is_equal for each in found):
+        raise typer.Exit(DIFFERENT)
+
+
 def _source(settings: Settings, against: str | None) -> DynamicTable | str | None:
-    from storage_lib.schema.options.secret_text import holds_secret
+    from storage_lib.verification.verify_tables import is_address
 
     if against is None:
         return None
+    _refuse_password(against)
+    return against if is_address(against) else settings.table(against)
+
+
+def _refuse_password(against: str) -> None:
+    from storage_lib.schema.options.secret_text import holds_secret
+
     if holds_secret(against):
         message = (
             "the address of --against has a password, and other users of this machine can read a command line; put it "
             "into ~/.pgpass or a service file (PGPASSFILE, PGSERVICEFILE), or into the variable PGPASSWORD"
         )
         raise InvalidInputError(message)
-    is_table = "/" not in against and not against.endswith(".parquet")
-    return settings.table(against) if is_table else against
 
 
 def _print(result: Verification, *, as_json: bool, values: bool) -> None:

@@ -97,9 +97,6 @@ def _forms(
     every = [name for name in {**table.kinds, **source.kinds} if name not in exclude]
     wanted = {*(every if columns is None else columns), *key} - {*exclude}
     for name in exclude:
-        if name not in table.kinds and name not in source.kinds:
-            message = f"neither {table.name} nor {source.name} has the excluded column {name!r}"
-            raise InvalidInputError(message)
         if name in key:
             message = f"column {name} of the key can't be excluded"
             raise InvalidInputError(message)

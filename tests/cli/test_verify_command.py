@@ -95,7 +95,6 @@ def test_a_password_on_the_command_line_is_refused_and_not_printed(address: str,
         (("--against", "shop.copy", "--relation", "orders"), "relation orders is a table of PostgreSQL"),
         (("--against", "./nothing-here"), "./nothing-here does not exist"),
         (("--against", "shop.nothing"), "shop.nothing"),
-        (("--against", "shop.copy", "-x", "colour"), "excluded column 'colour'"),
         (("--against", "shop.copy", "-x", "id"), "column id of the key can't be excluded"),
         (("--against", "shop.copy", "-c", "id,colour"), "has no column 'colour'"),
         (("--against", "shop.copy", "--snapshot", "9"), "9"),
@@ -106,3 +105,36 @@ def test_what_cannot_be_compared_ends_with_1(arguments: tuple[str, ...], said: s
 
     assert ran.exit_code == 1, ran.output
     assert said in ran.stderr
+
+
+def test_all_tables_are_compared_and_an_error_stops_no_other(warehouse: Path) -> None:
+    catalog = open_catalog(str(warehouse), {"log.system": "none"})
+    for name in ("archive.orders", "archive.copy"):
+        catalog.create_table(name, {"id": "BIGINT", "item": "STRING"}, primary_key=["id"])
+    catalog.load_table("archive.orders").append(pa.table({"id": [1, 2], "item": ["tea", "cup"]}))
+
+    differing = run_all(warehouse, "shop.*", "archive.*")
+    catalog.drop_table("archive.copy")
+    failing = run_all(warehouse, "shop.*", "archive.*")
+    equal = run_all(warehouse, "shop.o*", "archive.*")
+
+    assert (differing.exit_code, failing.exit_code, equal.exit_code) == (DIFFERENT, 1, 0)
+    results = [{row["table"]: row["result"] for row in json.loads(each.stdout)} for each in (differing, failing, equal)]
+    assert results == [
+        {"shop.copy": "different", "shop.orders": "equal"},
+        {"shop.copy": "error", "shop.orders": "equal"},
+        {"shop.orders": "equal"},
+    ]
+    assert "archive.copy" in json.loads(failing.stdout)[0]["error"]
+
+
+def test_a_pattern_without_tables_and_options_of_one_table_are_refused(warehouse: Path) -> None:
+    assert "no table matches" in run_all(warehouse, "other.*", "archive.*").stderr
+    assert "no --query" in run_all(warehouse, "shop.*", "archive.*", "--query", "SELECT 1").stderr
+    assert "hidden" not in run_all(warehouse, "shop.*", "postgresql://me:hidden@db/shop").output
+
+
+def run_all(warehouse: Path, pattern: str, against: str, *more: str) -> Result:
+    return CliRunner().invoke(
+        app, ["-w", str(warehouse), "--json", "verify", pattern, "--all", "--against", against, *more]
+    )
