@@ -451,7 +451,7 @@ _TABLE_TYPE: Mapping[str, Callable[[Source], str]] = {
     "any numeric": lambda _: "DECIMAL(38, 10)",
     "date": lambda _: "DATE",
     "time": lambda of: f"TIME({of.precision})",
-    "timestamp": lambda of: f"TIMESTAMP({of.precision})",
+    "timestamp": lambda of: f"TIMESTAMP({min(of.precision, 6)})",  # a table can't have more digits
     "timestamptz": lambda _: "TIMESTAMP_LTZ(6)",
     "timetz": lambda _: "STRING",
     "interval": lambda _: "BIGINT",

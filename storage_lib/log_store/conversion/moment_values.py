@@ -3,8 +3,9 @@
 A value is a number of seconds and its nanoseconds. Two settings decide about values that a column can't hold:
 
     out of range     infinity, a year before 1 or after 9999, a time outside of a day: ``OutOfRange``
-    more digits      microseconds in a TIME, which holds milliseconds: ``TimePrecision``; ``auto`` cuts them off in a
-                     TIME, which can't be declared to hold them, and refuses them in a timestamp, which can
+    more digits      microseconds in a TIME, which holds milliseconds: ``TimePrecision``; ``auto`` cuts off what no
+                     column holds (in a TIME after milliseconds, in a timestamp after microseconds), and refuses
+                     what a wider column would hold
 """
 
 from __future__ import annotations
@@ -115,7 +116,8 @@ def _fitted(
     per_second = _PER_SECOND[arrow.unit]
     parts = np.where(seconds < low, 0, np.where(seconds > high, per_second - 1, parts))
     precision = rules.time_precision
-    is_refused = precision is TimePrecision.REJECT or (precision is TimePrecision.AUTO and of.root is not TypeRoot.TIME)
+    can_be_wider = of.root is not TypeRoot.TIME and arrow.unit == "ms"
+    is_refused = precision is TimePrecision.REJECT or (precision is TimePrecision.AUTO and can_be_wider)
     if precision is TimePrecision.ROUND:
         parts = parts + (is_inexact & (nanos % nanos_per_unit * 2 >= nanos_per_unit))
     values = np.minimum(whole * per_second + parts, (high + 1) * per_second - 1)
@@ -123,10 +125,8 @@ def _fitted(
     is_kept = is_kept & ~is_inexact if is_refused else is_kept
     numbers = pa.array(values, mask=~is_kept)
     array = numbers.cast(pa.int32() if pa.types.is_time32(arrow) else pa.int64()).cast(arrow)
-    digits = (
-        f"has more digits than {of.not_null()} holds; use a column of more digits, or set {TIME_PRECISION}=truncate "
-        "or round"
-    )
+    remedy = "use a column of more digits, or set" if can_be_wider else "set"
+    digits = f"has more digits than {of.not_null()} holds; {remedy} {TIME_PRECISION}=truncate or round"
     refusals = _far(column, is_far, f"{of.not_null()}: {limits}", name, rules)
     return Converted(array, (*refusals, *refused(column, is_inexact & is_refused, name, digits)))
 

@@ -1,7 +1,7 @@
 """Types of columns that are created for written values (docs/cdc.md, types).
 
-A new column holds every value without loss. A DECIMAL whose scale or precision the schema doesn't declare, or that is
-wider than 38 digits, becomes a STRING of its digits.
+A new column holds every value without loss, but for nanoseconds, which no column holds. A DECIMAL whose scale or
+precision the schema doesn't declare, or that is wider than 38 digits, becomes a STRING of its digits.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from storage_lib.schema.types.data_types import DECIMAL_PRECISION_MAX, DataType,
 from storage_lib.schema.types.nested_types import ArrayType, MapType, RowType
 
 _INTEGERS = {8: TypeRoot.TINYINT, 16: TypeRoot.SMALLINT, 32: TypeRoot.INTEGER, 64: TypeRoot.BIGINT}
-_SECOND_DIGITS = {"ms": 3, "us": 6, "ns": 9}
+_SECOND_DIGITS = {"ms": 3, "us": 6, "ns": 6}
+"""A table can't be created with TIMESTAMP(9): other engines would cut it to microseconds."""
 _STRING = DataType(TypeRoot.VARCHAR)
 _PLAIN = {
     Meaning.BOOLEAN: DataType(TypeRoot.BOOLEAN),

@@ -121,8 +121,8 @@ SOURCE_OPTIONS: Mapping[str, tuple[str, str]] = {
         TimePrecision.AUTO,
         (
             "More digits of a second than the column holds: truncate, round, reject (refuse the record), or auto: "
-            "truncate for TIME, which holds milliseconds at most, and reject for timestamps, whose column can be "
-            "widened."
+            "truncate what no column holds (after milliseconds in a TIME, after microseconds in a timestamp), and "
+            "reject what a column with more digits holds."
         ),
     ),
 }
