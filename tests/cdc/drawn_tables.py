@@ -85,12 +85,17 @@ class DrawnTable:
         query = sql.SQL("insert into {} ({}) values ({})").format(self.identifier, names, typed)
         return query, list(drawn.values())
 
-    def update(self, chance: random.Random, keys: Sequence[Key], new_key: Key | None = None) -> Statement:
-        """Change random columns of these rows, and the key if a new one is given."""
+    def update(
+        self, chance: random.Random, keys: Sequence[Key], new_key: Key | None = None, *, is_whole: bool = False
+    ) -> Statement:
+        """Change random columns of these rows, and the key if a new one is given; then also all long ones if whole."""
         chosen = chance.sample(list(self.others), chance.randint(1, len(self.others)))
         changed = self._values(chance, {name: self.others[name] for name in chosen})
         if new_key is not None:
             kept = changed if chance.random() < 0.3 else {}
+            if is_whole:
+                long = {name: kind for name, kind in self.others.items() if kind.is_long}
+                kept = {**kept, **self._values(chance, long)}
             changed = {**kept, **dict(zip(self.key, new_key, strict=True))}
         sets = [sql.SQL("{} = {}").format(sql.Identifier(name), self._typed(name)) for name in changed]
         where, parameters = self._where(keys)
