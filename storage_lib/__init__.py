@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from storage_lib.table.protocol.stream_position import StreamPosition
     from storage_lib.table.protocol.table_address import TableAddress
     from storage_lib.table.sources.ingest import IngestResult, ingest
+    from storage_lib.table.sources.reingest import ReingestResult, reingest
     from storage_lib.table.stream.hybrid_source import HybridSource
     from storage_lib.verification.verification import Verification
     from storage_lib.verification.verify import verify
@@ -84,6 +85,7 @@ _HOMES = {
     "NotFoundError": "errors",
     "OptionDescription": "schema.options.option_reference",
     "PermanentError": "errors",
+    "ReingestResult": "table.sources.reingest",
     "RemoveOption": "schema.evolution.schema_changes",
     "RenameColumn": "schema.evolution.schema_changes",
     "RetryableError": "errors",
@@ -107,6 +109,7 @@ _HOMES = {
     "ingest": "table.sources.ingest",
     "load_table_at": "catalog.open_catalog",
     "open_catalog": "catalog.open_catalog",
+    "reingest": "table.sources.reingest",
     "verify": "verification.verify",
     "verify_tables": "verification.verify_tables",
 }
@@ -135,6 +138,7 @@ __all__ = [
     "NotFoundError",
     "OptionDescription",
     "PermanentError",
+    "ReingestResult",
     "RemoveOption",
     "RenameColumn",
     "RetryableError",
@@ -158,6 +162,7 @@ __all__ = [
     "ingest",
     "load_table_at",
     "open_catalog",
+    "reingest",
     "verify",
     "verify_tables",
 ]

@@ -42,6 +42,7 @@ PUBLIC = {
     "NotFoundError",
     "OptionDescription",
     "PermanentError",
+    "ReingestResult",
     "RemoveOption",
     "RenameColumn",
     "RetryableError",
@@ -65,6 +66,7 @@ PUBLIC = {
     "ingest",
     "load_table_at",
     "open_catalog",
+    "reingest",
     "verify",
     "verify_tables",
 }

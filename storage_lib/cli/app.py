@@ -26,6 +26,7 @@ from storage_lib.cli import (
     inspect_commands,
     maintenance_commands,
     option_commands,
+    rejected_command,
     sql_command,
     verify_command,
 )
@@ -91,6 +92,7 @@ inspect_commands.add_to(app)
 content_commands.add_to(app)
 verify_command.add_to(app)
 maintenance_commands.add_to(app)
+rejected_command.add_to(app)
 sql_command.add_to(app)
 option_commands.add_to(app)
 airflow_commands.add_to(app)

@@ -37,6 +37,7 @@ DAG_IDS = {
     "keep_tables_fresh",
     "maintain",
     "reprocess",
+    "reingest",
     "drop_old_partitions",
     "validate",
 }

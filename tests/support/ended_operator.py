@@ -20,6 +20,7 @@ from dynamic_table.operators.ingest_topic import IngestOperator
 from dynamic_table.operators.process_changes import ProcessChangesOperator
 from dynamic_table.operators.provision_table import ProvisionTableOperator
 from dynamic_table.operators.publish_branch import PublishBranchOperator
+from dynamic_table.operators.reingest_rejected import ReingestRejectedOperator
 from dynamic_table.operators.remove_orphan_files import RemoveOrphanFilesOperator
 from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOperator
 from dynamic_table.operators.rollback_table import RollbackTableOperator
@@ -55,6 +56,7 @@ KINDS: dict[str, tuple[type[Any], dict[str, Any]]] = {
         ProcessChangesOperator,
         {"process": "tests.support.day_rows:rows_of_changes", "into": "ended.changes", **LONG_AGO},
     ),
+    "reingest": (ReingestRejectedOperator, {}),
     "ingest": (IngestOperator, {"topic": "ended.source"}),
     "tier": (TierLogOperator, {}),
     "sql": (SqlOperator, {"sql": "CALL sys.create_tag(table => 'ended.sql', tag => 'kept')", "master": "local[1]"}),

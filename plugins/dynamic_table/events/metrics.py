@@ -6,6 +6,7 @@
     dynamic_table.runs_max           gauge     table                 sorted runs of the bucket with the most
     dynamic_table.snapshots          gauge     table                 snapshots that have not expired
     dynamic_table.size               gauge     table                 bytes of the live files
+    dynamic_table.rejected           gauge     table                 rejected records of its sources
     dynamic_table.sink.<fact>        gauge     table                 lag, heartbeat_age_seconds, commit_age_seconds
 
 The third column lists the tags. ``ListTablesInNeedOperator`` reports the gauges of the tables that it examines, a
@@ -48,6 +49,7 @@ def report_health(table: str, health: TableHealth, now_millis: int) -> None:
     stats.gauge("dynamic_table.runs_max", health.runs_max, tags=tags)
     stats.gauge("dynamic_table.snapshots", health.snapshot_count, tags=tags)
     stats.gauge("dynamic_table.size", health.size_bytes, tags=tags)
+    stats.gauge("dynamic_table.rejected", health.rejected_count, tags=tags)
 
 
 def report_sink(table: str, facts: Mapping[str, Any]) -> None:

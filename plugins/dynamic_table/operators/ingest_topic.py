@@ -97,7 +97,15 @@ class IngestOperator(TableOperator):
             version: int | None = result.snapshot.id
         else:
             version = _last_of_source(table, arguments["source"] or arguments["topic"], before)
-        return announce(context, table=self.table, op="ingest", version=version, rows=result.row_count)
+        return announce(
+            context,
+            table=self.table,
+            op="ingest",
+            version=version,
+            rows=result.row_count,
+            rejected=result.rejected_count,
+            skipped=result.skipped_count,
+        )
 
 
 def _last_of_source(table: DynamicTable, source: str, before: int) -> int | None:

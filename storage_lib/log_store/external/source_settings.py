@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.capture.before_images import BeforeImage
 from storage_lib.log_store.conversion.capture_modes import CaptureModes
-from storage_lib.schema.options.source_options import BEFORE_IMAGE, ON_REJECT, ON_TRUNCATE
+from storage_lib.log_store.external.reject_limit import RejectLimit
+from storage_lib.schema.options.source_options import BEFORE_IMAGE, ON_REJECT, ON_TRUNCATE, REJECT_MAX
 from storage_lib.schema.options.table_options import OnCorrupt
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class SourceSettings:
     before_image: BeforeImage = BeforeImage.AUTO
     on_truncate: OnTruncate = OnTruncate.FAIL
     on_reject: OnReject = OnReject.FAIL
+    reject_limit: RejectLimit = field(default_factory=RejectLimit)
     modes: CaptureModes = field(default_factory=CaptureModes)
 
     @classmethod
@@ -58,6 +60,7 @@ class SourceSettings:
             before_image=_word(options, BEFORE_IMAGE, BeforeImage.AUTO),
             on_truncate=_word(options, ON_TRUNCATE, OnTruncate.FAIL),
             on_reject=on_reject,
+            reject_limit=RejectLimit.parse(options.get(REJECT_MAX)),
             modes=CaptureModes.parse(options),
         )
 

@@ -17,6 +17,7 @@ TIME_PRECISION = "source.time-precision"
 BEFORE_IMAGE = "source.before-image"
 ON_TRUNCATE = "source.on-truncate"
 ON_REJECT = "source.on-reject"
+REJECT_MAX = "source.reject-max"
 
 
 class DecimalMode(StrEnum):
@@ -85,6 +86,13 @@ SOURCE_OPTIONS: Mapping[str, tuple[str, str]] = {
         (
             "A record that can't be decoded, or does not fit the table: fail (stop before it), quarantine (keep it in "
             "<table>$rejected), or skip it with a warning."
+        ),
+    ),
+    REJECT_MAX: (
+        "",
+        (
+            "Rejected and skipped records above which reading stops: a share of a call's records, such as 5 %, or a "
+            "number in an hour. By default any number may be rejected."
         ),
     ),
     DECIMAL_MODE: (

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from storage_lib.errors import NotFoundError
-from storage_lib.schema.types.rejected_schema import STORED_SCHEMA
+from storage_lib.schema.types.rejected_schema import ID, STORED_SCHEMA
+from storage_lib.table.inspect.system_table_schemas import REJECTED_RECORDS, SYSTEM_TABLES
 
 if TYPE_CHECKING:
     from storage_lib.file_store.rejected.rejected_pointer import RejectedPointer
@@ -23,23 +26,60 @@ class RejectedRecords:
     """Reads the rejected records of one table."""
 
     def __init__(self, context: TableContext, *, source_offsets: Callable[[Snapshot | None], SourceOffsets]) -> None:
+        self._table = context.name
         self._snapshots = context.file_store.snapshots
         self._directory = context.file_store.rejected
         self._source_offsets = source_offsets
+
+    def count(self, snapshot: Snapshot | None) -> int:
+        """Return how many rejected records a snapshot has, without reading them."""
+        pointer = self._source_offsets(snapshot).rejected
+        return 0 if pointer is None else pointer.record_count
 
     def pointer(self) -> RejectedPointer | None:
         """Return what the newest snapshot says of its rejected records; None if it has none."""
         return self._source_offsets(self._snapshots.latest()).rejected
 
-    def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Yield the rejected records with the columns of ``schema``, the system table's."""
-        for records in self._files():
-            columns = [records[_VIEWED.get(name, name)].cast(schema.field(name).type) for name in schema.names]
-            yield from pa.table(columns, schema=schema).to_batches()
+    def count_since(self, time_millis: int, source: str) -> int:
+        """Return how many records of a source were stored at or after a time; files with older ones are not read."""
+        pointer = self.pointer()
+        if pointer is None or pointer.newest_millis < time_millis:
+            return 0
+        count = 0
+        for each in self._directory.files_of(pointer):
+            if each.newest_millis >= time_millis:
+                records = self._directory.read_file(each.name, ["time_millis", "source"])
+                is_new = pc.greater_equal(records["time_millis"], time_millis)
+                count += records.filter(pc.and_(is_new, pc.equal(records["source"], source))).num_rows
+        return count
 
-    def read(self) -> pa.Table:
-        """Return all rejected records as they are stored, with their ids."""
-        return pa.concat_tables([STORED_SCHEMA.empty_table(), *self._files()])
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rejected records with the columns of the system table."""
+        for records in self._files():
+            yield from as_system_table(records).to_batches()
+
+    def chosen(
+        self, *, ids: Sequence[str] | None = None, source: str | None = None, column: str | None = None
+    ) -> pa.Table:
+        """Return rejected records as they are stored: those with these ids, of a source, refused for a column.
+
+        Raises ``NotFoundError`` for an id that no record has.
+        """
+        wanted = [(name, [value]) for name, value in (("source", source), ("column", column)) if value is not None]
+        if ids is not None:
+            wanted.append((ID, list(ids)))
+        found = STORED_SCHEMA.empty_table()
+        for records in self._files():
+            is_wanted = [pc.is_in(records[name], value_set=pa.array(values, pa.string())) for name, values in wanted]
+            found = pa.concat_tables([found, records.filter(reduce(pc.and_, is_wanted)) if is_wanted else records])
+        missing = {*(ids or ())} - {*found[ID].to_pylist()}
+        if missing and source is None and column is None:
+            message = (
+                f"table {self._table} has no rejected record {min(missing)!r}: it was re-ingested or deleted, or has "
+                f"expired; {self._table}$rejected lists those it has"
+            )
+            raise NotFoundError(message)
+        return found
 
     def _files(self) -> Iterator[pa.Table]:
         """Yield the records file by file; once more from the start if the first file has just expired."""
@@ -57,3 +97,10 @@ class RejectedRecords:
                 pointer = newer
             else:
                 return
+
+
+def as_system_table(records: pa.Table) -> pa.Table:
+    """Return stored records with the columns of the system table, whose times are timestamps."""
+    schema = SYSTEM_TABLES[REJECTED_RECORDS]
+    columns = [records[_VIEWED.get(name, name)].cast(schema.field(name).type) for name in schema.names]
+    return pa.table(columns, schema=schema)

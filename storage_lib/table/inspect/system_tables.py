@@ -75,7 +75,7 @@ class SystemTables:
         if name == AUDIT_LOG:
             return pa.RecordBatchReader.from_batches(schema, self._audit_log(schema))
         if name == REJECTED_RECORDS:
-            return pa.RecordBatchReader.from_batches(schema, self._rejected.batches(schema))
+            return pa.RecordBatchReader.from_batches(schema, self._rejected.batches())
         rows = pa.Table.from_pylist(list(self._rows[name]()), schema=schema)
         return rows.to_reader()
 

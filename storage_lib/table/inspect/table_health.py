@@ -9,6 +9,7 @@ from storage_lib.errors import SnapshotExpiredError
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.store import FileStore
+from storage_lib.table.inspect.rejected_records import RejectedRecords
 
 _SNAPSHOTS_SEARCHED = 200
 
@@ -19,7 +20,7 @@ class TableHealth:
 
     ``row_count`` counts versions of rows before they are merged. ``runs_max`` is the most sorted runs that a reader of
     one bucket has to merge, ``bucket_count`` the buckets of all partitions that have files, ``snapshot_count`` the
-    snapshots that have not expired.
+    snapshots that have not expired. ``rejected_count`` counts the rejected records of sources.
     """
 
     snapshot_id: int | None = None
@@ -34,13 +35,15 @@ class TableHealth:
     bucket_count: int = 0
     runs_max: int = 0
     snapshot_count: int = 0
+    rejected_count: int = 0
 
 
 class TableHealthCheck:
     """Checks one table repeatedly; a check without a new commit reads only the ids of snapshots."""
 
-    def __init__(self, file_store: FileStore) -> None:
+    def __init__(self, file_store: FileStore, rejected: RejectedRecords) -> None:
         self._file_store = file_store
+        self._rejected = rejected
         self._last = TableHealth()
 
     def check(self) -> TableHealth:
@@ -71,6 +74,7 @@ class TableHealthCheck:
             partition_count=len({entry.partition for entry in entries}),
             bucket_count=len(runs),
             runs_max=max(runs.values(), default=0),
+            rejected_count=self._rejected.count(snapshot),
         )
 
     def _last_times(self, newest: Snapshot, earliest_id: int) -> tuple[int | None, int | None]:

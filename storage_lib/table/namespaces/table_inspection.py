@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -50,7 +50,7 @@ class TableInspection:
 
     @built_once
     def _health_check(self) -> TableHealthCheck:
-        return TableHealthCheck(self._context.file_store)
+        return TableHealthCheck(self._context.file_store, self._rejected_records)
 
     def describe(self, partition: Mapping[str, object] | None = None) -> Description:
         """See ``DynamicTable.describe``."""
@@ -79,10 +79,22 @@ class TableInspection:
         """
         return self._system_tables.read("rejected").read_all()
 
+    def rejected_records(
+        self, *, ids: Sequence[str] | None = None, source: str | None = None, column: str | None = None
+    ) -> pa.Table:
+        """Return rejected records as they are stored: those with these ids, of a source, refused for a column.
+
+        Raises ``NotFoundError`` for an id that no record has.
+        """
+        return self._rejected_records.chosen(ids=ids, source=source, column=column)
+
+    def rejected_since(self, time_millis: int, *, source: str) -> int:
+        """Return how many of the rejected records of a source were stored at or after a time (epoch milliseconds)."""
+        return self._rejected_records.count_since(time_millis, source)
+
     def rejected_count(self) -> int:
         """Return the number of rejected records, without reading them."""
-        pointer = self._rejected_records.pointer()
-        return 0 if pointer is None else pointer.record_count
+        return self._rejected_records.count(self.latest_snapshot())
 
     def system_table(self, name: str) -> pa.Table:
         """Return metadata as a table: "snapshots", "files", "audit_log", ...; ``NotFoundError`` lists all names.

@@ -13,8 +13,10 @@ from storage_lib.file_store.orphan_files import OrphanResult
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.progress.operation import report_to
 from storage_lib.progress.progress import ProgressOption
+from storage_lib.schema.types.rejected_schema import ID
 from storage_lib.table.assembly.table_reads import TableReads
 from storage_lib.table.assembly.table_writes import TableWrites
+from storage_lib.table.inspect.rejected_records import RejectedRecords
 from storage_lib.table.inspect.table_statistics import TableStatistics
 from storage_lib.table.protocol.identity import write_identity_of
 from storage_lib.table.protocol.materialized_rows import refuse_user_rows
@@ -30,6 +32,7 @@ class TableMaintenance:
         self._context = context
         self._reads = reads
         self._writes = writes
+        self._rejected = RejectedRecords(context, source_offsets=writes.commit.source_offsets)
 
     @reports_outcome
     def expire_snapshots(self, *, retain_last: int = 10, older_than_millis: int | None = None) -> ExpireResult:
@@ -57,6 +60,35 @@ class TableMaintenance:
         """
         with report_to(progress):
             return self._writes.care.remove_orphan_files(older_than=older_than, dry_run=dry_run)
+
+    @reports_outcome
+    def delete_rejected(
+        self,
+        *,
+        ids: Sequence[str] | None = None,
+        source: str | None = None,
+        column: str | None = None,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+    ) -> Snapshot | None:
+        """Delete rejected records: those with these ids, of a source, refused for a column; all without a choice.
+
+        None if there are none. Their files are deleted with the last snapshot that names them. Raises ``NotFoundError``
+        for an id that no record has, and ``CommitConflictError`` if another process has removed one meanwhile.
+        """
+        user, identifier = write_identity_of(
+            self._context.name, self._context.environment, commit_user, commit_identifier
+        )
+        builder = self._writes.builder
+        earlier = None if commit_identifier is None else builder.committed(user, identifier)
+        if earlier is not None:
+            return earlier
+        chosen = self._rejected.chosen(ids=ids, source=source, column=column)
+        if not chosen.num_rows:
+            return None
+        change = builder.rejected_change(resolved=chosen[ID].to_pylist())
+        write_context = builder.begin(commit_user=user, tracked=False)
+        return builder.commit(write_context, [], identifier, rejected=change)
 
     @reports_outcome
     def drop_partitions(

@@ -25,6 +25,7 @@ from storage_lib.schema.encoding.moment import Moment, optional_millis
 from storage_lib.table.dynamic_table import DynamicTable
 from storage_lib.table.protocol.source_offsets import SourceRange
 from storage_lib.table.sources.gathered_changes import GatheredChanges
+from storage_lib.table.sources.reject_watch import RejectWatch
 from storage_lib.table.sources.source_changes import SourceChanges
 
 if TYPE_CHECKING:
@@ -81,9 +82,10 @@ def ingest(
 
     Raises ``NotFoundError`` for the topic, ``LogOffsetsExpiredError`` for deleted records, and, unless ``options`` set
     ``source.on-reject`` to quarantine or skip, ``CorruptFileError`` for a record that cannot be decoded and
-    ``InvalidInputError`` for one that does not fit the table; everything before it is committed. Repeat the call after
-    ``UnavailableError``, ``LeaseLostError`` and ``CommitConflictError`` (another process reads the same source).
-    Earlier commits of the call stay.
+    ``InvalidInputError`` for one that does not fit the table; everything before it is committed. ``InvalidInputError``
+    also if more records are refused than ``source.reject-max`` allows. Repeat the call after ``UnavailableError``,
+    ``LeaseLostError`` and ``CommitConflictError`` (another process reads the same source). Earlier commits of the call
+    stay.
     """
     if rows_per_commit < 1:
         message = f"table {table.name}: rows_per_commit is {rows_per_commit}; give 1 or more"
@@ -122,6 +124,9 @@ class SourceReader:
         self._skip_expired = skip_expired
         self._captured = foreign.captured(log, table.schema)
         self._changes = SourceChanges(table, self._captured, source)
+        settings = foreign.settings
+        keeps = settings.on_reject is OnReject.QUARANTINE
+        self._watch = RejectWatch(table, settings.reject_limit, source, keeps=keeps)
 
     def read_up_to(self, end: LogOffsets, *, change_tracking: bool | None) -> IngestResult:
         """Read up to ``end``, commit by commit; the first commit happens even without rows, to record the start.
@@ -141,6 +146,7 @@ class SourceReader:
                     written = self._changes.truncate(reached, change_tracking=change_tracking)
                 else:
                     gathered = GatheredChanges.of(step.batches, self._table.arrow_schema)
+                    self._watch.check(gathered)
                     written = self._changes.commit(gathered, reached, change_tracking=change_tracking)
                 recorded, snapshot = step.end, written.snapshot
                 row_count, commit_count = row_count + written.row_count, commit_count + 1

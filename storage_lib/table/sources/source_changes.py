@@ -61,7 +61,7 @@ class SourceChanges:
     def commit(self, changes: GatheredChanges, reached: SourceRange, *, change_tracking: bool | None) -> Written:
         """Commit changes. Deletions of rows that are not there are not counted."""
         for attempt in range(_ATTEMPTS):
-            base, rows, refused = self._whole(changes)
+            base, rows, refused = self.whole(changes)
             try:
                 snapshot = self._table.append(
                     rows,
@@ -115,7 +115,7 @@ class SourceChanges:
         snapshot = self._table.inspect.latest_snapshot()
         return None if snapshot is None else snapshot.id
 
-    def _whole(self, changes: GatheredChanges) -> tuple[int | None, pa.Table, tuple[RefusedRecord, ...]]:
+    def whole(self, changes: GatheredChanges) -> tuple[int | None, pa.Table, tuple[RefusedRecord, ...]]:
         """Return the table's input, the snapshot whose rows completed it (None if none was needed), and the records
         that are refused.
         """

@@ -20,6 +20,7 @@ from dynamic_table.operators.compact_table import CompactTableOperator
 from dynamic_table.operators.table_operator import CatalogOperator
 from storage_lib import open_catalog
 from storage_lib.errors import NotFoundError
+from storage_lib.schema.types.rejected_schema import REJECTED_SCHEMA
 from tests.support.ended_operator import ENDED, KINDS, run_until_ended
 from tests.support.processes import lives
 from tests.support.spark_topics import produce
@@ -84,6 +85,10 @@ def prepare(catalog: Catalog, kind: str, connection: dict[str, str]) -> DynamicT
         with table.new_write().open_task(order) as write:
             write.write(pa.table({"day": ["c"], "id": [1]}, schema=ROWS))
             table.new_write().commit(order, [write.prepare_commit()], 1, defers_tiering=True)
+    if kind == "reingest":
+        value = b'{"before":null,"after":{"day":"c","id":1},"op":"c"}'
+        record = {"source": "s", "topic": "s", "partition": 0, "offset": 0, "value": value, "reason": "too long"}
+        table.append(ROWS.empty_table(), rejected=pa.Table.from_pylist([record], schema=REJECTED_SCHEMA))
     if kind == "ingest":
         change: dict[str, object] = {"before": None, "after": {"day": "c", "id": 1}, "op": "c"}
         produce(connection["log.kafka.bootstrap.servers"], "ended.source", change)

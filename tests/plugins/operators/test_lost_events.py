@@ -20,11 +20,14 @@ from dynamic_table.operators.process_changes import ProcessChangesOperator
 from dynamic_table.operators.provision_table import ProvisionTableOperator
 from dynamic_table.operators.publish_branch import PublishBranchOperator
 from dynamic_table.operators.refresh_materialized_table import RefreshMaterializedTableOperator
+from dynamic_table.operators.reingest_rejected import ReingestRejectedOperator
 from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOperator
 from dynamic_table.operators.rollback_table import RollbackTableOperator
 from storage_lib import Catalog, open_catalog
+from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
+from storage_lib.schema.types.rejected_schema import REJECTED_SCHEMA
 from storage_lib.table.protocol.source_offsets import SourceRange
 from tests.support.task_context import DictStore, announced, task_context
 
@@ -164,7 +167,7 @@ def test_a_retried_ingestion_reports_the_last_commit_of_its_source(
             if table.inspect.source_offsets("changes") == start:
                 rows = [{"day": "d", "id": end.of(0)}]
                 snapshot = table.append(rows, source=SourceRange(source="changes", start=start, end=end))
-        return SimpleNamespace(snapshot=snapshot, row_count=0)
+        return SimpleNamespace(snapshot=snapshot, row_count=0, rejected_count=0, skipped_count=0)
 
     monkeypatch.setattr("storage_lib.ingest", ingest)
     store = DictStore()
@@ -179,6 +182,45 @@ def test_a_retried_ingestion_reports_the_last_commit_of_its_source(
 
     assert (first["version"], again["version"], told) == (4, 4, event)
     assert (nothing["version"], none) == (None, [])
+
+
+def test_a_retried_reingestion_reports_the_commit_of_its_first_try(catalog: Catalog) -> None:
+    table, store = catalog.load_table("db.t"), DictStore()
+    value = b'{"before":null,"after":{"day":"e","id":5},"op":"c"}'
+    record = {"source": "s", "topic": "s", "partition": 0, "offset": 0, "value": value, "reason": "too long"}
+    table.append(table.arrow_schema.empty_table(), rejected=pa.Table.from_pylist([record], schema=REJECTED_SCHEMA))
+
+    def task() -> BaseOperator:
+        return ReingestRejectedOperator(task_id="x", table="db.t", fixes={"id": "id + 1"})
+
+    first, [event] = tried(task, store)
+    again, [told] = tried(task, store)
+
+    assert (first["rows"], first["records"], first["remaining"]) == (1, 1, 0)
+    assert (again["version"], told["version"]) == (first["version"], event["version"])
+    assert {"day": "e", "id": 6} in table.to_arrow().to_pylist()
+    assert table.inspect.rejected_count() == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"fixes": {"id": "read_csv('/etc/passwd')"}}, "may not be called"),
+        ({"fixes": "None of them"}, "fixes is"),
+        ({"on_stored": "perhaps"}, "on_stored is"),
+        ({"options": {"log.schema-registry.url": "http://inside:80"}}, "neither the connection's"),
+    ],
+)
+def test_a_reingestion_of_a_form_reaches_and_calls_nothing_that_is_not_listed(
+    catalog: Catalog, arguments: dict[str, Any], problem: str
+) -> None:
+    before = catalog.load_table("db.t").inspect.latest_snapshot_id()
+    task = ReingestRejectedOperator(task_id="x", table="db.t", **arguments)
+
+    with pytest.raises(InvalidInputError, match=problem):
+        task.execute(task_context(task))
+
+    assert catalog.load_table("db.t").inspect.latest_snapshot_id() == before
 
 
 def test_a_retried_drop_of_a_table_says_that_it_existed(catalog: Catalog) -> None:

@@ -119,7 +119,8 @@ def test_an_ingest_reads_with_the_connections_options_and_announces_its_last_sna
 
     def ingest(*arguments: Any, **named: Any) -> SimpleNamespace:
         calls.append((*arguments, named))
-        return SimpleNamespace(snapshot=SimpleNamespace(id=7) if len(calls) == 1 else None, row_count=2 - len(calls))
+        snapshot = SimpleNamespace(id=7) if len(calls) == 1 else None
+        return SimpleNamespace(snapshot=snapshot, row_count=2 - len(calls), rejected_count=3, skipped_count=0)
 
     monkeypatch.setattr("storage_lib.ingest", ingest)
     servers = {"log.kafka.bootstrap.servers": "kafka:9092"}
@@ -133,8 +134,8 @@ def test_an_ingest_reads_with_the_connections_options_and_announces_its_last_sna
     results = [task.execute(context), task.execute(context)]
 
     assert results == [
-        {"table": "db.t", "version": 7, "op": "ingest", "partitions": [], "rows": 1},
-        {"table": "db.t", "version": None, "op": "ingest", "partitions": [], "rows": 0},
+        {"table": "db.t", "version": 7, "op": "ingest", "partitions": [], "rows": 1, "rejected": 3, "skipped": 0},
+        {"table": "db.t", "version": None, "op": "ingest", "partitions": [], "rows": 0, "rejected": 3, "skipped": 0},
     ]
     assert [event["version"] for event in announced(context)] == [7]
     opened, named = calls[0]

@@ -117,7 +117,7 @@ function drawActions(materialized) {
   const compact = button("Compact and expire", "maintain", { tables: [name] }), validate = button("Validate", "validate", {});
   // Only refreshes write a materialized table.
   const others = materialized ? refreshButtons(button, materialized)
-    : [button("Re-process", "reprocess", {}), button("Drop old partitions", "drop_old_partitions", {}), button("Stream", "stream", {})];
+    : [button("Re-process", "reprocess", {}), button("Drop old partitions", "drop_old_partitions", {}), button("Stream", "stream", {}), button("Re-ingest rejected", "reingest", {})];
   byId("actions").replaceChildren(compact, validate, ...others);
 }
 

@@ -1,0 +1,53 @@
+"""Stops a reader of a source that refuses more records than ``source.reject-max`` allows, before it commits them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.schema.options.source_options import REJECT_MAX
+
+if TYPE_CHECKING:
+    from storage_lib.log_store.external.reject_limit import RejectLimit
+    from storage_lib.table.dynamic_table import DynamicTable
+    from storage_lib.table.sources.gathered_changes import GatheredChanges
+
+_HOUR_MS = 3_600_000
+
+
+class RejectWatch:
+    """Counts the records of one run. ``keeps``: refused ones are stored, so that those of an hour are known."""
+
+    def __init__(self, table: DynamicTable, limit: RejectLimit, source: str, *, keeps: bool) -> None:
+        self._table = table
+        self._limit = limit
+        self._source = source
+        self._keeps = keeps
+        self._records = 0
+        self._refused = 0
+
+    def check(self, changes: GatheredChanges) -> None:
+        """Count the records of the commit that comes; ``InvalidInputError`` if too many were refused."""
+        if not self._limit.is_set:
+            return
+        new = len(changes.refused)
+        before = self._stored_in_last_hour() if self._keeps and self._limit.counts_hours and new else self._refused
+        self._records += np.unique(np.stack([changes.buckets, changes.offsets]), axis=1).shape[1] + new
+        self._refused += new
+        excess = self._limit.excess(rejected=self._refused, records=self._records, in_last_hour=before + new)
+        if excess is None or not new:
+            return
+        last = changes.refused[-1]
+        message = (
+            f"table {self._table.name}: source {self._source!r} rejects {excess} (option {REJECT_MAX}). The last one "
+            f"is partition {last.partition}, offset {last.offset}: {last.reason}. The commit that would contain it was "
+            f"not made, those before it were; {self._table.name}$rejected lists earlier ones. Correct the source or "
+            f"the table and read again, or raise {REJECT_MAX}"
+        )
+        raise InvalidInputError(message)
+
+    def _stored_in_last_hour(self) -> int:
+        since = self._table.environment.clock.now_millis() - _HOUR_MS
+        return self._table.inspect.rejected_since(since, source=self._source)
