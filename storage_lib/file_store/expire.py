@@ -16,6 +16,9 @@ from storage_lib.file_store.snapshot.changelog_history import ChangelogHistory
 from storage_lib.file_store.snapshot.consumer_directory import ConsumerDirectory
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
+from storage_lib.io.environment import Clock
+
+_SECONDS_UNCHECKED = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +38,29 @@ class ChangelogRetention:
     count_min: int
     count_max: int
     time_ms: int
+
+
+class _StillThere:
+    """Checks that a table was not dropped and recreated, as it may be while this process is suspended.
+
+    A new table has snapshots of the same numbers.
+    """
+
+    def __init__(self, check_table: Callable[[], None], clock: Clock) -> None:
+        self._check_table = check_table
+        self._clock = clock
+        self._checked_at = clock.monotonic()
+
+    def check(self) -> None:
+        """Raise ``NotFoundError`` if it was."""
+        at = self._clock.monotonic()
+        self._check_table()
+        self._checked_at = at
+
+    def check_if_late(self) -> None:
+        """Check again if the last check was a while ago."""
+        if self._clock.monotonic() - self._checked_at > _SECONDS_UNCHECKED:
+            self.check()
 
 
 class FileStoreExpire:
@@ -64,13 +90,13 @@ class FileStoreExpire:
         changelogs: ChangelogHistory,
         changelog_retention: ChangelogRetention | None,
         commit_retention_ms: int,
-        now_millis: Callable[[], int],
+        clock: Clock,
     ) -> None:
         """``changelog_retention`` is None if changelogs expire with their snapshots."""
         self._commit_retention_ms = commit_retention_ms
         self._changelogs = changelogs
         self._changelog_retention = changelog_retention
-        self._now_millis = now_millis
+        self._clock = clock
         self._snapshots = snapshots
         self._consumers = consumers
         self._references = references
@@ -97,8 +123,12 @@ class FileStoreExpire:
             if count is not None and count < 1:
                 message = f"{name} is {count}, but at least the newest snapshot has to stay: give 1 or more"
                 raise InvalidInputError(message)
-        self._check_table()
-        while (earliest_id := self._snapshots.earliest_id()) is not None:
+        still_there = _StillThere(self._check_table, self._clock)
+        while True:
+            still_there.check()
+            earliest_id = self._snapshots.earliest_id()
+            if earliest_id is None:
+                return ExpireResult()
             lists_before = self._snapshots.lists_of_commits()
             latest_id = self._snapshots.latest_id() or earliest_id
             try:
@@ -109,15 +139,16 @@ class FileStoreExpire:
                     first_retained = min(first_retained, max(keep_from, earliest_id))
                 if snapshot_count_max is not None:
                     first_retained = min(first_retained, earliest_id + snapshot_count_max)
-                return self._expire_up_to(first_retained, latest_id, lists_before)
+                return self._expire_up_to(first_retained, latest_id, lists_before, still_there)
             except (NotFoundError, SnapshotExpiredError):
                 # A concurrent expiry has removed more: start over with the remaining snapshots.
                 if self._snapshots.earliest_id() == earliest_id:
                     raise
-        return ExpireResult()
 
-    def _expire_up_to(self, first_retained: int, latest_id: int, lists_before: frozenset[str]) -> ExpireResult:
-        result = self._expire_below(first_retained, lists_before)
+    def _expire_up_to(
+        self, first_retained: int, latest_id: int, lists_before: frozenset[str], still_there: _StillThere
+    ) -> ExpireResult:
+        result = self._expire_below(first_retained, lists_before, still_there)
         if self._changelog_retention is not None:
             self._expire_changelogs(latest_id, self._changelog_retention)
         return result
@@ -132,7 +163,9 @@ class FileStoreExpire:
             first += 1
         return min(first, stop)
 
-    def _expire_below(self, first_retained: int, lists_before: frozenset[str]) -> ExpireResult:
+    def _expire_below(
+        self, first_retained: int, lists_before: frozenset[str], still_there: _StillThere
+    ) -> ExpireResult:
         expiring = self._expiring(first_retained)
         if self._changelog_retention is not None:
             # Before the snapshots count as expired: a reader that misses a snapshot looks for its changelog.
@@ -140,11 +173,18 @@ class FileStoreExpire:
                 self._changelogs.keep(snapshot)
         if expiring:
             # Likewise: a commit whose snapshot is missing is looked up there.
-            since_millis = self._now_millis() - self._commit_retention_ms
+            since_millis = self._clock.now_millis() - self._commit_retention_ms
             self._snapshots.keep_commits(expiring, self._snapshots.load(first_retained), since_millis)
+        still_there.check_if_late()
         expired_ids = self._snapshots.expire_below(first_retained, lists_before)
         try:
-            result = self._cleaned_up(expired_ids, first_retained, {each.id: each for each in expiring})
+            still_there.check_if_late()
+        except NotFoundError:
+            # EARLIEST of another table was written.
+            self._snapshots.forget_earliest()
+            raise
+        try:
+            result = self._cleaned_up(expired_ids, first_retained, {each.id: each for each in expiring}, still_there)
             if expired_ids:
                 # Only now: a slower expiry may move EARLIEST back to one of these snapshots while its file is there.
                 self._snapshots.forget_older_commits()
@@ -159,7 +199,11 @@ class FileStoreExpire:
         return self._snapshots.load_all(range(earliest, first_retained))
 
     def _cleaned_up(
-        self, expired_ids: Sequence[int], first_retained: int, expiring: Mapping[int, Snapshot]
+        self,
+        expired_ids: Sequence[int],
+        first_retained: int,
+        expiring: Mapping[int, Snapshot],
+        still_there: _StillThere,
     ) -> ExpireResult:
         loaded = [expiring.get(each) or self._snapshots.load_expired(each) for each in expired_ids]
         expired = [snapshot for snapshot in loaded if snapshot is not None]
@@ -169,10 +213,10 @@ class FileStoreExpire:
         needed = self._references.of_others()
         needed |= self._references.of_own(self._snapshots, first_retained)
         unneeded = self._taken_out(expired, self._snapshots.load(first_retained)) - needed
-        # If this process was suspended, the table may be another one by now.
-        self._check_table()
+        still_there.check()
         self._deletion.delete_all(unneeded.in_order())
         for snapshot in expired:
+            still_there.check_if_late()
             self._snapshots.delete_expired(snapshot.id)
         return ExpireResult(
             snapshot_count=len(expired),
@@ -221,7 +265,7 @@ class FileStoreExpire:
     def _first_changelog_retained(self, ids: Sequence[int], latest_id: int, retention: ChangelogRetention) -> int:
         stop = min(latest_id - retention.count_min + 1, *self._next_of_consumers(), ids[-1] + 1)
         first = max(latest_id - retention.count_max + 1, ids[0])
-        young = self._now_millis() - retention.time_ms
+        young = self._clock.now_millis() - retention.time_ms
         while first < stop:
             changelog = self._changelogs.load(first)
             if changelog is not None and changelog.time_millis >= young:

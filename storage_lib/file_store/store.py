@@ -332,7 +332,7 @@ class FileStore:
             changelogs=ChangelogHistory(self._environment.file_io, self._paths),
             changelog_retention=self._changelog_retention,
             commit_retention_ms=self._options.commit_identity_time_retained_ms,
-            now_millis=self._environment.clock.now_millis,
+            clock=self._environment.clock,
         )
 
     @property

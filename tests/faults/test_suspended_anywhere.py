@@ -15,8 +15,8 @@ import pytest
 from storage_lib import AddColumn, DynamicTable, MemoryCatalog, NotFoundError, StorageError
 from storage_lib.io.local.memory_file_io import MemoryFileIO
 from tests.support.crash_points import named
-from tests.support.deep_tests import crossed
-from tests.support.fake_environment import fake_environment
+from tests.support.deep_tests import crossed, thinned
+from tests.support.fake_environment import FakeClock, fake_environment
 from tests.support.faulty_file_io import FaultyFileIO
 from tests.support.mortal_process import reopened_in
 from tests.support.orders_table import COLUMNS, NAME, applied, content, rows, streamed
@@ -241,3 +241,37 @@ def test_what_a_suspended_writer_reports_is_true_wherever_it_was_suspended(
         pytest.fail("it never came to an end without being suspended")
     assert outcomes[True]
     assert not outcomes[None], "the commits of expired snapshots are known"
+
+
+@pytest.mark.parametrize("commits", thinned([3, 1, 4]))
+def test_an_expiry_that_slept_while_its_table_was_recreated_deletes_nothing_of_the_new_one(commits: int) -> None:
+    for at in range(1, 500):
+        files = MemoryFileIO()
+        table = made("key", files)
+        for number in range(3):
+            table.append(rows(f"+I a {number} 1"))
+        woken = list[int]()
+
+        def others(table: DynamicTable = table, files: MemoryFileIO = files, woken: list[int] = woken) -> None:
+            woken.append(1)
+            clock = table.environment.clock
+            assert isinstance(clock, FakeClock)
+            clock.pass_time(60)
+            recreate("key", files, commits=commits)
+
+        storage = SleepyStorage(files, at, others)
+        with suppress(StorageError):
+            reopened_in(storage, table, names="sleeper").maintenance.expire_snapshots(retain_last=1)
+        if not woken:
+            break
+
+        operation, path = storage.calls[at - 1]
+        if operation == "delete" and "/snapshot/snapshot-" in path:
+            continue  # no store compares a file with what it is to be while it deletes the file by its name
+        with named(f"I/O {at}: {operation} {path}"):
+            late = MemoryCatalog(environment=fake_environment(files, names="late")).load_table(NAME)
+            assert content(late) == set(NEW_ROWS[:commits])
+            assert [len(late.to_arrow(snapshot_id=each)) for each in range(1, commits + 1)] == [*range(1, commits + 1)]
+            go_on(late)
+    else:
+        pytest.fail("it never came to an end without being suspended")

@@ -331,6 +331,10 @@ class SnapshotHistory:
             note_outcome(error, committed=True)
             raise
 
+    def forget_earliest(self) -> None:
+        """Delete EARLIEST, which is optional, because it was written for another history."""
+        self._files.forget_earliest()
+
     def _newest_of_others(self, earliest_id: int, lists_before: frozenset[str]) -> int | None:
         appeared = self._expired_commits.names() - lists_before
         return self._expired_commits.newest_of(appeared, earliest_id, self.load)

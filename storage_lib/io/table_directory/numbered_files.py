@@ -258,6 +258,10 @@ class NumberedFiles:
         """Write EARLIEST, whatever it is."""
         self._write_hint(EARLIEST, number)
 
+    def forget_earliest(self) -> None:
+        """Delete EARLIEST: the lowest number is then found among the files."""
+        self._file_io.delete(f"{self._directory}/{EARLIEST}", below=self._directory)
+
     def _write_hint(self, name: str, number: int) -> None:
         self._file_io.replace(f"{self._directory}/{name}", str(number).encode())
 

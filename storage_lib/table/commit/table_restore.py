@@ -252,7 +252,7 @@ class TableRestore:
             try:
                 at = self._file_store.snapshots.load(at.id - 1 if rolled_back_to is None else rolled_back_to)
             except (NotFoundError, SnapshotExpiredError):
-                # What is between them is not known any more.
+                # The commits between them have expired.
                 return True
         return at is None or at.id != target.id
 
