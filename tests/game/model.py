@@ -58,6 +58,12 @@ class Model:
             return
         self.versions.setdefault(self.key_of(row), []).append((kind, row))
 
+    def set_row(self, kind: str, row: Row) -> None:
+        """Apply a change by a verb that either sets the row, whatever its sequence is, or refuses it."""
+        self.apply(kind, row)
+        if self.drawn.sequence is not None and not self.drawn.combines:
+            self.versions[self.key_of(row)] = [(kind, row)]
+
     def apply_all(self, changes: Iterable[tuple[str, Row]]) -> None:
         for kind, row in changes:
             self.apply(kind, row)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
@@ -48,11 +48,19 @@ def upsert(game: Game) -> None:
 def insert(game: Game) -> None:
     handle = game.handle()
     rows = [row for row in distinct_rows(game, handle) if not game.drawn.key or game.model.stored(row) is None]
+    if game.drawn.sequence is not None and not game.drawn.combines:
+        # A row that a deletion hides has to be refused.
+        rows = [row | {game.model.columns["s"]: game.any_sequence()} for row in rows]
     given = game.arrow(handle, rows)
+
+    def change() -> None:
+        for row in rows:
+            game.model.set_row("+I", row)
+
     game.commit(
         f"insert {changes_shown([('+I', row) for row in rows])}",
         lambda table, identity: table.insert(given, **identity),
-        partial(game.model.apply_all, [("+I", row) for row in rows]),
+        change,
         handle=handle,
     )
 
@@ -78,22 +86,30 @@ def upsert_partial(game: Game) -> None:
     )
 
 
-def updated(game: Game, low: int, value: int | None) -> None:
-    """Set ``n`` of the rows with ``k`` from ``low`` to three more."""
-    k, n = game.model.columns["k"], game.model.columns["n"]
+def updated(game: Game, low: int, values: Mapping[str, int | None]) -> None:
+    """Set columns of the rows with ``k`` from ``low`` to three more."""
+    k = game.model.columns["k"]
     for row in game.model.rows():
         if low <= row[k] <= low + 3:
             if not game.drawn.key:
                 game.model.apply("-U", row)
-            game.model.apply("+U", row | {n: value})
+            game.model.set_row("+U", row | {game.model.columns[name]: value for name, value in values.items()})
+
+
+def drawn_update(game: Game) -> tuple[int, dict[str, int | None]]:
+    """Draw the first ``k``, and values. A sequence that an older one hides has to be refused."""
+    values = {"n": game.rng.choice([None, 5, -7])}
+    if game.rng.random() < 0.3:
+        values["s"] = game.any_sequence()
+    return game.rng.randrange(KEYS), values
 
 
 def update(game: Game) -> None:
-    low, value = game.rng.randrange(KEYS), game.rng.choice([None, 5, -7])
+    low, values = drawn_update(game)
     game.commit(
-        f"update k in [{low}, {low + 3}] n = {value}",
-        lambda table, identity: table.update(f"k between {low} and {low + 3}", {"n": value}, **identity),
-        partial(updated, game, low, value),
+        f"update k in [{low}, {low + 3}] {values}",
+        lambda table, identity: table.update(f"k between {low} and {low + 3}", values, **identity),
+        partial(updated, game, low, values),
     )
 
 

@@ -154,6 +154,11 @@ class Game:
         self._sequence += 1
         return -self._sequence if self.drawn.is_descending else self._sequence
 
+    def any_sequence(self) -> int:
+        """Return a sequence that may be older than those of deletions."""
+        drawn = self.rng.randint(0, self._sequence)
+        return -drawn if self.drawn.is_descending else drawn
+
     def arrow(self, handle: DynamicTable, rows: Sequence[Row], kinds: Sequence[str] | None = None) -> pa.Table:
         columns = {
             each.name: pa.array([row.get(each.id) for row in rows], handle.arrow_schema.field(each.name).type)

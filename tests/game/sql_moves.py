@@ -11,8 +11,8 @@ from storage_lib import AddColumn, DropColumn, RenameColumn, SetOption
 from storage_lib.spark import compact as compact_in_spark
 from storage_lib.spark import read, write
 from tests.game.model import Row
-from tests.game.moves import altered, changes_shown, distinct_rows, drawn_alteration, updated
-from tests.game.player import KEYS, Game
+from tests.game.moves import altered, changes_shown, distinct_rows, drawn_alteration, drawn_update, updated
+from tests.game.player import Game
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,9 +98,10 @@ def insert_overwrite(game: Game, session: Session) -> None:
 
 
 def update(game: Game, session: Session) -> None:
-    low, value = game.rng.randrange(KEYS), game.rng.choice([None, 5, -7])
-    text = f"UPDATE t SET n = {_literal(value, 'n')} WHERE k BETWEEN {low} AND {low + 3}"
-    _run(game, session, "sql_update", text, partial(updated, game, low, value))
+    low, values = drawn_update(game)
+    listed = ", ".join(f"{name} = {_literal(value, name)}" for name, value in values.items())
+    text = f"UPDATE t SET {listed} WHERE k BETWEEN {low} AND {low + 3}"
+    _run(game, session, "sql_update", text, partial(updated, game, low, values))
 
 
 def delete(game: Game, session: Session) -> None:
