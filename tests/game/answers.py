@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from storage_lib import InvalidInputError
 from storage_lib.duckdb.duckdb_engine import DuckDbEngine
 from storage_lib.materialized.definition.create_materialized import create_materialized
 from storage_lib.materialized.engine import AnswerColumn, EngineRefusalError
@@ -31,6 +32,8 @@ class Query:
     text: str
     columns: Mapping[str, pa.DataType]
     answer: Callable[[Rows], Iterable[tuple[Any, ...]]]
+    needs: str | None = None
+    """A column that the table may lose."""
 
 
 def _sums(rows: Rows) -> Iterable[tuple[Any, ...]]:
@@ -101,6 +104,16 @@ QUERIES = (
 )
 
 
+def _query_of(column: str) -> Query:
+    """Return a query of a column that was added: it may be dropped, renamed, or dropped and added again."""
+    return Query(
+        f"SELECT k, {column} AS w FROM t WHERE {column} IS NOT NULL OR k < 6",  # noqa: S608  a drawn name
+        {"k": pa.int64(), "w": pa.int32()},
+        lambda rows: ((row["k"], row[column]) for row in rows if row[column] is not None or row["k"] < 6),
+        needs=column,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class TypedEngine(DuckDbEngine):
     """DuckDB, which is told the types that Spark would find. The game's tables are too small for accumulators."""
@@ -119,7 +132,8 @@ def materialize(game: Game) -> None:
     """Create a materialized table, which is empty until its first refresh."""
     if not game.is_on_disk or len(game.answers) >= 2:
         return
-    query = game.rng.choice(QUERIES)
+    added = [name for name in game.model.columns if name.startswith("w")]
+    query = _query_of(game.rng.choice(added)) if added and game.rng.random() < 0.5 else game.rng.choice(QUERIES)
     name = f"game.answer{game.number()}"
     game.told.append(f"materialize {query.text}")
     create_materialized(
@@ -149,11 +163,19 @@ def refresh(game: Game) -> None:
     game.told.append(f"refresh {name}{' in full' if full else ''}")
     try:
         result = refresh_table([TypedEngine(query=query)], game.catalog.load_table(name), full=full)
+    except InvalidInputError as refusal:
+        if query.needs is None or query.needs in game.model.columns:
+            raise
+        game.told[-1] += f" (refused: {str(refusal)[:60]})"
+        game.met("refresh without a column")
+        return
     except EngineRefusalError as refusal:
         game.told[-1] += f" (refused: {refusal})"
         game.pairs.move_refused(game.drawn, "refresh", str(refusal))
         return
     game.told[-1] += f" ({result.mode})"
+    if query.needs is not None and query.needs not in game.model.columns:
+        game.fail(f"{name}: {query.text} was refreshed without its column", result, None)
     names = {column: column_name for column_name, column in game.model.columns.items()}
     rows: Rows = [{names[column]: value for column, value in row.items()} for row in game.model.rows()]
     found = sorted(map(repr, (tuple(row.values()) for row in game.catalog.load_table(name).to_arrow().to_pylist())))

@@ -418,7 +418,7 @@ def make_again(game: Game) -> None:
         f"{done.what} (made again)", done.act, done.change, tracked=done.is_tracked, identity=done.identity
     )
     if made:
-        game.taken_back.remove(done)
+        game.taken_back = [each for each in game.taken_back if each.identity != done.identity]
         game.met("make_again")
 
 

@@ -218,9 +218,10 @@ class Game:
             self.leave_streams_behind()
         if made is not None and rolls_back_to is not None:
             counting = self.committed_by[rolls_back_to]
-            known = {each.snapshot_id for each in counting}
-            gone = [each for each in self.committed if each.snapshot_id > rolls_back_to]
-            self.taken_back = [each for each in self.taken_back if each.snapshot_id not in known] + gone
+            # A commit may have been made again, and count again by its first snapshot.
+            known = {each.identity["commit_identifier"] for each in counting}
+            gone = [*self.taken_back, *(each for each in self.committed if each.snapshot_id > rolls_back_to)]
+            self.taken_back = [each for each in gone if each.identity["commit_identifier"] not in known]
             self.committed = list(counting)
         if isinstance(made, Snapshot) and verb != "publish_a_branch":  # whose branch is deleted
             schema_id = self.newest().schema.id
