@@ -70,6 +70,7 @@ class Game:
         self.clock = FakeClock()
         self.is_on_disk = self.needs_disk or self.rng.random() < DISK_SHARE
         self.files: FileIO = LocalFileIO() if self.is_on_disk else MemoryFileIO(now_millis=self.clock.now_millis)
+        self._log_prefix: str | None = None
         self.catalog = self.opened_catalog(self.files, "name")
         self.pairs = PairsMet()
         self.drawn, table = draw_table(self.rng, self.catalog, self.pairs.table_refused, has_log=not self.is_on_disk)
@@ -110,8 +111,10 @@ class Game:
         if self.is_on_disk:
             return disk_catalog(f"{self.directory}/warehouse", self.clock, names, files)
         catalog = MemoryCatalog(environment=fake_environment(files, clock=self.clock, names=names))
+        if self._log_prefix is None:
+            self._log_prefix = catalog.log_prefix
         # All processes have one log.
-        catalog.log_prefix = f"game-{id(self)}"
+        catalog.log_prefix = self._log_prefix
         return catalog
 
     def newest(self) -> DynamicTable:
