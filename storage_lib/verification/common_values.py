@@ -2,28 +2,82 @@
 
 from __future__ import annotations
 
+import json
+
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
 
-from storage_lib.verification.value_kind import ValueKind, refused_column
+from storage_lib.verification.column_kind import ArrayKind, ColumnKind, MapKind, StructKind, refused_column
+from storage_lib.verification.value_kind import ValueKind
 
 _TRAILING_ZEROS = r"^([+-]?\d+\.\d*?)0*$"
 _PLAIN_NUMBER = r"^[+-]?\d+(\.\d*)?$"
 _MICROS = pa.timestamp("us")
 
 
-def common_values(array: pa.Array, form: ValueKind, name: str, of: str) -> pl.Series:
+def common_values(array: pa.Array, form: ColumnKind, name: str, of: str) -> pl.Series:
     """Return the values in the common form. ``name`` of ``of`` is the column, for the error of a value without one."""
     if at.is_dictionary(array.type):
         array = array.dictionary_decode()
     if at.is_null(array.type):
         return pl.Series(name, [None] * len(array), dtype=form.polars)
+    if not isinstance(form, ValueKind):
+        text = _nested_text(array, form, name, of)
+        is_null = pl.Series(array.is_null())
+        return pl.select(pl.when(~is_null).then(text)).to_series().rename(name)
     try:
         return _CONVERSIONS[form](array).cast(form.polars).rename(name)
     except (pa.ArrowInvalid, pl.exceptions.InvalidOperationError) as error:
         raise refused_column(name, of, f"a value has no form as {form.value}: {error}") from error
+
+
+def _nested_text(array: pa.Array, form: ArrayKind | MapKind | StructKind, name: str, of: str) -> pl.Series:
+    """Return the text of each value; that of a null does not count."""
+    if isinstance(form, StructKind):
+        parts = [_part_text(pc.struct_field(array, field), kind, name, of) for field, kind in form.fields]
+        labels = [json.dumps(field, ensure_ascii=False) for field, _ in form.fields]
+        frame = pl.DataFrame({f"{number}": part for number, part in enumerate(parts)})
+        shown = [
+            part
+            for number, label in enumerate(labels)
+            for part in (pl.lit(f"{',' if number else ''}{label}:"), pl.col(f"{number}"))
+        ]
+        return frame.select(pl.concat_str([pl.lit("{"), *shown, pl.lit("}")])).to_series()
+    if isinstance(form, MapKind):
+        entries = pa.StructArray.from_arrays([array.keys, array.items], ["key", "item"])
+        # The offsets of a slice can't have a mask.
+        starts = pa.array(array.offsets.to_numpy().copy())
+        array = pa.ListArray.from_arrays(starts, entries, mask=array.is_null() if array.null_count else None)
+        element: ColumnKind = StructKind((("item", form.item), ("key", form.key)))
+    else:
+        array = array.cast(pa.large_list(array.type.value_type))
+        element = form.element
+    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
+    offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+    texts = _part_text(array.flatten(), element, name, of).to_arrow().cast(pa.large_string())
+    lists = pl.Series(pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), texts))
+    ordered = lists.list.sort() if isinstance(form, MapKind) else lists
+    return _enclosed(ordered.list.join(","), "[", "]")
+
+
+def _part_text(array: pa.Array, form: ColumnKind, name: str, of: str) -> pl.Series:
+    """Return the text of parts, as in JSON: text in quotes, null without."""
+    values = common_values(array, form, name, of)
+    if isinstance(form, ValueKind):
+        if form is ValueKind.BYTES:
+            values = values.bin.encode("hex")
+        if values.dtype == pl.String:
+            escaped = values.str.replace_all("\\", "\\\\", literal=True).str.replace_all('"', '\\"', literal=True)
+            values = _enclosed(escaped, '"', '"')
+    return values.cast(pl.String).fill_null("null")
+
+
+def _enclosed(texts: pl.Series, start: str, end: str) -> pl.Series:
+    frame = pl.DataFrame({"text": texts})
+    return frame.select(pl.concat_str([pl.lit(start), pl.col("text"), pl.lit(end)])).to_series()
 
 
 def _as_is(array: pa.Array) -> pl.Series:

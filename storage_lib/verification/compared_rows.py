@@ -9,8 +9,8 @@ from typing import Protocol
 import polars as pl
 import pyarrow as pa
 
+from storage_lib.verification.column_kind import ColumnKind
 from storage_lib.verification.common_values import common_values
-from storage_lib.verification.value_kind import ValueKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,10 @@ class ComparedRows(Protocol):
     """For messages; contains no secret."""
     position: str
     """For messages: "snapshot 5"."""
-    kinds: Mapping[str, ValueKind | None]
+    kinds: Mapping[str, ColumnKind | None]
     """Kind of each column, in order; None for columns that can't be compared."""
 
-    def batches(self, forms: Mapping[str, ValueKind], bounds: KeyBounds | None) -> Iterator[pa.RecordBatch]:
+    def batches(self, forms: Mapping[str, ColumnKind], bounds: KeyBounds | None) -> Iterator[pa.RecordBatch]:
         """Read the columns of ``forms``, in any order."""
 
     def close(self) -> None:
@@ -43,7 +43,7 @@ class ComparedRows(Protocol):
 
 
 def common_frames(
-    rows: ComparedRows, forms: Mapping[str, ValueKind], bounds: KeyBounds | None
+    rows: ComparedRows, forms: Mapping[str, ColumnKind], bounds: KeyBounds | None
 ) -> Iterator[pl.DataFrame]:
     """Read columns in the forms in which they are compared."""
     for batch in rows.batches(forms, bounds):

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from storage_lib.progress.operation import Operation
+from storage_lib.verification.column_kind import ColumnKind
 from storage_lib.verification.compared_rows import ComparedRows, KeyBounds, common_frames
 from storage_lib.verification.key_ranges import OUTSIDE, KeyRange, KeyRanges
 from storage_lib.verification.named_differences import NamedDifferences
@@ -52,7 +53,7 @@ class Comparison:
 
     table: ComparedRows
     source: ComparedRows
-    forms: Mapping[str, ValueKind]
+    forms: Mapping[str, ColumnKind]
     key: tuple[str, ...]
     memory: int
     found: NamedDifferences

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from storage_lib.verification.column_kind import ColumnKind
 from storage_lib.verification.row_differences import (
     SOURCE_COUNT,
     TABLE_COUNT,
@@ -26,7 +27,7 @@ _INFINITE = (1 << 63) - 1
 class NamedDifferences:
     """Names at most ``limit`` differences of each kind; ``key`` is empty for rows without one."""
 
-    def __init__(self, key: tuple[str, ...], forms: Mapping[str, ValueKind], limit: int) -> None:
+    def __init__(self, key: tuple[str, ...], forms: Mapping[str, ColumnKind], limit: int) -> None:
         self.counts: Counter[DifferenceKind] = Counter()
         self.columns: Counter[str] = Counter()
         self.named: list[RowDifference] = []
@@ -81,7 +82,7 @@ class NamedDifferences:
         return {name: shown_value(value, self._forms[name]) for name, value in values.items()}
 
 
-def shown_value(value: Any, form: ValueKind) -> Any:
+def shown_value(value: Any, form: ColumnKind) -> Any:
     """Return a value as people read it: dates and times as text, bytes as hexadecimal digits."""
     if value is None:
         return None

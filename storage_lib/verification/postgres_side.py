@@ -6,15 +6,17 @@ Arrow's columns through ADBC; it converts types that ADBC lacks to text, and tim
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
 from storage_lib.distribution import importing_for
 from storage_lib.errors import InvalidInputError, NotFoundError, StorageError, UnavailableError
 from storage_lib.schema.options.secret_text import without_password
+from storage_lib.verification.column_kind import ArrayKind, ColumnKind
 from storage_lib.verification.compared_rows import KeyBounds
 from storage_lib.verification.sql_text import bare_query, literal, quoted
 from storage_lib.verification.value_kind import ValueKind
@@ -23,19 +25,26 @@ SCHEMES = ("postgresql://", "postgres://")
 _OLDEST = 140_000
 """PostgreSQL 14 was the first whose ``extract`` is exact."""
 _UNDEFINED_TABLE = "42P01"
+_REFUSED = "XX000"
+_OF_SERVER = "ERROR:"
+_ENDED = re.compile("canceling statement|terminating connection|shutting down|conflict with recovery")
 _CANCELLED_OR_DOWN = ("08", "53", "57", "58")
 
 _BASE_TYPES = """
 WITH RECURSIVE given(name, place, id) AS (VALUES {values}),
-based(name, place, id, typtype, typname) AS (
-    SELECT name, place, t.oid, t.typtype, t.typname FROM given JOIN pg_type t ON t.oid = given.id
+based(name, place, id, is_array, depth) AS (
+    SELECT name, place, id, false, 0 FROM given
     UNION ALL
-    SELECT name, place, t.oid, t.typtype, t.typname FROM based b JOIN pg_type d ON d.oid = b.id
-    JOIN pg_type t ON t.oid = d.typbasetype WHERE b.typtype = 'd'
+    SELECT name, place, CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE t.typelem END, is_array OR t.typtype <> 'd',
+           depth + 1
+    FROM based JOIN pg_type t ON t.oid = based.id
+    WHERE t.typtype = 'd' OR (t.typcategory = 'A' AND t.typelem <> 0 AND NOT is_array)
 )
-SELECT name, typname::text, typtype::text FROM based WHERE typtype <> 'd' ORDER BY place
+SELECT DISTINCT ON (place) name, typname::text, typtype::text, is_array
+FROM based JOIN pg_type t ON t.oid = based.id
+ORDER BY place, depth DESC
 """
-"""The names and types of columns, with the base type of a domain."""
+"""The names and types of columns: the base type of a domain, and the type of an array's elements."""
 
 _INFINITY = 9_223_372_036_854_775_807
 _KINDS = {
@@ -71,6 +80,16 @@ _SENT_AS = {
     f"WHEN {{column}} > DATE '1970-01-01' THEN {_INFINITY} WHEN {{column}} IS NOT NULL THEN -{_INFINITY} END",
 }
 """Infinite dates and times are the largest and smallest number, which no finite one has."""
+_ELEMENT_TYPES = {
+    ValueKind.BOOLEAN: "bool",
+    ValueKind.FLOAT: "float4",
+    ValueKind.DOUBLE: "float8",
+    ValueKind.DECIMAL: "text",
+    ValueKind.TEXT: "text",
+    ValueKind.PADDED_TEXT: "text",
+    ValueKind.BYTES: "bytea",
+}
+"""Types as which the elements of arrays are sent, by default ``int8``."""
 
 
 class PostgresSide:
@@ -86,19 +105,16 @@ class PostgresSide:
         try:
             self.position = self._begin()
             self._rows = f"({bare_query(query)}) AS compared" if query is not None else self._relation(relation or "")
-            self._types = self._types_of_columns()
+            self.kinds: Mapping[str, ColumnKind | None] = self._kinds_of_columns()
         except BaseException:
             self.close()
             raise
-        self.kinds: Mapping[str, ValueKind | None] = {
-            name: _kind(type_, family) for name, (type_, family) in self._types.items()
-        }
 
     def close(self) -> None:
         """End the transaction and the connection."""
         self._connection.close()
 
-    def batches(self, forms: Mapping[str, ValueKind], bounds: KeyBounds | None) -> Iterator[pa.RecordBatch]:
+    def batches(self, forms: Mapping[str, ColumnKind], bounds: KeyBounds | None) -> Iterator[pa.RecordBatch]:
         """Read the columns of ``forms``; PostgreSQL sends only rows within the bounds."""
         columns = [f"{self._sent(name)} AS {quoted(name)}" for name in forms]
         where = "" if bounds is None else self._within(bounds)
@@ -130,7 +146,7 @@ class PostgresSide:
             raise NotFoundError(message)
         return str(found[0][0])
 
-    def _types_of_columns(self) -> dict[str, tuple[str, str]]:
+    def _kinds_of_columns(self) -> dict[str, ColumnKind | None]:
         with self._reporting(), self._connection.cursor() as cursor:
             names = cursor.adbc_execute_schema(f"SELECT * FROM {self._rows}").names
         if len(set(names)) < len(names):
@@ -140,12 +156,26 @@ class PostgresSide:
             f"({literal(name)}, {place}, pg_typeof((SELECT {quoted(name)} FROM {self._rows} LIMIT 0))::oid)"
             for place, name in enumerate(names)
         )
-        return {name: (type_, family) for name, type_, family in self._rows_of(_BASE_TYPES.format(values=values))}
+        return {
+            name: _kind(type_, family, is_array=is_array)
+            for name, type_, family, is_array in self._rows_of(_BASE_TYPES.format(values=values))
+        }
 
     def _sent(self, name: str) -> str:
         kind = self.kinds[name]
-        assert kind is not None  # noqa: S101  the caller compares columns of known kinds
-        return _SENT_AS[kind].format(column=quoted(name))
+        column = quoted(name)
+        if not isinstance(kind, ArrayKind):
+            return _SENT_AS[cast("ValueKind", kind)].format(column=column)
+        element = cast("ValueKind", kind.element)
+        elements = f"unnest({column}) WITH ORDINALITY AS u(e, i) ORDER BY i"
+        sent = f"ARRAY(SELECT {_SENT_AS[element].format(column='e')} FROM {elements})"
+        # A conversion that fails: Arrow's lists have one dimension, and PostgreSQL's arrays any number.
+        refused = f"(array_dims({column}) || ' is an array of several dimensions')::int8"
+        type_ = _ELEMENT_TYPES.get(element, "int8")
+        return (
+            f"CASE WHEN {column} IS NULL THEN NULL WHEN array_ndims({column}) > 1 "
+            f"THEN ARRAY[{refused}::text]::{type_}[] ELSE {sent} END"
+        )
 
     def _within(self, bounds: KeyBounds) -> str:
         text = f'{quoted(bounds.column)}::text COLLATE "C"'
@@ -173,13 +203,16 @@ class PostgresSide:
         try:
             yield
         except self._dbapi.Error as error:
-            raise _as_ours(self.name, error) from error
+            raise _as_ours(self.name, str(error), error.sqlstate or "") from error
+        except OSError as error:
+            # What ends a read that has begun: Arrow passes on the text only.
+            state = _REFUSED if _OF_SERVER in str(error) and not _ENDED.search(str(error)) else ""
+            raise _as_ours(self.name, str(error), state) from error
 
 
-def _as_ours(name: str, error: Any) -> StorageError:
-    """Return our error for one of PostgreSQL or of the connection."""
-    state = error.sqlstate or ""
-    said = without_password(str(error))
+def _as_ours(name: str, text: str, state: str) -> StorageError:
+    """Return our error for one of PostgreSQL, whose SQLSTATE is ``state``, or of the connection, which has none."""
+    said = without_password(text)
     if state == _UNDEFINED_TABLE:
         return NotFoundError(f"{name}: {said}")
     if not state or state.startswith(_CANCELLED_OR_DOWN):
@@ -187,5 +220,6 @@ def _as_ours(name: str, error: Any) -> StorageError:
     return InvalidInputError(f"{name}: PostgreSQL refuses the read: {said}")
 
 
-def _kind(type_: str, family: str) -> ValueKind | None:
-    return ValueKind.TEXT if family == _ENUM else _KINDS.get(type_)
+def _kind(type_: str, family: str, *, is_array: bool) -> ColumnKind | None:
+    kind = ValueKind.TEXT if family == _ENUM else _KINDS.get(type_)
+    return ArrayKind(kind) if is_array and kind is not None else kind

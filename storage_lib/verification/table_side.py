@@ -12,8 +12,9 @@ from storage_lib.schema.filter.column_reference import col
 from storage_lib.schema.filter.predicate import And, Predicate
 from storage_lib.schema.types.data_types import TypeRoot
 from storage_lib.table.dynamic_table import DynamicTable
+from storage_lib.verification.column_kind import ColumnKind, kind_of_arrow
 from storage_lib.verification.compared_rows import KeyBounds
-from storage_lib.verification.value_kind import ValueKind, kind_of_arrow
+from storage_lib.verification.value_kind import ValueKind
 
 _INTEGER_BITS = {TypeRoot.TINYINT: 8, TypeRoot.SMALLINT: 16, TypeRoot.INTEGER: 32, TypeRoot.BIGINT: 64}
 
@@ -37,12 +38,12 @@ class TableSide:
         self._table = table if snapshot is None else table.refresh(schema_id=snapshot.schema_id)
         self.primary_key = self._table.schema.primary_keys
         self._roots = {field.name: field.type.root for field in self._table.schema.fields}
-        self.kinds: Mapping[str, ValueKind | None] = {
+        self.kinds: Mapping[str, ColumnKind | None] = {
             field.name: ValueKind.PADDED_TEXT if self._roots[field.name] is TypeRoot.CHAR else kind_of_arrow(field.type)
             for field in self._table.arrow_schema
         }
 
-    def batches(self, forms: Mapping[str, ValueKind], bounds: KeyBounds | None) -> Iterator[pa.RecordBatch]:
+    def batches(self, forms: Mapping[str, ColumnKind], bounds: KeyBounds | None) -> Iterator[pa.RecordBatch]:
         """Read the columns of ``forms``; files whose statistics rule the bounds out are not opened."""
         if self._snapshot_id is None:
             return iter(())

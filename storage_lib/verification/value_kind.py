@@ -12,8 +12,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.types as at
 
-from storage_lib.errors import InvalidInputError
-
 DECIMAL_DIGITS_MAX = 38
 
 
@@ -71,15 +69,15 @@ _COMMON = {
 }
 
 
-def common_form(first: ValueKind, second: ValueKind) -> ValueKind | None:
+def common_value_kind(first: ValueKind, second: ValueKind) -> ValueKind | None:
     """Return the kind in whose form values of both kinds are compared; None if they can't be equal."""
     return first if first is second else _COMMON.get(frozenset({first, second}))
 
 
-def kind_of_arrow(type_: pa.DataType) -> ValueKind | None:
+def value_kind_of_arrow(type_: pa.DataType) -> ValueKind | None:
     """Return the kind of an Arrow type; None if its values can't be compared."""
     if at.is_dictionary(type_):
-        return kind_of_arrow(type_.value_type)
+        return value_kind_of_arrow(type_.value_type)
     if at.is_uint64(type_) or (at.is_decimal(type_) and type_.precision <= DECIMAL_DIGITS_MAX):
         return ValueKind.DECIMAL
     return next((kind for matches, kind in _OF_ARROW if matches(type_)), None)
@@ -102,11 +100,3 @@ _OF_ARROW = (
     (at.is_time, ValueKind.TIME),
     (at.is_timestamp, ValueKind.TIMESTAMP),
 )
-
-
-def refused_column(name: str, of: str, why: str) -> InvalidInputError:
-    """Return the error for a column that can't be compared."""
-    return InvalidInputError(
-        f"column {name} of {of} can't be compared: {why}; leave it out with exclude (--exclude {name}), or compare a "
-        "query that casts it"
-    )

@@ -10,12 +10,12 @@ from storage_lib.progress.operation import operation, report_to
 from storage_lib.progress.progress import ProgressOption
 from storage_lib.schema.encoding.moment import Moment
 from storage_lib.table.dynamic_table import DynamicTable
+from storage_lib.verification.column_kind import ColumnKind, common_form, refused_column
 from storage_lib.verification.compared_rows import ComparedRows
 from storage_lib.verification.comparison import Comparison
 from storage_lib.verification.named_differences import NamedDifferences
 from storage_lib.verification.source_side import opened_source
 from storage_lib.verification.table_side import TableSide
-from storage_lib.verification.value_kind import ValueKind, common_form, refused_column
 from storage_lib.verification.verification import DifferenceKind, Verification
 
 _NAMED = 20
@@ -92,7 +92,7 @@ def _forms(
     key: Sequence[str],
     columns: Sequence[str] | None,
     exclude: Sequence[str],
-) -> dict[str, ValueKind]:
+) -> dict[str, ColumnKind]:
     """Return the form of each column to compare, the key's first."""
     every = [name for name in {**table.kinds, **source.kinds} if name not in exclude]
     wanted = {*(every if columns is None else columns), *key} - {*exclude}
@@ -116,7 +116,7 @@ def _forms(
     return {name: _form(table, source, name) for name in ordered}
 
 
-def _form(table: ComparedRows, source: ComparedRows, name: str) -> ValueKind:
+def _form(table: ComparedRows, source: ComparedRows, name: str) -> ColumnKind:
     kinds = []
     for side in (table, source):
         kind = side.kinds[name]

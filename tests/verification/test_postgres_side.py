@@ -46,6 +46,15 @@ WIDE = (
     ("uuid", "uuid", "STRING", "0b1e0f0a-9f4a-4e6a-9b56-fd4b0f6e0a11"),
     ("doc", "jsonb", "STRING", '{"a": 1}'),
     ("postcode", "postcode", "STRING", "12345"),
+    ("numbers", "integer[]", "ARRAY<BIGINT>", "[0:2]={1,NULL,-3}"),
+    ("prices", "numeric(9,2)[]", "ARRAY<DECIMAL(9, 2)>", "{1.50,NULL}"),
+    ("words", "varchar(9)[]", "ARRAY<STRING>", '{"a\\"b",NULL,"null",""}'),
+    ("moods", "mood[]", "ARRAY<STRING>", "{sad,happy}"),
+    ("days", "date[]", "ARRAY<DATE>", "{2024-05-14,NULL}"),
+    ("moments", "timestamptz[]", "ARRAY<TIMESTAMP(6) WITH LOCAL TIME ZONE>", "{2024-05-14 12:00:00+02}"),
+    ("flags", "boolean[]", "ARRAY<BOOLEAN>", "{}"),
+    ("raws", "bytea[]", "ARRAY<BYTES>", '{"\\\\x00ff"}'),
+    ("doubles", "double precision[]", "ARRAY<DOUBLE>", "{NaN,-0,Infinity}"),
 )
 """Column, PostgreSQL's type, the table's type, and a value as PostgreSQL's text."""
 STORED: dict[str, Any] = {
@@ -69,6 +78,15 @@ STORED: dict[str, Any] = {
     "uuid": "0b1e0f0a-9f4a-4e6a-9b56-fd4b0f6e0a11",
     "doc": '{"a": 1}',
     "postcode": "12345",
+    "numbers": [1, None, -3],
+    "prices": [Decimal("1.5"), None],
+    "words": ['a"b', None, "null", ""],
+    "moods": ["sad", "happy"],
+    "days": [date(2024, 5, 14), None],
+    "moments": [datetime(2024, 5, 14, 10, tzinfo=UTC)],
+    "flags": [],
+    "raws": [b"\x00\xff"],
+    "doubles": [math.nan, 0.0, math.inf],
 }
 OTHER = {
     "flag": "false",
@@ -84,6 +102,15 @@ OTHER = {
     "hour": "00:00:00.001",
     "at": "1970-01-01",
     "instant": "2024-05-14 12:00:00.000002+02",
+    "numbers": "{1,-3}",
+    "prices": "{1.51,NULL}",
+    "words": "{}",
+    "moods": "{happy,sad}",
+    "days": "{2024-05-14,2024-05-15}",
+    "moments": "{infinity}",
+    "flags": "{NULL}",
+    "raws": "{NULL}",
+    "doubles": "{0,Infinity}",
 }
 
 
@@ -184,6 +211,32 @@ def test_planted_differences_are_found_in_a_database(seed: int, database: Databa
     check(made, found)
 
 
+def test_a_connection_that_ends_during_the_comparison_may_be_tried_again(
+    wide: DynamicTable, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database.run("UPDATE wide SET small = 1")
+    read = PostgresSide.batches
+
+    def ending(self: PostgresSide, *given: Any) -> Any:
+        yield from read(self, *given)
+        database.run(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE query LIKE 'COPY (%' AND pid <> pg_backend_pid()"
+        )
+
+    monkeypatch.setattr(PostgresSide, "batches", ending)
+
+    with pytest.raises(UnavailableError, match="not available, or ended the read"):
+        verify(wide, database.uri)
+
+
+def test_arrays_of_several_dimensions_are_refused(wide: DynamicTable, database: Database) -> None:
+    database.run("UPDATE wide SET numbers = '{{1,2},{3,4}}'")
+
+    with pytest.raises(InvalidInputError, match="is an array of several dimensions"):
+        verify(wide, database.uri)
+
+
 def test_rows_of_a_query_are_compared(wide: DynamicTable, database: Database) -> None:
     query = "SELECT id, upper(name) AS name FROM wide WHERE id > 0 -- all"
 
@@ -221,6 +274,8 @@ def test_what_cannot_be_compared_is_refused(wide: DynamicTable, database: Databa
         verify(wide, database.uri, relation="nothing")
     with pytest.raises(InvalidInputError, match=r"PostgreSQL refuses the read: .*no_column"):
         verify(wide, database.uri, query="SELECT no_column FROM wide")
+    with pytest.raises(InvalidInputError, match=r"PostgreSQL refuses the read: .*division by zero"):
+        verify(wide, database.uri, query="SELECT id, 1 / (id - id) AS small FROM wide", columns=["id", "small"])
     with pytest.raises(InvalidInputError, match="columns of the same name: id, id"):
         verify(wide, database.uri, query="SELECT id, id FROM wide")
     with pytest.raises(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from storage_lib import DynamicTable, Verification, open_catalog, verify
+from storage_lib.errors import InvalidInputError
 from storage_lib.verification.named_differences import shown_value
 from storage_lib.verification.value_kind import ValueKind
 from tests.support.deep_tests import thinned
@@ -128,3 +130,80 @@ def test_planted_differences_are_found_in_another_table(seed: int, tmp_path: Pat
     found = verify(table, copy, limit=10_000, memory=chance.choice((5_000, 1 << 28)))
 
     check(made, found)
+
+
+NESTED = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("tags", pa.list_(pa.string())),
+        ("place", pa.struct([("x", pa.int64()), ("names", pa.list_(pa.decimal128(9, 2)))])),
+        ("counts", pa.map_(pa.string(), pa.float64())),
+    ]
+)
+OTHER_NESTED = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("tags", pa.large_list(pa.large_string())),
+        ("place", pa.struct([("names", pa.list_(pa.decimal128(18, 4))), ("x", pa.int32())])),
+        ("counts", pa.map_(pa.string(), pa.float32())),
+    ]
+)
+
+
+@pytest.mark.parametrize("seed", thinned(range(12), 3))
+def test_nested_values_are_compared_by_their_parts(seed: int, tmp_path: Path) -> None:
+    """Order counts in arrays, not in maps, and neither do the types and the order of a row's fields."""
+    chance = Random(seed)  # noqa: S311  reproducible
+    rows = [nested_row(number, chance) for number in range(300)]
+    others = [nested_row(number, chance) if chance.random() < 0.05 else row for number, row in enumerate(rows)]
+    catalog = open_catalog(str(tmp_path / "warehouse"), {"log.system": "none"})
+    table = catalog.create_table("shop.orders", NESTED, primary_key=["id"])
+    table.append(pa.Table.from_pylist(rows, NESTED))
+    shuffled = [
+        {**row, "counts": None if row["counts"] is None else chance.sample(row["counts"], len(row["counts"]))}
+        for row in others
+    ]
+    pq.write_table(pa.Table.from_pylist(shuffled, OTHER_NESTED), tmp_path / "source.parquet")
+
+    found = verify(table, str(tmp_path / "source.parquet"), limit=1000, memory=chance.choice((20_000, 1 << 28)))
+
+    expected = {
+        row["id"]: {name for name in row if comparable_part(row[name]) != comparable_part(other[name])}
+        for row, other in zip(rows, others, strict=True)
+    }
+    assert {each.key["id"]: {*each.columns} for each in found.differences} == {k: v for k, v in expected.items() if v}
+
+
+def nested_row(number: int, chance: Random) -> Row:
+    tags = [chance.choice((None, "", "a", 'b"', "null", ",")) for _ in range(chance.randrange(3))]
+    names = [chance.choice((None, Decimal("1.50"), Decimal(0))) for _ in range(chance.randrange(3))]
+    counts = [(key, chance.choice((None, 0.5, float("nan")))) for key in chance.sample("abc", chance.randrange(3))]
+    return {
+        "id": number,
+        "tags": chance.choice((None, tags)),
+        "place": chance.choice((None, {"x": chance.choice((None, 1)), "names": chance.choice((None, names))})),
+        "counts": chance.choice((None, counts)),
+    }
+
+
+def comparable_part(value: Any) -> str:
+    """Return a nested value as text; the entries of a map are in order."""
+    if isinstance(value, list) and value and isinstance(value[0], tuple):
+        return repr(sorted(map(repr, value)))
+    return repr(value)
+
+
+@needs("duckdb")
+def test_files_and_queries_that_fail_during_a_read_are_refused(tmp_path: Path) -> None:
+    catalog = open_catalog(str(tmp_path / "warehouse"), {"log.system": "none"})
+    table = catalog.create_table("shop.orders", {"id": "BIGINT"}, primary_key=["id"])
+    pq.write_table(pa.table({"id": list(range(100_000))}), tmp_path / "source.parquet", compression="none")
+    whole = (tmp_path / "source.parquet").read_bytes()
+    (tmp_path / "source.parquet").write_bytes(b"\xff" * 50_000 + whole[50_000:])
+
+    with pytest.raises(InvalidInputError, match=r"can't be read as Parquet files"):
+        verify(table, str(tmp_path / "source.parquet"))
+    with pytest.raises(InvalidInputError, match=r"DuckDB can't run the query: .*too large"):
+        verify(
+            table, query="SELECT CASE WHEN i < 99000 THEN i ELSE error('too large') END AS id FROM range(99999) r(i)"
+        )
