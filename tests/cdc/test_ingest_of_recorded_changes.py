@@ -54,6 +54,24 @@ def test_after_each_step_the_table_has_the_rows_of_the_database(name: str, mode:
         assert rows_of(table, compared) == expected(state.rows, compared), state.step
 
 
+@pytest.mark.parametrize("has_schema", [False, True])
+def test_a_deletion_that_is_flattened_to_the_text_null_deletes_its_key(*, has_schema: bool) -> None:
+    table, topic = table_of("toasted", ["id"]), RawTopic()
+    for record in recorded("flattened-json-tombstones", "toasted"):
+        value = record.value
+        if value is not None and has_schema:
+            schema = recorded("flattened-json-schema", "toasted")[0].value
+            assert schema is not None
+            head = schema[: schema.index(b',"payload":')]
+            value = head + b',"payload":' + value + b"}"
+        topic.tell(record.key, value)
+
+    topic.ingest(table, format=f"debezium-flattened-json{'-schema' if has_schema else ''}")
+
+    assert table.to_arrow()["id"].to_pylist() == [2]
+    assert b"null" in [record.value for record in recorded("flattened-json-tombstones", "toasted")]
+
+
 def test_a_moved_row_whose_unchanged_value_is_left_out_is_refused_by_name() -> None:
     table, topic = table_of("orders", ["id"]), RawTopic()
     for record in recorded("json", "orders"):

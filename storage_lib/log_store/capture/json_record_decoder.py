@@ -7,7 +7,7 @@ flattened   {columns of the new row, "__op": "u", "__deleted": "false"}, by Extr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from storage_lib.log_store.conversion.captured_value_type import ValueType
 
 _BEFORE, _AFTER = "before", "after"
+_NULL = "null"
 _ENVELOPE_OTHERS = {"op": pa.string(), "source": pa.struct([("connector", pa.string())])}
 
 
@@ -67,14 +68,17 @@ class JsonRecordDecoder:
 
     def _written(self, columns: LogColumns) -> WrittenChanges:
         values = columns.values
-        is_there = values.is_valid().to_numpy(zero_copy_only=False)
-        places = np.flatnonzero(is_there)
+        places = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+        groups = self._groups(values.take(pa.array(places)).cast(pa.string()))
         operations = np.full(len(values), Operation.TOMBSTONE, np.int8)
+        is_there = np.zeros(len(values), np.bool_)
+        for each in groups:
+            is_there[places[each.indices]] = True
         tombstones = np.flatnonzero(~is_there)
         nothing = no_images(self.table.columns, len(tombstones))
         before, after = [(tombstones, nothing)], [(tombstones, nothing)]
         connectors = np.full(len(values), None, object)
-        for each in self._groups(values.take(pa.array(places)).cast(pa.string())):
+        for each in groups:
             mine = places[each.indices]
             sides = self._types(each.schema)
             rows = read_rows(each.texts, sides, FLATTENED_OTHERS if self.is_flattened else _ENVELOPE_OTHERS)
@@ -113,9 +117,12 @@ class JsonRecordDecoder:
             raise ValueError(message) from error
 
     def _groups(self, texts: pa.Array) -> list[JsonPayloads]:
-        if self.has_schema:
-            return payloads(texts)
-        return [JsonPayloads(indices=np.arange(len(texts)), texts=texts, schema=None)] if len(texts) else []
+        """Group records by schema, without those that are tombstones."""
+        whole = JsonPayloads(indices=np.arange(len(texts)), texts=texts, schema=None)
+        found = payloads(texts) if self.has_schema else [whole]
+        if self.is_flattened:
+            found = [_without_nulls(each) for each in found]
+        return [each for each in found if len(each.indices)]
 
     def _types(self, schema: Mapping[str, object] | None) -> Mapping[str, Mapping[str, ValueType]]:
         """Return the written types of the table's columns by side."""
@@ -147,3 +154,14 @@ class JsonRecordDecoder:
             )
             for side, types in sides.items()
         }
+
+
+def _without_nulls(group: JsonPayloads) -> JsonPayloads:
+    """Leave out deletions that are flattened to nothing: for the converter they still have a schema, so it writes null.
+
+    That is the text, not Kafka's null.
+    """
+    is_row = pc.not_equal(group.texts, _NULL)
+    return replace(
+        group, indices=group.indices[is_row.to_numpy(zero_copy_only=False)], texts=group.texts.filter(is_row)
+    )
