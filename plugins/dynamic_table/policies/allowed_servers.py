@@ -54,6 +54,7 @@ OPTIONS_OF_A_TOPIC = frozenset(
         "source.before-image",
         "source.on-truncate",
         "source.on-reject",
+        "source.reject-max",
         "source.out-of-range",
         "source.time-precision",
         "debezium.decimal-handling-mode",

@@ -190,10 +190,17 @@ def _null(wanted: DataType, place: str, count: int, length: int) -> InvalidInput
     return InvalidInputError(message)
 
 
-def _check_length(array: pa.Array, wanted: DataType, place: str) -> None:
+def lengths_to_check(array: pa.Array, wanted: DataType) -> pa.Array | None:
+    """Return the lengths of values in characters or bytes; None if the type takes values of any length."""
     if wanted.length is None or wanted.root not in _WITH_LENGTH:
+        return None
+    return pc.binary_length(array) if pa.types.is_binary(array.type) else pc.utf8_length(array)
+
+
+def _check_length(array: pa.Array, wanted: DataType, place: str) -> None:
+    lengths = lengths_to_check(array, wanted)
+    if lengths is None or wanted.length is None:
         return
-    lengths = pc.binary_length(array) if pa.types.is_binary(array.type) else pc.utf8_length(array)
     longest = pc.max(lengths).as_py()
     if longest is not None and longest > wanted.length:
         too_long = pc.fill_null(pc.greater(lengths, wanted.length), fill_value=False)

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.capture.captured_changes import CapturedChanges, Refusal
 from storage_lib.log_store.capture.divided_batch import divided
+from storage_lib.schema.options.default_values import default_text
 from storage_lib.schema.types.row_kind import RETRACT_BIT, ROW_KIND_SYMBOLS
+from storage_lib.table.input.input_arrays import lengths_to_check
 from storage_lib.table.input.input_rows import InputRows
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ class FittingRecords:
     def __init__(self, table: str, schema: TableSchema, options: TableOptions) -> None:
         self._schema = schema
         self._kind_column = options.row_kind_field
+        self._ignores_deletes = options.ignore_delete
         self._input = InputRows(
             table,
             schema,
@@ -32,11 +36,41 @@ class FittingRecords:
             merge_engine=options.merge_engine,
         )
 
-    def misfits(self, rows: pa.RecordBatch, kinds: pa.Array) -> dict[int, str]:
-        """Return the positions of rows that the table does not take, with the reasons."""
+    def misfits(self, rows: pa.RecordBatch, kinds: pa.Array) -> dict[int, tuple[str | None, str]]:
+        """Return the positions of rows that the table does not take, with the column, if one is known, and the reason.
+
+        The two reasons that are most frequent are found in all rows at once: to find rows one by one takes long if many
+        do not fit.
+        """
+        frequent = self._frequent_misfits(rows, kinds)
+        places = np.setdiff1d(np.arange(rows.num_rows), np.fromiter(frequent, np.int64, len(frequent)))
         given = rows.append_column(self._kind_column, pa.array(ROW_KIND_SYMBOLS).take(kinds))
-        found = divided(rows.num_rows, lambda start, stop: self._conform(given.slice(start, stop - start)))
-        return {start: str(error) for start, _, _, error in found if error is not None}
+        rest = given.take(pa.array(places)) if frequent else given
+        found = divided(rest.num_rows, lambda start, stop: self._conform(rest.slice(start, stop - start)))
+        return frequent | {int(places[start]): (None, str(error)) for start, _, _, error in found if error is not None}
+
+    def _frequent_misfits(self, rows: pa.RecordBatch, kinds: pa.Array) -> dict[int, tuple[str | None, str]]:
+        """Return rows with nulls in NOT NULL columns, and values that are too long."""
+        counts = np.ones(rows.num_rows, bool)
+        if self._ignores_deletes:
+            counts = (kinds.to_numpy(zero_copy_only=False) & RETRACT_BIT) == 0
+        found: dict[int, tuple[str | None, str]] = {}
+        for field, column in zip(self._schema.fields, rows.columns, strict=True):
+            if not field.type.nullable and column.null_count and default_text(self._schema, field) is None:
+                reason = f"column {field.name!r} is {field.type}, but there is no value for it"
+                nulls = np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False) & counts)
+                found |= dict.fromkeys(nulls.tolist(), (field.name, reason))
+            lengths = lengths_to_check(column, field.type)
+            if lengths is None:
+                continue
+            too_long = pc.fill_null(pc.greater(lengths, field.type.length), fill_value=False)
+            for place in np.flatnonzero(too_long.to_numpy(zero_copy_only=False) & counts).tolist():
+                reason = (
+                    f"column {field.name!r} is {field.type}, but there is a value of {lengths[place]} characters or "
+                    "bytes. Shorten it, or make the column longer"
+                )
+                found.setdefault(place, (field.name, reason))
+        return found
 
     def checked(self, changes: CapturedChanges) -> CapturedChanges:
         """Refuse the records with such rows, and take away all their rows.
@@ -54,9 +88,10 @@ class FittingRecords:
         misfits = self.misfits(whole, kinds.take(pa.array(places)))
         if not misfits:
             return changes
-        reasons = {int(changes.record_indices[places[place]]): reason for place, reason in reversed(misfits.items())}
+        # The first row of a record that does not fit tells the reason.
+        told = {int(changes.record_indices[places[place]]): misfits[place] for place in sorted(misfits, reverse=True)}
         return changes.refusing(
-            [Refusal(record_index=index, column=None, reason=reason) for index, reason in reasons.items()]
+            [Refusal(record_index=index, column=column, reason=reason) for index, (column, reason) in told.items()]
         )
 
     def _conform(self, rows: pa.RecordBatch) -> None:

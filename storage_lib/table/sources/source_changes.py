@@ -168,8 +168,8 @@ class SourceChanges:
             lacked |= mask[found.came_from]
         places = np.flatnonzero(lacked)
         completed = one_batch(found.rows.take(pa.array(places)))
-        for place, reason in self.fitting.misfits(completed, found.kinds.take(pa.array(places))).items():
-            problems.setdefault(int(found.came_from[places[place]]), (None, reason))
+        for place, problem in self.fitting.misfits(completed, found.kinds.take(pa.array(places))).items():
+            problems.setdefault(int(found.came_from[places[place]]), problem)
         return problems
 
     def _refused_late(
