@@ -239,9 +239,7 @@ def expire(game: Game) -> None:
     game.told.append(f"expire, retain {retain}")
     _keep_up(game, lambda table, _: table.maintenance.expire_snapshots(retain_last=retain))
     game.met("expire")
-    # Streams that are behind would be told that their snapshots have expired.
-    earliest = game.newest().inspect.earliest_snapshot_id() or 0
-    game.past = {number: rows for number, rows in game.past.items() if number >= earliest}
+    game.keep_past()
 
 
 def remove_orphans(game: Game) -> None:
@@ -320,6 +318,7 @@ def publish_a_branch(game: Game) -> None:
         tracked=tracked,
         handle=handle,
         may_be_interrupted=False,
+        is_repeatable=False,  # the branch is deleted
     )
     with suppress(NotFoundError):
         game.newest().branches.delete(name)

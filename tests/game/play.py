@@ -39,16 +39,20 @@ ENGINE_MOVES: Moves = (
 
 
 def play(
-    seed: int, moves: int, directory: Path, sql: Callable[[Catalog], AbstractContextManager[Session]] | None = None
+    seed: int,
+    moves: int,
+    directory: Path,
+    sql: Callable[[Catalog], AbstractContextManager[Session]] | None = None,
+    more: Moves = (),
 ) -> Game:
     """Play one game; raises ``DifferenceError`` where a reader does not agree with the model.
 
     The same seed and number of moves play the same game again. ``directory`` is empty. With ``sql``, statements of its
-    session are moves, too.
+    session are moves, too; ``more`` moves need a table on the disk.
     """
-    game = Game(seed, directory, needs_disk=sql is not None)
+    game = Game(seed, directory, needs_disk=sql is not None or bool(more))
     with nullcontext() if sql is None else sql(game.catalog) as session:
-        _play(game, moves, () if session is None else _sql_moves(session))
+        _play(game, moves, more if session is None else (*more, *_sql_moves(session)))
     return game
 
 

@@ -197,6 +197,7 @@ class Game:
         may_be_interrupted: bool = True,
         identity: dict[str, Any] | None = None,
         rolls_back_to: int | None = None,
+        is_repeatable: bool = True,
     ) -> bool:
         """Do something that may commit, and change the model if it is not refused. Returns whether it committed."""
         identity, verb = identity or self.identity(), what.partition(" ")[0]
@@ -226,7 +227,7 @@ class Game:
             gone = [*self.taken_back, *(each for each in self.committed if each.snapshot_id > rolls_back_to)]
             self.taken_back = [each for each in gone if each.identity["commit_identifier"] not in known]
             self.committed = list(counting)
-        if isinstance(made, Snapshot) and verb != "publish_a_branch":  # whose branch is deleted
+        if isinstance(made, Snapshot) and is_repeatable:
             schema_id = self.newest().schema.id
             self.committed.append(Committed(what, act, identity, change, tracked, schema_id, made.id))
         self.note()
@@ -266,6 +267,11 @@ class Game:
         for snapshot_id in range(max(self.past, default=0) + 1, newest + 1):
             self.past[snapshot_id] = self.model.copy()
             self.committed_by[snapshot_id] = list(self.committed)
+
+    def keep_past(self) -> None:
+        """Forget the rows of snapshots that have expired."""
+        earliest = self.newest().inspect.earliest_snapshot_id() or 0
+        self.past = {number: rows for number, rows in self.past.items() if number >= earliest}
 
     def retained(self) -> list[int]:
         found: list[int] = self.handles[0].inspect.snapshots()["snapshot_id"].to_pylist()
