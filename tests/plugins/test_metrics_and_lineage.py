@@ -73,6 +73,7 @@ def test_who_looks_for_work_tells_how_the_tables_are(orders: Any, told: list[Any
     values = {name: value for name, value, tags in told if tags == {"table": orders.name}}
     assert sorted(values) == [
         "dynamic_table.change_age",
+        "dynamic_table.rejected",
         "dynamic_table.runs_max",
         "dynamic_table.size",
         "dynamic_table.snapshots",
