@@ -55,6 +55,7 @@ OPTIONS_OF_A_TOPIC = frozenset(
         "source.on-truncate",
         "source.on-reject",
         "source.reject-max",
+        "source.schema-change",
         "source.out-of-range",
         "source.time-precision",
         "debezium.decimal-handling-mode",

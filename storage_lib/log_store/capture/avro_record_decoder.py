@@ -14,14 +14,15 @@ import pyarrow.compute as pc
 
 from storage_lib.log_store.capture.avro_rows import avro_images, row_images, side_images
 from storage_lib.log_store.capture.before_images import holds_whole_before
-from storage_lib.log_store.capture.captured_changes import nothing_captured
+from storage_lib.log_store.capture.captured_changes import SourceColumns, nothing_captured
 from storage_lib.log_store.capture.divided_batch import captured_but_unreadable
 from storage_lib.log_store.capture.envelope_changes import changes_of
-from storage_lib.log_store.capture.flattened_rows import FLATTENED_OTHERS, flattened_operations
+from storage_lib.log_store.capture.flattened_rows import ADDED_PREFIX, FLATTENED_OTHERS, flattened_operations
 from storage_lib.log_store.capture.record_keys import json_keys, key_images
 from storage_lib.log_store.capture.row_images import RowImages, merged_images, no_images
 from storage_lib.log_store.capture.written_changes import Operation, WrittenChanges, operations_of
-from storage_lib.log_store.codec.avro_records import by_schema, record_written
+from storage_lib.log_store.codec.avro_records import by_schema, fields_of, record_written
+from storage_lib.log_store.conversion.avro_value_type import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from storage_lib.log_store.codec.avro_records import WrittenAlike
     from storage_lib.log_store.codec.log_columns import LogColumns
     from storage_lib.log_store.codec.schema_registry import SchemaRegistry
+    from storage_lib.log_store.conversion.captured_value_type import ValueType
 
 _ENVELOPE = ("before", "after", "op")
 _MAGIC = b"\x00"
@@ -62,11 +64,13 @@ class AvroRecordDecoder:
         nothing = no_images(self.table.columns, len(tombstones))
         before, after = [(tombstones, nothing)], [(tombstones, nothing)]
         connectors = np.full(len(values), None, object)
+        schemas: list[SourceColumns] = []
         for each in by_schema(values.take(pa.array(places))):
             mine = places[each.indices]
             record, types = record_written(self.registry, each.number)
             read = self._flattened if self.is_flattened else self._envelopes
             operations[mine], old, new, connectors[mine] = read(each, record, types)
+            schemas.append(SourceColumns(record_index=int(mine[0]), columns=self._source_columns(types)))
             before.append((mine, old))
             after.append((mine, new))
         whole = holds_whole_before(self.table.before_image, pa.array(connectors, pa.string()), columns.keys)
@@ -80,8 +84,17 @@ class AvroRecordDecoder:
             after=merged_images(after),
             keys=key_images(self.table, columns.keys, wants_key, self._keys),
             holds_whole_before=whole,
+            schemas=tuple(schemas),
         )
         return changes_of(written, self.table)
+
+    def _source_columns(self, types: Mapping[str, AvroSchema]) -> Mapping[str, ValueType]:
+        fields = types if self.is_flattened else fields_of(types["after"])
+        return {
+            name: value_type(of)
+            for name, of in fields.items()
+            if not (self.is_flattened and name.startswith(ADDED_PREFIX))
+        }
 
     def _envelopes(
         self, records: WrittenAlike, record: AvroSchema, types: Mapping[str, AvroSchema]

@@ -12,6 +12,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from storage_lib.log_store.conversion.captured_value_type import ValueType
     from storage_lib.schema.encoding.varint_columns import Int64s
 
     Mask = npt.NDArray[np.bool_]
@@ -31,13 +32,22 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SourceColumns:
+    """Columns of the source as the schema of a record says, with the first record that has this schema."""
+
+    record_index: int
+    columns: Mapping[str, ValueType]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CapturedChanges:
     """Changes in the order of their records; ``record_indices[i]`` (ascending) is the record that row ``i`` came from.
 
     ``rows`` has the table's columns, all nullable; ``kinds`` are int8 codes of ``RowKind``. ``unavailable`` and
     ``absent`` hold masks by column, for columns with any such row; there ``rows`` has null. An unavailable value has
     not changed, and the record does not repeat it: it is a stored one. A value is absent if the record does not know
-    its column. ``truncations`` are the indices of the records that delete all rows.
+    its column. ``truncations`` are the indices of the records that delete all rows. ``schemas`` are those of records
+    that carry one, in order.
     """
 
     rows: pa.RecordBatch
@@ -47,6 +57,7 @@ class CapturedChanges:
     absent: Mapping[str, Mask] = field(default_factory=dict)
     truncations: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
     refusals: tuple[Refusal, ...] = ()
+    schemas: tuple[SourceColumns, ...] = ()
 
     def between(self, first: int, stop: int) -> CapturedChanges:
         """Return what the records with indices from ``first`` to ``stop``, exclusive, say."""
@@ -60,6 +71,7 @@ class CapturedChanges:
             absent=_any(self.absent, slice(start, end)),
             truncations=self.truncations[is_in],
             refusals=tuple(each for each in self.refusals if first <= each.record_index < stop),
+            schemas=tuple(each for each in self.schemas if first <= each.record_index < stop),
         )
 
     def refusing(self, refused: Sequence[Refusal]) -> CapturedChanges:
@@ -75,6 +87,7 @@ class CapturedChanges:
             absent={name: mask[is_kept] for name, mask in self.absent.items()},
             truncations=self.truncations,
             refusals=tuple(sorted((*self.refusals, *refused), key=lambda each: each.record_index)),
+            schemas=self.schemas,
         )
 
 
@@ -103,6 +116,9 @@ def merged_changes(parts: Sequence[tuple[Int64s, CapturedChanges]]) -> CapturedC
     refusals = [
         replace(each, record_index=int(of[each.record_index])) for of, changes in parts for each in changes.refusals
     ]
+    schemas = [
+        replace(each, record_index=int(of[each.record_index])) for of, changes in parts for each in changes.schemas
+    ]
     return CapturedChanges(
         rows=rows.take(pa.array(order)),
         kinds=pa.concat_arrays([changes.kinds for _, changes in parts]).take(pa.array(order)),
@@ -111,6 +127,7 @@ def merged_changes(parts: Sequence[tuple[Int64s, CapturedChanges]]) -> CapturedC
         absent=_merged([changes.absent for _, changes in parts], parts, order),
         truncations=np.sort(truncations),
         refusals=tuple(sorted(refusals, key=lambda each: each.record_index)),
+        schemas=tuple(sorted(schemas, key=lambda each: each.record_index)),
     )
 
 

@@ -180,6 +180,7 @@ class _Changes:
             unavailable=self._masks(parts, order, is_absent=False),
             absent=self._masks(parts, order, is_absent=True),
             truncations=truncations,
+            schemas=self._written.schemas,
             refusals=tuple(
                 Refusal(record_index=index, column=column, reason=reason)
                 for index, (column, reason) in sorted(self._reasons.items())

@@ -18,6 +18,9 @@ from storage_lib.log_store.capture.written_changes import OPERATION_CODES, OPERA
 if TYPE_CHECKING:
     from storage_lib.schema.encoding.varint_columns import Int64s
 
+ADDED_PREFIX = "__"
+"""Start of the names of keys that the transformation adds to the columns."""
+
 FLATTENED_OTHERS = {"__op": pa.string(), "__deleted": pa.string()}
 """Keys beside the columns, with their types."""
 

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.log_store.capture.before_images import holds_whole_before
-from storage_lib.log_store.capture.captured_changes import nothing_captured
+from storage_lib.log_store.capture.captured_changes import SourceColumns, nothing_captured
 from storage_lib.log_store.capture.divided_batch import captured_but_unreadable
 from storage_lib.log_store.capture.envelope_changes import changes_of
-from storage_lib.log_store.capture.flattened_rows import FLATTENED_OTHERS, flattened_operations
+from storage_lib.log_store.capture.flattened_rows import ADDED_PREFIX, FLATTENED_OTHERS, flattened_operations
 from storage_lib.log_store.capture.json_payloads import JsonPayloads, payloads
 from storage_lib.log_store.capture.json_presence import absent_columns
 from storage_lib.log_store.capture.json_rows import ITSELF, JsonRows, read_rows
@@ -78,9 +78,12 @@ class JsonRecordDecoder:
         nothing = no_images(self.table.columns, len(tombstones))
         before, after = [(tombstones, nothing)], [(tombstones, nothing)]
         connectors = np.full(len(values), None, object)
+        schemas: list[SourceColumns] = []
         for each in groups:
             mine = places[each.indices]
             sides = self._types(each.schema)
+            if each.schema is not None:
+                schemas.append(SourceColumns(record_index=int(mine[0]), columns=self._source_columns(each.schema)))
             rows = read_rows(each.texts, sides, FLATTENED_OTHERS if self.is_flattened else _ENVELOPE_OTHERS)
             images = self._images(each, rows, sides)
             if self.is_flattened:
@@ -105,6 +108,7 @@ class JsonRecordDecoder:
             after=merged_images(after),
             keys=key_images(self.table, columns.keys, wants_key, json_keys),
             holds_whole_before=whole,
+            schemas=tuple(schemas),
         )
 
     def _operations(self, codes: pa.Array, texts: pa.Array) -> np.ndarray:
@@ -137,6 +141,13 @@ class JsonRecordDecoder:
             fields = {} if of_side is None else dict(of_side.fields)
             found[side] = {name: fields[name] for name in self.table.columns.names if name in fields}
         return found
+
+    def _source_columns(self, schema: Mapping[str, object]) -> Mapping[str, ValueType]:
+        written = value_type(schema)
+        of_row = written if self.is_flattened else dict(written.fields).get(_AFTER)
+        fields = () if of_row is None else of_row.fields
+        # ExtractNewRecordState prefixes what is no column.
+        return {name: of for name, of in fields if not (self.is_flattened and name.startswith(ADDED_PREFIX))}
 
     def _images(
         self, group: JsonPayloads, rows: JsonRows, sides: Mapping[str, Mapping[str, ValueType]]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from storage_lib.log_store.capture.captured_changes import Mask
+    from storage_lib.log_store.capture.captured_changes import Mask, SourceColumns
     from storage_lib.log_store.capture.row_images import RowImages
 
 
@@ -59,6 +59,7 @@ class WrittenChanges:
     after: RowImages
     keys: RowImages
     holds_whole_before: Mask
+    schemas: tuple[SourceColumns, ...] = ()
 
 
 def operations_of(codes: pa.Array) -> np.ndarray:

@@ -15,14 +15,17 @@ import numpy as np
 from storage_lib.errors import CorruptFileError, InvalidInputError, LogOffsetsExpiredError
 from storage_lib.log_store.capture.captured_changes import CapturedChanges, Refusal
 from storage_lib.log_store.external.compacted_topic import sure_changes
-from storage_lib.log_store.external.source_settings import OnReject, OnTruncate
+from storage_lib.log_store.external.source_schema_change import changes_for, described
+from storage_lib.log_store.external.source_settings import OnReject, OnTruncate, SchemaChangeOfSource
 from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.schema.options.source_options import SCHEMA_CHANGE
 
 if TYPE_CHECKING:
     from storage_lib.log_store.capture.capture_decoder import CaptureDecoder
     from storage_lib.log_store.codec.log_columns import LogColumns
     from storage_lib.log_store.codec.record_log import RecordLog
     from storage_lib.log_store.external.source_settings import SourceSettings
+    from storage_lib.schema.evolution.schema_changes import AddColumn, AlterType
 
     Check = Callable[[CapturedChanges], CapturedChanges]
     """Adds refusals of rows that do not fit the table, and takes these rows away."""
@@ -49,7 +52,8 @@ class CapturedBatch:
     """Changes of one partition, in order. ``offsets`` (int64) are those of the rows.
 
     ``truncation_offset``: the record there deleted all rows of the source, before these changes. ``refused`` are the
-    records that were refused, and are skipped or kept apart. The next read starts at ``next_offset``.
+    records that were refused, and are skipped or kept apart. ``schema_changes`` have to be made, by a reader that
+    evolves its table, before it reads on from there. The next read starts at ``next_offset``.
     """
 
     bucket: int
@@ -58,6 +62,7 @@ class CapturedBatch:
     next_offset: int
     truncation_offset: int | None = None
     refused: tuple[RefusedRecord, ...] = ()
+    schema_changes: tuple[AddColumn | AlterType, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,14 +86,18 @@ class CapturedTopic:
 
         A TRUNCATE starts a batch of its own. Before an error for a refused record is raised, everything before it has
         been yielded. Raises ``CorruptFileError`` for a record that can't be read, ``InvalidInputError`` for one that
-        can't be applied, and for a TRUNCATE unless ``source.on-truncate`` allows it.
+        can't be applied, and for a TRUNCATE unless ``source.on-truncate`` allows it. Ends after a batch that asks for
+        changes of the table.
         """
         for records in self.log.records(start, end, buckets=buckets):
             decoded = self.decoder.captured(records.columns)
             changes = sure_changes(decoded, self.decoder.table, self.log)
-            yield from self._settled(
+            for batch in self._settled(
                 records.bucket, records.columns, check(changes) if check else changes, records.next_offset
-            )
+            ):
+                yield batch
+                if batch.schema_changes:
+                    return
 
     def refuse_later(self, bucket: int, offset: int, column: str | None, reason: str) -> RefusedRecord:
         """Treat a record that turned out not to fit when its commit was prepared: raise, or return it."""
@@ -109,11 +118,15 @@ class CapturedTopic:
     ) -> Iterator[CapturedBatch]:
         truncations = set[int]() if self.settings.on_truncate is OnTruncate.IGNORE else {*changes.truncations.tolist()}
         fails = changes.refusals[:1] if self.settings.on_reject is OnReject.FAIL else ()
+        changed = self._first_changed(changes)
         begin, truncated = 0, None
-        for stop in sorted({*truncations, *(each.record_index for each in fails)}):
+        for stop in sorted({*truncations, *(each.record_index for each in fails), *changed}):
             offset = int(columns.offsets[stop])
             if stop > begin or truncated is not None:
                 yield self._batch(bucket, columns, changes.between(begin, stop), offset, truncated)
+            if stop in changed:
+                yield self._change(bucket, changes, offset, changed[stop])
+                return
             for each in fails:
                 if each.record_index == stop:
                     self._settle(bucket, columns, each)
@@ -121,6 +134,35 @@ class CapturedTopic:
             begin, truncated = stop, offset
         rest = changes.between(begin, len(columns))
         yield self._batch(bucket, columns, rest, next_offset, truncated)
+
+    def _first_changed(self, changes: CapturedChanges) -> dict[int, tuple[AddColumn | AlterType, ...]]:
+        """Return the first record, if there is any, whose schema needs other columns than the table has."""
+        if self.settings.schema_change in (None, SchemaChangeOfSource.IGNORE):
+            return {}
+        for each in changes.schemas:
+            needed = changes_for(self.decoder.table.schema, each.columns)
+            if needed:
+                return {each.record_index: needed}
+        return {}
+
+    def _change(
+        self, bucket: int, changes: CapturedChanges, offset: int, needed: tuple[AddColumn | AlterType, ...]
+    ) -> CapturedBatch:
+        """Return the batch that asks for changes of the table, or raise the error for them."""
+        if self.settings.schema_change is SchemaChangeOfSource.FAIL:
+            message = (
+                f"topic {self.name!r}, partition {bucket}, offset {offset}: the source "
+                f"{' and '.join(map(described, needed))}, which the table can't hold. Everything before it was "
+                f"committed. Alter the table, or set {SCHEMA_CHANGE}=evolve, or =ignore to leave out new columns"
+            )
+            raise InvalidInputError(message)
+        return CapturedBatch(
+            bucket=bucket,
+            changes=changes.between(0, 0),
+            offsets=np.zeros(0, np.int64),
+            next_offset=offset,
+            schema_changes=needed,
+        )
 
     def _refuse_truncation(self, bucket: int, offset: int) -> None:
         if self.settings.on_truncate is OnTruncate.APPLY:

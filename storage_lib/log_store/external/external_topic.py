@@ -172,6 +172,7 @@ class ExternalTopic:
         clock = SystemClock()
         settings = KafkaLogSettings(topic=self.name, table_uuid="", client_options=self.client_options)
         cluster = KafkaCluster.shared(settings.client_config, settings.limit_ms)
+        cluster.forget_leaders(self.name)  # another program may have added partitions
         try:
             partitions = cluster.leaders(self.name, cluster.retries(clock, f"find topic {self.name!r}"))
         except NotFoundError as error:

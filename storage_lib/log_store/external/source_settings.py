@@ -11,7 +11,7 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.capture.before_images import BeforeImage
 from storage_lib.log_store.conversion.capture_modes import CaptureModes
 from storage_lib.log_store.external.reject_limit import RejectLimit
-from storage_lib.schema.options.source_options import BEFORE_IMAGE, ON_REJECT, ON_TRUNCATE, REJECT_MAX
+from storage_lib.schema.options.source_options import BEFORE_IMAGE, ON_REJECT, ON_TRUNCATE, REJECT_MAX, SCHEMA_CHANGE
 from storage_lib.schema.options.table_options import OnCorrupt
 
 if TYPE_CHECKING:
@@ -31,6 +31,14 @@ class OnTruncate(StrEnum):
     IGNORE = "ignore"
 
 
+class SchemaChangeOfSource(StrEnum):
+    """Values of option ``source.schema-change``: what new columns and wider types in the schemas of records do."""
+
+    EVOLVE = "evolve"
+    FAIL = "fail"
+    IGNORE = "ignore"
+
+
 class OnReject(StrEnum):
     """Values of option ``source.on-reject``: what happens with a record that can't be decoded or does not fit."""
 
@@ -42,12 +50,13 @@ class OnReject(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSettings:
-    """Parsed options of a source."""
+    """Parsed options of a source; ``schema_change`` None leaves the choice to the reader."""
 
     before_image: BeforeImage = BeforeImage.AUTO
     on_truncate: OnTruncate = OnTruncate.FAIL
     on_reject: OnReject = OnReject.FAIL
     reject_limit: RejectLimit = field(default_factory=RejectLimit)
+    schema_change: SchemaChangeOfSource | None = None
     modes: CaptureModes = field(default_factory=CaptureModes)
 
     @classmethod
@@ -61,6 +70,9 @@ class SourceSettings:
             on_truncate=_word(options, ON_TRUNCATE, OnTruncate.FAIL),
             on_reject=on_reject,
             reject_limit=RejectLimit.parse(options.get(REJECT_MAX)),
+            schema_change=(
+                _word(options, SCHEMA_CHANGE, SchemaChangeOfSource.EVOLVE) if SCHEMA_CHANGE in options else None
+            ),
             modes=CaptureModes.parse(options),
         )
 

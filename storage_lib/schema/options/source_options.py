@@ -18,6 +18,7 @@ BEFORE_IMAGE = "source.before-image"
 ON_TRUNCATE = "source.on-truncate"
 ON_REJECT = "source.on-reject"
 REJECT_MAX = "source.reject-max"
+SCHEMA_CHANGE = "source.schema-change"
 
 
 class DecimalMode(StrEnum):
@@ -80,6 +81,13 @@ SOURCE_OPTIONS: Mapping[str, tuple[str, str]] = {
     ON_TRUNCATE: (
         "fail",
         "A TRUNCATE of the source: fail (stop before it), apply (delete all rows of the table), or ignore.",
+    ),
+    SCHEMA_CHANGE: (
+        "",
+        (
+            "A source with new columns or wider types, where records carry a schema: evolve (default of ingest: add "
+            "and widen the columns first), fail (stop before the first such record), or ignore."
+        ),
     ),
     ON_REJECT: (
         "fail",

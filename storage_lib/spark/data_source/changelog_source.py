@@ -20,9 +20,9 @@ from pyspark.sql.types import StructType
 from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.external.captured_topic import CapturedBatch
 from storage_lib.log_store.external.external_topic import ExternalTopic
-from storage_lib.log_store.external.source_settings import OnReject
+from storage_lib.log_store.external.source_settings import OnReject, SchemaChangeOfSource
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.schema.options.source_options import ON_REJECT, ON_TRUNCATE
+from storage_lib.schema.options.source_options import ON_REJECT, ON_TRUNCATE, SCHEMA_CHANGE
 from storage_lib.schema.types.row_kind import RETRACT_BIT, ROW_KIND_COLUMN, ROW_KIND_SYMBOLS
 from storage_lib.spark.data_source.batch_sources import offset_of, offsets_in
 from storage_lib.spark.data_source.stream_reader import ROWS_UNLIMITED, START
@@ -71,6 +71,12 @@ class ChangelogSource(DataSource):
             message = (
                 f"topic {topic.name}: a stream of Spark can't keep rejected records, which belong to the commit of a "
                 f"table; use ingest(), or {ON_REJECT}=fail or skip"
+            )
+            raise InvalidInputError(message)
+        if topic.settings.schema_change is SchemaChangeOfSource.EVOLVE:
+            message = (
+                f"topic {topic.name}: a stream of Spark can't change its columns while it runs; use ingest(), or "
+                f"{SCHEMA_CHANGE}=fail or ignore"
             )
             raise InvalidInputError(message)
         return ChangelogReader(topic, arrow_schema)

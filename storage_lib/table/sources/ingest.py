@@ -8,8 +8,9 @@ the source is read again from where the restored content ends.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import CorruptFileError, InvalidInputError, LogOffsetsExpiredError
@@ -17,7 +18,8 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.log_store.external.captured_topic import CapturedBatch
 from storage_lib.log_store.external.external_format import ExternalFormat
 from storage_lib.log_store.external.external_topic import ExternalTopic
-from storage_lib.log_store.external.source_settings import OnReject
+from storage_lib.log_store.external.source_schema_change import described, is_made
+from storage_lib.log_store.external.source_settings import OnReject, SchemaChangeOfSource
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.progress.operation import Operation, operation, report_to
 from storage_lib.progress.progress import ProgressOption
@@ -26,13 +28,14 @@ from storage_lib.table.dynamic_table import DynamicTable
 from storage_lib.table.protocol.source_offsets import SourceRange
 from storage_lib.table.sources.gathered_changes import GatheredChanges
 from storage_lib.table.sources.reject_watch import RejectWatch
-from storage_lib.table.sources.source_changes import SourceChanges
+from storage_lib.table.sources.source_changes import SourceChanges, Written
 
 if TYPE_CHECKING:
     from storage_lib.log_store.codec.record_log import RecordLog
 
 _ROWS_PER_COMMIT = 1_000_000
 _BYTES_PER_COMMIT = 256 << 20
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +77,8 @@ def ingest(
     keys and values; a record without a value deletes the row of its key), or ``upsert-kafka-avro``. ``options`` are
     those of the Kafka client, ``log.kafka.*``, of a schema registry, ``log.schema-registry.*``, and of the source,
     ``source.*`` and ``debezium.*`` (docs/cdc.md). Columns are matched by name: columns that the table lacks are
-    ignored; of columns that a record lacks, and of values that it leaves out as unchanged, the stored values are kept.
+    added if records carry a schema (``source.schema-change``), else ignored; of columns that a record lacks, and of
+    values that it leaves out as unchanged, the stored values are kept.
     A commit has about ``rows_per_commit`` rows, or more if the broker returns more at once; only
     these are in memory. ``skip_expired`` continues after records that the topic's retention has deleted, and at the
     beginning of a topic that was deleted and recreated. ``progress`` counts the offsets that were read, including those
@@ -122,44 +126,71 @@ class SourceReader:
         self._source = source
         self._rows_per_commit = rows_per_commit
         self._skip_expired = skip_expired
-        self._captured = foreign.captured(log, table.schema)
-        self._changes = SourceChanges(table, self._captured, source)
         settings = foreign.settings
         keeps = settings.on_reject is OnReject.QUARANTINE
         self._watch = RejectWatch(table, settings.reject_limit, source, keeps=keeps)
+        if foreign.settings.schema_change is None:
+            evolving = replace(foreign.settings, schema_change=SchemaChangeOfSource.EVOLVE)
+            self._foreign = replace(foreign, settings=evolving)
+        self._follow_schema()
+
+    def _follow_schema(self) -> None:
+        self._captured = self._foreign.captured(self._log, self._table.schema)
+        self._changes = SourceChanges(self._table, self._captured, self._source)
 
     def read_up_to(self, end: LogOffsets, *, change_tracking: bool | None) -> IngestResult:
         """Read up to ``end``, commit by commit; the first commit happens even without rows, to record the start.
 
         It also records the topic's id if an older snapshot lacks it: the topic may be recreated before its next record.
         """
-        row_count = commit_count = refused_count = 0
-        snapshot = None
         recorded = self._table.inspect.source_offsets(self._source)
         position = self._start(recorded)
+        done = _Done(recorded)
         with operation("ingest", self._table.name, total=_distance(position, end), unit="offsets") as offsets:
-            for step in self._steps(position, end, offsets):
-                if recorded is not None and recorded.is_same_place(step.end) and recorded.log_id == step.end.log_id:
-                    continue
-                reached = SourceRange(source=self._source, start=recorded, end=step.end)
-                if step.is_truncation:
-                    written = self._changes.truncate(reached, change_tracking=change_tracking)
-                else:
-                    gathered = GatheredChanges.of(step.batches, self._table.arrow_schema)
-                    self._watch.check(gathered)
-                    written = self._changes.commit(gathered, reached, change_tracking=change_tracking)
-                recorded, snapshot = step.end, written.snapshot
-                row_count, commit_count = row_count + written.row_count, commit_count + 1
-                refused_count += written.refused_count
-        keeps = self._foreign.settings.on_reject is OnReject.QUARANTINE
-        return IngestResult(
-            row_count=row_count,
-            commit_count=commit_count,
-            skipped_count=0 if keeps else refused_count,
-            rejected_count=refused_count if keeps else 0,
-            snapshot=snapshot,
-            offsets=recorded or position,
-        )
+            while self._read_under_schema(position, end, offsets, done, change_tracking=change_tracking):
+                # What precedes the change of the schema is committed.
+                position = done.reached or position
+        return done.result(position, keeps=self._foreign.settings.on_reject is OnReject.QUARANTINE)
+
+    def _read_under_schema(
+        self, position: LogOffsets, end: LogOffsets, offsets: Operation, done: _Done, *, change_tracking: bool | None
+    ) -> bool:
+        """Commit what can be read under the table's schema; return whether it was changed before ``end``."""
+        for step in self._steps(position, end, offsets):
+            if step.change is not None:
+                self._alter(step.change)
+                return True
+            recorded = done.reached
+            if recorded is not None and recorded.is_same_place(step.end) and recorded.log_id == step.end.log_id:
+                continue
+            reached = SourceRange(source=self._source, start=recorded, end=step.end)
+            if step.is_truncation:
+                written = self._changes.truncate(reached, change_tracking=change_tracking)
+            else:
+                gathered = GatheredChanges.of(step.batches, self._table.arrow_schema)
+                self._watch.check(gathered)
+                written = self._changes.commit(gathered, reached, change_tracking=change_tracking)
+            done.add(written, step.end)
+        return False
+
+    def _alter(self, change: CapturedBatch) -> None:
+        """Make the changes of a source's columns, of which another process may have made some."""
+        self._table = self._table.refresh()
+        needed = [each for each in change.schema_changes if not is_made(self._table.schema, each)]
+        if needed:
+            try:
+                self._table = self._table.alter(*needed)
+            except InvalidInputError as error:
+                message = (
+                    f"topic {self._foreign.name!r}, partition {change.bucket}, offset {change.next_offset}: the source "
+                    f"{' and '.join(map(described, needed))}, which the table can't follow: {error}. Everything before "
+                    "this record was committed"
+                )
+                raise InvalidInputError(message) from error
+            _log.info(
+                "table %s follows source %s: it %s", self._table.name, self._source, ", ".join(map(described, needed))
+            )
+        self._follow_schema()
 
     def _start(self, recorded: LogOffsets | None) -> LogOffsets:
         if recorded is None:
@@ -182,6 +213,10 @@ class SourceReader:
             for batch in self._captured.read(
                 start, start.advanced_to(end.next_offsets), check=self._changes.fitting.checked
             ):
+                if batch.schema_changes:
+                    yield _Step(gathered, reached.advanced_to({batch.bucket: batch.next_offset}))
+                    yield _Step([], reached, change=batch)
+                    return
                 if batch.truncation_offset is not None:
                     yield _Step(gathered, reached)
                     reached = reached.advanced_to({batch.bucket: batch.truncation_offset + 1})
@@ -210,11 +245,39 @@ class SourceReader:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What one commit contains: changes up to ``end``, or the deletion of all rows."""
+    """What one commit contains: changes up to ``end``, or the deletion of all rows; or a change of the schema."""
 
     batches: list[CapturedBatch]
     end: LogOffsets
     is_truncation: bool = False
+    change: CapturedBatch | None = None
+
+
+class _Done:
+    """The commits so far; ``reached`` is where the last one ends."""
+
+    def __init__(self, reached: LogOffsets | None) -> None:
+        self.reached = reached
+        self._row_count = self._commit_count = self._refused_count = 0
+        self._snapshot: Snapshot | None = None
+
+    def add(self, written: Written, end: LogOffsets) -> None:
+        """Count a commit."""
+        self.reached, self._snapshot = end, written.snapshot
+        self._row_count += written.row_count
+        self._refused_count += written.refused_count
+        self._commit_count += 1
+
+    def result(self, start: LogOffsets, *, keeps: bool) -> IngestResult:
+        """Return the result; ``keeps``: refused records are kept apart."""
+        return IngestResult(
+            row_count=self._row_count,
+            commit_count=self._commit_count,
+            skipped_count=0 if keeps else self._refused_count,
+            rejected_count=self._refused_count if keeps else 0,
+            snapshot=self._snapshot,
+            offsets=self.reached or start,
+        )
 
 
 def _distance(start: LogOffsets, end: LogOffsets) -> int:

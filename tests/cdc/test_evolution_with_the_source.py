@@ -1,0 +1,135 @@
+"""A table follows the columns of its source: recorded changes of a real PostgreSQL, and crashes between the steps."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from storage_lib import DynamicTable, InvalidInputError, MemoryCatalog
+from tests.support.fake_environment import fake_environment
+from tests.support.raw_topic import RawTopic
+from tests.support.recorded_changes import recorded
+
+_MODES = {"json-schema": "debezium-json-schema", "flattened-json-schema": "debezium-flattened-json-schema"}
+
+
+@pytest.mark.parametrize("mode", _MODES)
+@pytest.mark.parametrize("batch_size", [1, 1000])
+def test_new_columns_and_wider_types_arrive_with_the_first_row_that_has_them(mode: str, batch_size: int) -> None:
+    table, topic = _table(), RawTopic(batch_size=batch_size)
+    for record in recorded(mode, "orders_whole"):
+        if record.value is None or b'"op":"t"' not in record.value:
+            topic.tell(record.key, record.value)
+
+    topic.ingest(table, format=_MODES[mode])
+
+    found = table.refresh()
+    types = {field.name: str(field.type) for field in found.schema.fields}
+    assert types["price"] == "DECIMAL(12, 4)"
+    assert types["qty"] == "INT"
+    rows: dict[int, dict[str, Any]] = {row["id"]: row for row in found.to_arrow().to_pylist()}
+    assert (rows[4]["qty"], rows[4]["article"], rows[4]["item"]) == (7, "pot", "pot")
+    assert rows[7]["price"] == Decimal("1.2345")
+    assert (rows[9]["article"], rows[9]["item"], rows[9]["day"]) == ("mug", None, None)
+    # Both new columns came at once, the wider price later.
+    assert found.inspect.system_table("schemas")["schema_id"].to_pylist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("stop_after", range(1, 12))
+def test_after_a_crash_at_any_record_the_rest_is_read_under_the_right_schema(stop_after: int) -> None:
+    records = [each for each in recorded("json-schema", "orders_whole") if each.value and b'"op":"t"' not in each.value]
+    whole, halved, first, second = _table(), _table(), RawTopic(), RawTopic()
+    for record in records:
+        first.tell(record.key, record.value)
+    first.ingest(whole, format="debezium-json-schema")
+
+    for record in records[:stop_after]:
+        second.tell(record.key, record.value)
+    second.ingest(halved, format="debezium-json-schema")
+    for record in records[stop_after:]:
+        second.tell(record.key, record.value)
+    second.ingest(halved.refresh(), format="debezium-json-schema")
+
+    assert _sorted(halved.refresh()) == _sorted(whole.refresh())
+
+
+def test_fail_stops_before_the_first_record_of_another_shape_and_ignore_leaves_it_out() -> None:
+    topic = RawTopic()
+    for number, more in ((1, {}), (2, {"qty": 5})):
+        topic.tell(_key(number), _value({"id": number, **more}))
+    failing, ignoring = _small_table(), _small_table()
+
+    for _ in range(2):
+        with pytest.raises(InvalidInputError, match=r"offset 1: the source has a new column 'qty' \(INT\)"):
+            topic.ingest(failing, format="debezium-json-schema", schema_change="fail")
+    topic.ingest(ignoring, format="debezium-json-schema", schema_change="ignore")
+
+    assert failing.to_arrow().to_pylist() == [{"id": 1}]
+    assert sorted(row["id"] for row in ignoring.to_arrow().to_pylist()) == [1, 2]
+    assert ignoring.refresh().arrow_schema.names == ["id"]
+
+
+def test_a_key_that_becomes_wider_stops_the_reading_and_says_why() -> None:
+    catalog = MemoryCatalog(environment=fake_environment())
+    columns = pa.schema([("id", pa.int16())])
+    table = catalog.create_table("shop.small", columns, primary_key=["id"], options={"log.system": "none"})
+    topic = RawTopic()
+    topic.tell(_key(1), _value({"id": 1}))
+
+    with pytest.raises(InvalidInputError, match="offset 0: the source writes column 'id' as INT now, which the table"):
+        topic.ingest(table, format="debezium-json-schema")
+
+    assert table.count() == 0
+
+
+def test_a_column_that_another_process_has_added_meanwhile_is_not_added_again() -> None:
+    from storage_lib import AddColumn
+
+    topic, table = RawTopic(), _small_table()
+    table.alter(AddColumn("qty", "BIGINT"))
+    topic.tell(_key(1), _value({"id": 1, "qty": 5}))
+
+    topic.ingest(table, format="debezium-json-schema")
+
+    assert table.refresh().to_arrow().to_pylist() == [{"id": 1, "qty": 5}]
+
+
+def _table() -> DynamicTable:
+    columns = pa.schema(
+        [
+            ("id", pa.int64()),
+            ("item", pa.string()),
+            ("note", pa.string()),
+            ("price", pa.decimal128(10, 2)),
+            ("at", pa.timestamp("us", "UTC")),
+            ("day", pa.date32()),
+            ("t", pa.time32("ms")),
+        ]
+    )
+    catalog = MemoryCatalog(environment=fake_environment())
+    return catalog.create_table("shop.orders", columns, primary_key=["id"], options={"log.system": "none"})
+
+
+def _small_table() -> DynamicTable:
+    catalog = MemoryCatalog(environment=fake_environment())
+    columns = pa.schema([("id", pa.int32())])
+    return catalog.create_table("shop.small", columns, primary_key=["id"], options={"log.system": "none"})
+
+
+def _key(number: int) -> bytes:
+    return json.dumps({"id": number}).encode()
+
+
+def _value(row: dict[str, int]) -> bytes:
+    fields = [{"field": name, "type": "int32", "optional": name != "id"} for name in row]
+    sides = [{"field": side, "type": "struct", "fields": fields, "optional": True} for side in ("before", "after")]
+    schema = {"type": "struct", "fields": [*sides, {"field": "op", "type": "string", "optional": False}]}
+    return json.dumps({"schema": schema, "payload": {"before": None, "after": row, "op": "c"}}).encode()
+
+
+def _sorted(table: DynamicTable) -> list[str]:
+    return sorted(map(repr, table.to_arrow().to_pylist()))
