@@ -113,7 +113,7 @@ def test_tiering_a_log_whose_files_are_up_to_it_announces_nothing(table: Recordi
 
 
 def test_an_ingest_reads_with_the_connections_options_and_announces_its_last_snapshot(
-    table: RecordingTable, monkeypatch: pytest.MonkeyPatch
+    table: RecordingTable, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     calls: list[tuple[Any, ...]] = []
 
@@ -142,6 +142,7 @@ def test_an_ingest_reads_with_the_connections_options_and_announces_its_last_sna
     assert (opened, named["topic"], named["format"], named["startup"]) == (table, "cdc", "debezium-json", "full")
     assert named["options"] == {**servers, "log.kafka.client.id": "x"}
     assert named["timestamp"] == 5
+    assert named["skip_expired"] is False
 
 
 @pytest.mark.parametrize(

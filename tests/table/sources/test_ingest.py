@@ -237,7 +237,7 @@ def test_of_two_who_read_the_same_records_one_commits(options: dict[str, str]) -
     stale = SourceRange(source=SOURCE, start=slow.inspect.source_offsets(SOURCE), end=topic.log.latest_offsets())
 
     topic.ingest(table)
-    topic.tell(0, "+U a 1 11")
+    topic.tell(0, "+I a 1 11")
     topic.ingest(table)
     with pytest.raises(CommitConflictError, match="somebody else has read the same source"):
         slow.append(rows("+I a 1 10"), source=stale)
@@ -245,13 +245,13 @@ def test_of_two_who_read_the_same_records_one_commits(options: dict[str, str]) -
     assert content(table) == {"a 1 11"}
     assert table.context.leases.holder() is None
     if table.log is not None:
-        assert streamed(table) == ["+I a 1 10", "+U a 1 11"]
+        assert streamed(table) == ["+I a 1 10", "+I a 1 11"]
 
 
 def test_who_reads_a_source_into_an_eventual_log_has_it_alone() -> None:
     """Concurrent readers commit each record to the log once, since visible records can't be retracted."""
     topic, table = Topic(), orders(MemoryCatalog(), **{"log.consistency": "eventual"})
-    topic.tell(0, *(f"+U a {key % 3} {key}" for key in range(30)))
+    topic.tell(0, *(f"+I a {key % 3} {key}" for key in range(30)))
 
     def read() -> None:
         try:
@@ -263,7 +263,7 @@ def test_who_reads_a_source_into_an_eventual_log_has_it_alone() -> None:
         for each in [threads.submit(read) for _ in range(3)]:
             each.result()
 
-    assert streamed(table) == [f"+U a {key % 3} {key}" for key in range(30)]
+    assert streamed(table) == [f"+I a {key % 3} {key}" for key in range(30)]
     assert content(table) == {"a 0 27", "a 1 28", "a 2 29"}
 
 
