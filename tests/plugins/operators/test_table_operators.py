@@ -113,7 +113,7 @@ def test_tiering_a_log_whose_files_are_up_to_it_announces_nothing(table: Recordi
 
 
 def test_an_ingest_reads_with_the_connections_options_and_announces_its_last_snapshot(
-    table: RecordingTable, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    table: RecordingTable, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     calls: list[tuple[Any, ...]] = []
 
@@ -143,6 +143,7 @@ def test_an_ingest_reads_with_the_connections_options_and_announces_its_last_sna
     assert named["options"] == {**servers, "log.kafka.client.id": "x"}
     assert named["timestamp"] == 5
     assert named["skip_expired"] is False
+    assert "3 records of cdc do not fit table db.t and were kept in" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
