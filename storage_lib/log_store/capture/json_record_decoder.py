@@ -157,7 +157,9 @@ class JsonRecordDecoder:
             has_rows = any(is_nested(field.type) for field in self.table.schema.fields)
             absent = absent_columns(group.texts, rows.nulls(), has_rows_inside=has_rows)
         return {
-            side: images_of(
+            side: no_images(self.table.columns, len(group.indices))
+            if not rows.is_there[side].any()
+            else images_of(
                 self.table,
                 {name: (rows.columns[side][name], of) for name, of in types.items()},
                 rows.is_there[side],

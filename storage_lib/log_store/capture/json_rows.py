@@ -67,7 +67,8 @@ def read_rows(
     if objects is None:
         texts = one_line_each(texts)
         objects = json_lines(texts)
-    is_odd = may_hold_not_finite(objects)
+    has_float = any(holds_float(of) for types in sides.values() for of in types.values())
+    is_odd = has_float and may_hold_not_finite(objects)
     aside = {
         side: [name for name, of in types.items() if holds_map(of) or (is_odd and holds_float(of))]
         for side, types in sides.items()
