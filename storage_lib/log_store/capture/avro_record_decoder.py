@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.capture.avro_rows import avro_images, row_images, side_images
 from storage_lib.log_store.capture.before_images import holds_whole_before
-from storage_lib.log_store.capture.captured_changes import SourceColumns, nothing_captured
+from storage_lib.log_store.capture.captured_changes import Refusal, SourceColumns, nothing_captured
 from storage_lib.log_store.capture.divided_batch import captured_but_unreadable
 from storage_lib.log_store.capture.envelope_changes import changes_of
 from storage_lib.log_store.capture.flattened_rows import ADDED_PREFIX, FLATTENED_OTHERS, flattened_operations
@@ -64,13 +65,19 @@ class AvroRecordDecoder:
         nothing = no_images(self.table.columns, len(tombstones))
         before, after = [(tombstones, nothing)], [(tombstones, nothing)]
         connectors = np.full(len(values), None, object)
-        schemas: list[SourceColumns] = []
+        schemas, refusals = list[SourceColumns](), list[Refusal]()
         for each in by_schema(values.take(pa.array(places))):
             mine = places[each.indices]
             record, types = record_written(self.registry, each.number)
             read = self._flattened if self.is_flattened else self._envelopes
-            operations[mine], old, new, connectors[mine] = read(each, record, types)
-            schemas.append(SourceColumns(record_index=int(mine[0]), columns=self._source_columns(types)))
+            try:
+                operations[mine], old, new, connectors[mine] = read(each, record, types)
+                schemas.append(SourceColumns(record_index=int(mine[0]), columns=self._source_columns(types)))
+            except InvalidInputError as error:
+                # No value of these types can be one of the table, so it is the same for each record.
+                operations[mine] = Operation.MESSAGE
+                old = new = no_images(self.table.columns, len(mine))
+                refusals += [Refusal(record_index=index, column=None, reason=str(error)) for index in mine.tolist()]
             before.append((mine, old))
             after.append((mine, new))
         whole = holds_whole_before(self.table.before_image, pa.array(connectors, pa.string()), columns.keys)
@@ -85,6 +92,7 @@ class AvroRecordDecoder:
             keys=key_images(self.table, columns.keys, wants_key, self._keys),
             holds_whole_before=whole,
             schemas=tuple(schemas),
+            refusals=tuple(refusals),
         )
         return changes_of(written, self.table)
 

@@ -68,7 +68,9 @@ class _Changes:
         self._written = written
         self._table = table
         self._is_keyed = bool(table.primary_keys) and not table.needs_old_rows
-        self._reasons: dict[int, tuple[str | None, str]] = {}
+        self._reasons: dict[int, tuple[str | None, str]] = {
+            each.record_index: (each.column, each.reason) for each in written.refusals
+        }
         keys = table.primary_keys
         before = written.before
         # Without a table, nobody knows the key; columns that the row before lacks are passed on as null.

@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.capture.before_images import holds_whole_before
-from storage_lib.log_store.capture.captured_changes import SourceColumns, nothing_captured
+from storage_lib.log_store.capture.captured_changes import Refusal, SourceColumns, nothing_captured
 from storage_lib.log_store.capture.divided_batch import captured_but_unreadable
 from storage_lib.log_store.capture.envelope_changes import changes_of
 from storage_lib.log_store.capture.flattened_rows import ADDED_PREFIX, FLATTENED_OTHERS, flattened_operations
@@ -78,14 +79,23 @@ class JsonRecordDecoder:
         nothing = no_images(self.table.columns, len(tombstones))
         before, after = [(tombstones, nothing)], [(tombstones, nothing)]
         connectors = np.full(len(values), None, object)
-        schemas: list[SourceColumns] = []
+        schemas, refusals = list[SourceColumns](), list[Refusal]()
         for each in groups:
             mine = places[each.indices]
-            sides = self._types(each.schema)
-            if each.schema is not None:
-                schemas.append(SourceColumns(record_index=int(mine[0]), columns=self._source_columns(each.schema)))
-            rows = read_rows(each.texts, sides, FLATTENED_OTHERS if self.is_flattened else _ENVELOPE_OTHERS)
-            images = self._images(each, rows, sides)
+            try:
+                sides = self._types(each.schema)
+                columns_of_source = None if each.schema is None else self._source_columns(each.schema)
+                rows = read_rows(each.texts, sides, FLATTENED_OTHERS if self.is_flattened else _ENVELOPE_OTHERS)
+                images = self._images(each, rows, sides)
+            except InvalidInputError as error:
+                # No value of these types can be one of the table, so it is the same for each record.
+                operations[mine] = Operation.MESSAGE
+                before.append((mine, no_images(self.table.columns, len(mine))))
+                after.append(before[-1])
+                refusals += [Refusal(record_index=index, column=None, reason=str(error)) for index in mine.tolist()]
+                continue
+            if columns_of_source is not None:
+                schemas.append(SourceColumns(record_index=int(mine[0]), columns=columns_of_source))
             if self.is_flattened:
                 operations[mine] = flattened_operations(rows.others)
                 is_deleted = operations[mine] == Operation.DELETE
@@ -109,6 +119,7 @@ class JsonRecordDecoder:
             keys=key_images(self.table, columns.keys, wants_key, json_keys),
             holds_whole_before=whole,
             schemas=tuple(schemas),
+            refusals=tuple(refusals),
         )
 
     def _operations(self, codes: pa.Array, texts: pa.Array) -> np.ndarray:

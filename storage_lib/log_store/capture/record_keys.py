@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.capture.divided_batch import divided
 from storage_lib.log_store.capture.json_payloads import payloads
 from storage_lib.log_store.capture.json_rows import ITSELF, read_rows
@@ -40,10 +41,17 @@ def key_images(table: CapturedTable, keys: pa.Array, wanted: Mask, read: KeyRead
     asked = keys.take(pa.array(places))
     others = np.setdiff1d(np.arange(len(keys)), places)
     parts = [(others, no_images(table.columns, len(others)))]
-    for start, stop, images, _ in divided(len(asked), lambda a, b: read(table, asked[a:b])):
+    for start, stop, images, _ in divided(len(asked), lambda a, b: _readable(read, table, asked[a:b])):
         # Without a reader's answer the key tells nothing.
         parts.append((places[start:stop], no_images(table.columns, stop - start) if images is None else images))
     return merged_images(parts)
+
+
+def _readable(read: KeyReader, table: CapturedTable, keys: pa.Array) -> RowImages:
+    try:
+        return read(table, keys)
+    except InvalidInputError as error:
+        raise ValueError(str(error)) from error
 
 
 def json_keys(table: CapturedTable, keys: pa.Array) -> RowImages:

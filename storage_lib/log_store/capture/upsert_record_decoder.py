@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.capture.avro_rows import avro_images
 from storage_lib.log_store.capture.captured_changes import CapturedChanges, Refusal, all_nullable, nothing_captured
 from storage_lib.log_store.capture.divided_batch import captured_but_unreadable
@@ -90,7 +91,10 @@ class UpsertRecordDecoder:
 
     def _rows(self, records: pa.Array, names: list[str]) -> RowImages:
         if self.registry is not None:
-            return avro_images(self.table, self.registry, records, names)
+            try:
+                return avro_images(self.table, self.registry, records, names)
+            except InvalidInputError as error:
+                raise ValueError(str(error)) from error
         types = {name: of_flink(self.table.schema.field(name)) for name in names}
         rows = read_rows(records.cast(pa.string()), {ITSELF: types}, {})
         columns = {name: (rows.columns[ITSELF][name], of) for name, of in types.items()}

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from storage_lib.log_store.capture.captured_changes import Mask, SourceColumns
+    from storage_lib.log_store.capture.captured_changes import Mask, Refusal, SourceColumns
     from storage_lib.log_store.capture.row_images import RowImages
 
 
@@ -60,6 +60,7 @@ class WrittenChanges:
     keys: RowImages
     holds_whole_before: Mask
     schemas: tuple[SourceColumns, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
 
 
 def operations_of(codes: pa.Array) -> np.ndarray:
