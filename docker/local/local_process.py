@@ -39,7 +39,7 @@ echo "$server"
 # The guard reads from a pipe whose other end only this process holds. When this process ends for any reason, the guard
 # reads the end of the pipe and kills the server, if that process still has this identity.
 GUARD = """
-{ read -r _ <&3; ps -ww -o command= -p "$server" | grep -qF "$identity" && kill -9 "$server"; } >/dev/null 2>&1 &
+{ read -r _ <&3; ps -ww -o command= -p "$server" | grep -qF -- "$identity" && kill -9 "$server"; } >/dev/null 2>&1 &
 """
 
 

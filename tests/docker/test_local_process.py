@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -52,3 +54,25 @@ def test_a_server_that_is_about_to_become_its_program_is_not_taken_for_one_that_
     (proc / "7/cmdline").write_text("")
     (proc / "7/stat").write_text("7 (serve) R 1 7 7 0 -1 4194308 0")
     assert server.pid is None, "it ends"
+
+
+@pytest.mark.parametrize("identity", ["-Dhome=", "home="])
+def test_a_server_ends_with_the_process_that_started_it_whatever_its_identity(tmp_path: Path, identity: str) -> None:
+    starts = f"""
+import sys
+from pathlib import Path
+from local_process import LocalProcess
+
+server = LocalProcess(Path({str(tmp_path)!r}), {identity + str(tmp_path)!r}, name="sleeper")
+server.launch("sh", "-c", "sleep 600 # {identity}{tmp_path}; true")
+print(server.pid)
+"""
+
+    ended = subprocess.run([sys.executable, "-c", starts], capture_output=True, text=True, check=True)
+
+    server = LocalProcess(tmp_path, f"{identity}{tmp_path}", name="sleeper")
+    assert int(ended.stdout)
+    deadline = time.monotonic() + 60
+    while server.pid is not None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert server.pid is None
