@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -68,7 +69,8 @@ server.launch("sh", "-c", "sleep 600 # {identity}{tmp_path}; true")
 print(server.pid)
 """
 
-    ended = subprocess.run([sys.executable, "-c", starts], capture_output=True, text=True, check=True)
+    found = {**os.environ, "PYTHONPATH": str(Path(local_process.__file__).parent)}
+    ended = subprocess.run([sys.executable, "-c", starts], env=found, capture_output=True, text=True, check=True)
 
     server = LocalProcess(tmp_path, f"{identity}{tmp_path}", name="sleeper")
     assert int(ended.stdout)
