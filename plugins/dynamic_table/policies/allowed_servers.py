@@ -56,6 +56,7 @@ OPTIONS_OF_A_TOPIC = frozenset(
         "source.on-reject",
         "source.reject-max",
         "source.schema-change",
+        "source.skip",
         "source.out-of-range",
         "source.time-precision",
         "debezium.decimal-handling-mode",

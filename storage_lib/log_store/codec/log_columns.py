@@ -55,6 +55,18 @@ class LogColumns:
             repairs=self.repairs[start:stop],
         )
 
+    def without(self, indices: Int64s) -> LogColumns:
+        """Return the records but those at ``indices``."""
+        kept = np.delete(np.arange(len(self)), indices)
+        places = pa.array(kept)
+        return LogColumns(
+            keys=self.keys.take(places),
+            values=self.values.take(places),
+            offsets=self.offsets[kept],
+            timestamps=self.timestamps[kept],
+            repairs=self.repairs.take(places),
+        )
+
     def between(self, first: int, stop: int) -> LogColumns:
         """Return the records with offsets from ``first`` to ``stop``, exclusive."""
         start_index, stop_index = np.searchsorted(self.offsets, [first, stop])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,10 +15,11 @@ import numpy as np
 from storage_lib.errors import CorruptFileError, InvalidInputError, LogOffsetsExpiredError
 from storage_lib.log_store.capture.captured_changes import CapturedChanges, Refusal
 from storage_lib.log_store.external.compacted_topic import sure_changes
+from storage_lib.log_store.external.skipped_offsets import places_of
 from storage_lib.log_store.external.source_schema_change import changes_for, described
 from storage_lib.log_store.external.source_settings import OnReject, OnTruncate, SchemaChangeOfSource
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.schema.options.source_options import SCHEMA_CHANGE
+from storage_lib.schema.options.source_options import ON_REJECT, SCHEMA_CHANGE, SKIP
 
 if TYPE_CHECKING:
     from storage_lib.log_store.capture.capture_decoder import CaptureDecoder
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     """Adds refusals of rows that do not fit the table, and takes these rows away."""
 
 _EXCERPT_BYTES = 200
+_BY_HAND = f"it is skipped by option {SKIP}"
 _log = logging.getLogger(__name__)
 
 
@@ -90,14 +92,27 @@ class CapturedTopic:
         changes of the table.
         """
         for records in self.log.records(start, end, buckets=buckets):
-            decoded = self.decoder.captured(records.columns)
-            changes = sure_changes(decoded, self.decoder.table, self.log)
+            skipped = self._skipped_by_hand(records.bucket, records.columns)
+            columns = records.columns.without(skipped[0]) if len(skipped[0]) else records.columns
+            changes = sure_changes(self.decoder.captured(columns), self.decoder.table, self.log)
+            refused = skipped[1]
             for batch in self._settled(
-                records.bucket, records.columns, check(changes) if check else changes, records.next_offset
+                records.bucket, columns, check(changes) if check else changes, records.next_offset
             ):
-                yield batch
+                yield replace(batch, refused=(*refused, *batch.refused))
+                refused = ()
                 if batch.schema_changes:
                     return
+
+    def _skipped_by_hand(self, bucket: int, columns: LogColumns) -> tuple[np.ndarray, tuple[RefusedRecord, ...]]:
+        """Return the records that ``source.skip`` names, and their indices."""
+        places = places_of(self.settings.skipped, bucket, columns)
+        records = tuple(
+            _record(bucket, columns, Refusal(record_index=int(index), column=None, reason=_BY_HAND)) for index in places
+        )
+        for each in records:
+            _log.warning("%s", self._description(each, is_unreadable=False))
+        return places, records
 
     def refuse_later(self, bucket: int, offset: int, column: str | None, reason: str) -> RefusedRecord:
         """Treat a record that turned out not to fit when its commit was prepared: raise, or return it."""
@@ -191,16 +206,7 @@ class CapturedTopic:
         self, bucket: int, columns: LogColumns, refusal: Refusal, outcome: str = "Everything before it was committed"
     ) -> RefusedRecord:
         """Raise the error for a refused record, or return it; log a warning if it is skipped."""
-        index = refusal.record_index
-        record = RefusedRecord(
-            partition=bucket,
-            offset=int(columns.offsets[index]),
-            timestamp_millis=int(columns.timestamps[index]),
-            key=columns.keys[index].as_py(),
-            value=columns.values[index].as_py(),
-            column=refusal.column,
-            reason=refusal.reason,
-        )
+        record = _record(bucket, columns, refusal)
         if self.settings.on_reject is OnReject.QUARANTINE:
             return record
         what = self._description(record, is_unreadable=refusal.is_unreadable)
@@ -208,8 +214,8 @@ class CapturedTopic:
             _log.warning("%s. It is skipped", what)
             return record
         message = (
-            f"{what}. {outcome}. Correct its source or the table, or set source.on-reject=quarantine (to keep such "
-            "records apart) or skip"
+            f"{what}. {outcome}. Correct its source or the table, or set {ON_REJECT}=quarantine (to keep such records "
+            f"apart) or skip, or {SKIP}={record.partition}:{record.offset} to skip this one"
         )
         raise (CorruptFileError if refusal.is_unreadable else InvalidInputError)(message)
 
@@ -221,3 +227,16 @@ class CapturedTopic:
             f"topic {self.name!r}, partition {record.partition}, offset {record.offset}, key {key!r}{column}: "
             f"{problem}: {record.reason}. The record starts with {(record.value or b'')[:_EXCERPT_BYTES]!r}"
         )
+
+
+def _record(bucket: int, columns: LogColumns, refusal: Refusal) -> RefusedRecord:
+    index = refusal.record_index
+    return RefusedRecord(
+        partition=bucket,
+        offset=int(columns.offsets[index]),
+        timestamp_millis=int(columns.timestamps[index]),
+        key=columns.keys[index].as_py(),
+        value=columns.values[index].as_py(),
+        column=refusal.column,
+        reason=refusal.reason,
+    )

@@ -11,7 +11,15 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.capture.before_images import BeforeImage
 from storage_lib.log_store.conversion.capture_modes import CaptureModes
 from storage_lib.log_store.external.reject_limit import RejectLimit
-from storage_lib.schema.options.source_options import BEFORE_IMAGE, ON_REJECT, ON_TRUNCATE, REJECT_MAX, SCHEMA_CHANGE
+from storage_lib.log_store.external.skipped_offsets import skipped_offsets
+from storage_lib.schema.options.source_options import (
+    BEFORE_IMAGE,
+    ON_REJECT,
+    ON_TRUNCATE,
+    REJECT_MAX,
+    SCHEMA_CHANGE,
+    SKIP,
+)
 from storage_lib.schema.options.table_options import OnCorrupt
 
 if TYPE_CHECKING:
@@ -57,6 +65,7 @@ class SourceSettings:
     on_reject: OnReject = OnReject.FAIL
     reject_limit: RejectLimit = field(default_factory=RejectLimit)
     schema_change: SchemaChangeOfSource | None = None
+    skipped: frozenset[tuple[int, int]] = frozenset()
     modes: CaptureModes = field(default_factory=CaptureModes)
 
     @classmethod
@@ -70,6 +79,7 @@ class SourceSettings:
             on_truncate=_word(options, ON_TRUNCATE, OnTruncate.FAIL),
             on_reject=on_reject,
             reject_limit=RejectLimit.parse(options.get(REJECT_MAX)),
+            skipped=skipped_offsets(options.get(SKIP)),
             schema_change=(
                 _word(options, SCHEMA_CHANGE, SchemaChangeOfSource.EVOLVE) if SCHEMA_CHANGE in options else None
             ),

@@ -19,6 +19,7 @@ ON_TRUNCATE = "source.on-truncate"
 ON_REJECT = "source.on-reject"
 REJECT_MAX = "source.reject-max"
 SCHEMA_CHANGE = "source.schema-change"
+SKIP = "source.skip"
 
 
 class DecimalMode(StrEnum):
@@ -88,6 +89,10 @@ SOURCE_OPTIONS: Mapping[str, tuple[str, str]] = {
             "A source with new columns or wider types, where records carry a schema: evolve (default of ingest: add "
             "and widen the columns first), fail (stop before the first such record), or ignore."
         ),
+    ),
+    SKIP: (
+        "",
+        "Single records to skip, as partition:offset, such as 0:1234, 3:77; quarantine keeps them, too.",
     ),
     ON_REJECT: (
         "fail",

@@ -74,6 +74,24 @@ def test_a_record_whose_unchanged_value_is_nowhere_is_kept_apart_with_the_same_c
     assert (record["offset"], record["column"]) == (1, "item")
 
 
+def test_one_record_is_skipped_by_hand_and_no_other() -> None:
+    stopped, keeping, topic = table_of(), table_of(), topic_with("too long")
+    good = {"before": None, "after": dict.fromkeys(("price", "day", "rate")) | {"id": 3, "item": "a"}, "op": "c"}
+    topic.tell(b'{"id":3}', json.dumps(good).encode())
+
+    with pytest.raises(InvalidInputError, match="offset 1, "):
+        topic.ingest(stopped, skip="0:2, 1:1")
+    found = topic.ingest(stopped, skip="0:1")
+    kept = topic.ingest(keeping, skip="0:2", on_reject="quarantine")
+
+    assert (found.skipped_count, ids(stopped)) == (1, [1, 2, 3])
+    assert (kept.rejected_count, ids(keeping)) == (2, [1, 3])
+    reasons = {each["offset"]: each["reason"] for each in keeping.inspect.system_table("rejected").to_pylist()}
+    assert reasons[2] == "it is skipped by option source.skip"
+    with pytest.raises(InvalidInputError, match=r"source\.skip is 'one'; give partitions and offsets"):
+        topic.ingest(stopped, skip="one")
+
+
 def test_an_append_only_table_refuses_deletions_and_takes_the_rest() -> None:
     catalog = MemoryCatalog(environment=fake_environment())
     options = {"log.system": "none", "write-mode": "append-only"}
