@@ -36,12 +36,15 @@ def absent_columns(
     null. ``has_rows_inside``: values may be objects themselves.
     """
     found: dict[str, dict[str, Mask]] = {side: {} for side in nulls}
+    elsewhere = set(_BESIDE_ROWS)
+    for text in (texts[0], texts[-1]) if len(texts) else ():
+        elsewhere |= _keys_elsewhere(json.loads(text.as_py()), nulls)
     parsed: dict[int, dict[str, Any]] = {}
     for name in dict.fromkeys(name for of_side in nulls.values() for name in of_side):
         sides = [(side, of_side[name]) for side, of_side in nulls.items() if name in of_side]
         expected = np.sum([mask for _, mask in sides], axis=0)
         concerned = np.flatnonzero(expected)
-        if not has_rows_inside and name not in _BESIDE_ROWS and len(concerned):
+        if not has_rows_inside and name not in elsewhere and len(concerned):
             pattern = f"{json.dumps(name, ensure_ascii=False)}:null"
             counts = pc.count_substring(texts.take(pa.array(concerned)), pattern).to_numpy(zero_copy_only=False)
             concerned = concerned[counts < expected[concerned]]
@@ -54,4 +57,28 @@ def absent_columns(
                 lacks[index] = isinstance(row, dict) and name not in row
             if lacks.any():
                 found[side][name] = lacks
+    return found
+
+
+def _keys_elsewhere(record: object, sides: Mapping[str, object]) -> set[str]:
+    """Return the keys in a record that are no columns: those of the envelope, of its parts, and inside of values."""
+    if not isinstance(record, dict):
+        return set()
+    found: set[str] = set()
+    rows = [record] if "" in sides else [record.get(side) for side in sides]
+    if "" not in sides:
+        found |= record.keys()
+        found |= _keys_inside([value for key, value in record.items() if key not in sides])
+    for row in rows:
+        found |= _keys_inside(list(row.values())) if isinstance(row, dict) else set()
+    return found
+
+
+def _keys_inside(values: list[Any]) -> set[str]:
+    found: set[str] = set()
+    for value in values:
+        if isinstance(value, dict):
+            found |= value.keys() | _keys_inside(list(value.values()))
+        elif isinstance(value, list):
+            found |= _keys_inside(value)
     return found

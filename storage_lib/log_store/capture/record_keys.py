@@ -57,7 +57,8 @@ def _readable(read: KeyReader, table: CapturedTable, keys: pa.Array) -> RowImage
 def json_keys(table: CapturedTable, keys: pa.Array) -> RowImages:
     """Read keys in JSON, with or without their schemas."""
     texts = keys.cast(pa.string())
-    has_schema = pc.match_substring_regex(texts, r'^\s*\{\s*"schema"\s*:').to_numpy(zero_copy_only=False)
+    begins = pc.match_substring_regex(texts, r'^\s*\{\s*"schema"\s*:\s*[{n]')
+    has_schema = pc.and_(begins, pc.match_substring(texts, '"payload"')).to_numpy(zero_copy_only=False)
     is_object = pc.match_substring_regex(texts, r"^\s*\{").to_numpy(zero_copy_only=False) & ~has_schema
     parts = []
     for mask, images in ((has_schema, _with_schema), (is_object, _objects), (~has_schema & ~is_object, _scalars)):

@@ -95,12 +95,13 @@ class CapturedTopic:
             skipped = self._skipped_by_hand(records.bucket, records.columns)
             columns = records.columns.without(skipped[0]) if len(skipped[0]) else records.columns
             changes = sure_changes(self.decoder.captured(columns), self.decoder.table, self.log)
-            refused = skipped[1]
+            waiting = skipped[1]
             for batch in self._settled(
                 records.bucket, columns, check(changes) if check else changes, records.next_offset
             ):
-                yield replace(batch, refused=(*refused, *batch.refused))
-                refused = ()
+                passed = tuple(each for each in waiting if each.offset < batch.next_offset)
+                waiting = waiting[len(passed) :]
+                yield replace(batch, refused=(*passed, *batch.refused))
                 if batch.schema_changes:
                     return
 
@@ -181,7 +182,16 @@ class CapturedTopic:
 
     def _refuse_truncation(self, bucket: int, offset: int) -> None:
         if self.settings.on_truncate is OnTruncate.APPLY:
-            return
+            count = len(self.log.latest_offsets().next_offsets)
+            if count == 1:
+                return
+            message = (
+                f"topic {self.name!r}, partition {bucket}, offset {offset}: the source was truncated, but the topic "
+                f"has {count} partitions, and nobody knows which of their records come before. Everything before this "
+                f"record was committed. Delete the rows by hand and go on with {SKIP}={bucket}:{offset}, and let the "
+                "connector write into one partition"
+            )
+            raise InvalidInputError(message)
         message = (
             f"topic {self.name!r}, partition {bucket}, offset {offset}: the source was truncated. "
             "source.on-truncate=apply deletes all rows of the table, source.on-truncate=ignore keeps them; everything "

@@ -34,12 +34,14 @@ _MOMENTS = (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ)
 def changes_for(schema: TableSchema, columns: Mapping[str, ValueType]) -> tuple[AddColumn | AlterType, ...]:
     """Return the changes that make a table hold the ``columns`` of a source, in their order."""
     known = {field.name: field.type for field in schema.fields}
+    # Types of these can't change; values that do not fit are refused.
+    fixed = {*schema.primary_keys, *schema.partition_keys}
     changes: list[AddColumn | AlterType] = []
     for name, written in columns.items():
         needed = table_type(written)
         if name not in known:
             changes.append(AddColumn(name, needed))
-        elif _is_narrower(known[name], needed):
+        elif name not in fixed and _is_narrower(known[name], needed):
             changes.append(AlterType(name, needed))
     return tuple(changes)
 

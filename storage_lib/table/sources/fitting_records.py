@@ -83,7 +83,11 @@ class FittingRecords:
             for mask in (*changes.unavailable.values(), *changes.absent.values()):
                 lacks |= mask
         is_retract = (kinds.to_numpy(zero_copy_only=False) & RETRACT_BIT).astype(bool)
-        places = np.flatnonzero(~lacks | (self._schema.is_append_only & is_retract))
+        checked = ~lacks | (self._schema.is_append_only & is_retract)
+        for name in self._schema.primary_keys:
+            # Nothing completes a row without its key.
+            checked |= rows.column(name).is_null().to_numpy(zero_copy_only=False)
+        places = np.flatnonzero(checked)
         whole = rows.take(pa.array(places)) if len(places) < rows.num_rows else rows
         misfits = self.misfits(whole, kinds.take(pa.array(places)))
         if not misfits:

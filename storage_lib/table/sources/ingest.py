@@ -24,6 +24,7 @@ from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.progress.operation import Operation, operation, report_to
 from storage_lib.progress.progress import ProgressOption
 from storage_lib.schema.encoding.moment import Moment, optional_millis
+from storage_lib.schema.options.source_options import SCHEMA_CHANGE
 from storage_lib.table.dynamic_table import DynamicTable
 from storage_lib.table.protocol.source_offsets import SourceRange
 from storage_lib.table.sources.gathered_changes import GatheredChanges
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 _ROWS_PER_COMMIT = 1_000_000
 _BYTES_PER_COMMIT = 256 << 20
+_ATTEMPTS = 3
 _log = logging.getLogger(__name__)
 
 
@@ -174,22 +176,26 @@ class SourceReader:
         return False
 
     def _alter(self, change: CapturedBatch) -> None:
-        """Make the changes of a source's columns, of which another process may have made some."""
-        self._table = self._table.refresh()
-        needed = [each for each in change.schema_changes if not is_made(self._table.schema, each)]
-        if needed:
+        """Make the changes of a source's columns, of which another process may have made some, even meanwhile."""
+        for attempt in range(_ATTEMPTS):
+            self._table = self._table.refresh()
+            needed = [each for each in change.schema_changes if not is_made(self._table.schema, each)]
+            if not needed:
+                break
+            what = " and ".join(map(described, needed))
             try:
                 self._table = self._table.alter(*needed)
             except InvalidInputError as error:
+                if attempt < _ATTEMPTS - 1:
+                    continue
                 message = (
                     f"topic {self._foreign.name!r}, partition {change.bucket}, offset {change.next_offset}: the source "
-                    f"{' and '.join(map(described, needed))}, which the table can't follow: {error}. Everything before "
-                    "this record was committed"
+                    f"{what}, which the table can't follow: {error}. Everything before this record was committed. Set "
+                    f"{SCHEMA_CHANGE}=ignore to leave out new columns and keep the types"
                 )
                 raise InvalidInputError(message) from error
-            _log.info(
-                "table %s follows source %s: it %s", self._table.name, self._source, ", ".join(map(described, needed))
-            )
+            _log.info("table %s follows source %s, which %s", self._table.name, self._source, what)
+            break
         self._follow_schema()
 
     def _start(self, recorded: LogOffsets | None) -> LogOffsets:

@@ -16,6 +16,7 @@ from storage_lib.log_store.external.source_settings import OnReject
 from storage_lib.schema.options.table_options import MergeEngine
 from storage_lib.schema.types.rejected_schema import REJECTED_SCHEMA
 from storage_lib.schema.types.row_kind import RETRACT_BIT, RowKind
+from storage_lib.table.changes.comparable_frame import comparable_frame
 from storage_lib.table.changes.complete_captured import CompletedRows, completed_rows
 from storage_lib.table.changes.complete_deletes import with_kind_column, with_whole_deletes
 from storage_lib.table.changes.update_before import one_batch
@@ -56,7 +57,8 @@ class SourceChanges:
         options = table.options
         self.fitting = FittingRecords(table.name, table.schema, options)
         self._is_keyed = bool(table.schema.primary_keys)
-        self._keeps_nulls = options.merge_engine is MergeEngine.PARTIAL_UPDATE
+        # Null leaves the stored value in these, or adds nothing to it; a stored value would count twice.
+        self._keeps_nulls = options.merge_engine in (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
 
     def commit(self, changes: GatheredChanges, reached: SourceRange, *, change_tracking: bool | None) -> Written:
         """Commit changes. Deletions of rows that are not there are not counted."""
@@ -170,7 +172,19 @@ class SourceChanges:
         completed = one_batch(found.rows.take(pa.array(places)))
         for place, problem in self.fitting.misfits(completed, found.kinds.take(pa.array(places))).items():
             problems.setdefault(int(found.came_from[places[place]]), problem)
-        return problems
+        return self._first_of_keys(found, problems)
+
+    def _first_of_keys(
+        self, found: CompletedRows, problems: Mapping[int, tuple[str | None, str]]
+    ) -> dict[int, tuple[str | None, str]]:
+        """Return the first problem of each key: later changes may be completed otherwise once its row is gone."""
+        if not problems:
+            return {}
+        by_place = np.flatnonzero(np.isin(found.came_from, list(problems)))
+        keys = comparable_frame(found.rows.select(list(self._table.schema.primary_keys)).take(pa.array(by_place)))
+        firsts = keys.with_row_index("index").unique(keys.columns, keep="first")["index"].to_numpy()
+        kept = {int(found.came_from[by_place[first]]) for first in firsts}
+        return {place: problem for place, problem in problems.items() if place in kept}
 
     def _refused_late(
         self, changes: GatheredChanges, problems: Mapping[int, tuple[str | None, str]], late: list[RefusedRecord]

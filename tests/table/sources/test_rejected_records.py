@@ -74,6 +74,80 @@ def test_a_record_whose_unchanged_value_is_nowhere_is_kept_apart_with_the_same_c
     assert (record["offset"], record["column"]) == (1, "item")
 
 
+def test_a_deletion_after_a_refused_update_of_the_same_commit_is_made() -> None:
+    table, topic = table_of(), RawTopic()
+    row = {"id": 1, "item": "a", "price": 1.5, "day": None, "rate": None}
+    for value in (
+        {"after": row, "op": "c"},
+        {"after": {**row, "item": "__debezium_unavailable_value", "rate": None, "day": None, "price": 2.5}, "op": "u"},
+        {"after": {"id": 1, "item": "too long"}, "op": "u"},
+        {"before": {"id": 1}, "after": None, "op": "d"},
+    ):
+        topic.tell(b'{"id":1}', json.dumps(value).encode())
+
+    found = topic.ingest(table, on_reject="quarantine")
+
+    assert (found.rejected_count, table.count()) == (1, 0)
+
+
+def test_a_sum_does_not_count_a_value_again_that_a_record_does_not_have() -> None:
+    catalog = MemoryCatalog(environment=fake_environment())
+    columns = pa.schema([("id", pa.int64()), ("qty", pa.int64())])
+    options = {"merge-engine": "aggregation", "fields.qty.aggregate-function": "sum", "log.system": "none"}
+    table = catalog.create_table("shop.sums", columns, primary_key=["id"], options=options)
+    topic = RawTopic()
+    for row in ({"id": 1, "qty": 5}, {"id": 1}, {"id": 1}):
+        topic.tell(b'{"id":1}', json.dumps({"after": row, "op": "c"}).encode())
+        topic.ingest(table)
+
+    assert table.to_arrow().to_pylist() == [{"id": 1, "qty": 5}]
+
+
+def test_a_record_without_a_key_is_refused_by_name_in_a_table_with_rows() -> None:
+    table, topic = table_of(), topic_with("no row")
+    topic.partitions[0][1] = (1, None, json.dumps({"after": {"item": "a"}, "op": "c"}).encode())
+
+    found = topic.ingest(table, rows_per_commit=1, on_reject="quarantine")
+
+    assert (found.rejected_count, ids(table)) == (1, [1, 2])
+
+
+def test_a_truncation_is_not_applied_where_partitions_have_no_order() -> None:
+    table, topic = table_of(), RawTopic(partition_count=2)
+    topic.tell(None, json.dumps({"op": "t"}).encode())
+
+    with pytest.raises(InvalidInputError, match="2 partitions, and nobody knows which"):
+        topic.ingest(table, on_truncate="apply")
+
+
+def test_a_column_is_absent_although_another_part_of_the_record_has_its_name_with_null() -> None:
+    catalog = MemoryCatalog(environment=fake_environment())
+    columns = pa.schema([("id", pa.int64()), ("transaction", pa.string()), ("srid", pa.string())])
+    table = catalog.create_table("shop.named", columns, primary_key=["id"], options={"log.system": "none"})
+    topic = RawTopic()
+    for after in ({"id": 1, "transaction": "t", "srid": "s"}, {"id": 1, "geom": {"srid": None}}):
+        value = {"before": None, "after": after, "op": "u", "transaction": None}
+        topic.tell(b'{"id":1}', json.dumps(value, separators=(",", ":")).encode())
+
+    topic.ingest(table)
+
+    assert table.to_arrow().to_pylist() == [{"id": 1, "transaction": "t", "srid": "s"}]
+
+
+def test_a_key_column_may_be_named_schema() -> None:
+    catalog = MemoryCatalog(environment=fake_environment())
+    columns = pa.schema([("schema", pa.string())])
+    table = catalog.create_table("shop.named", columns, primary_key=["schema"], options={"log.system": "none"})
+    topic = RawTopic()
+    topic.tell(b'{"schema":"a"}', json.dumps({"after": {"schema": "a"}, "op": "c"}).encode())
+    topic.ingest(table)
+    topic.tell(b'{"schema":"a"}', None)
+
+    topic.ingest(table)
+
+    assert table.count() == 0
+
+
 def test_one_record_is_skipped_by_hand_and_no_other() -> None:
     stopped, keeping, topic = table_of(), table_of(), topic_with("too long")
     good = {"before": None, "after": dict.fromkeys(("price", "day", "rate")) | {"id": 3, "item": "a"}, "op": "c"}
