@@ -104,7 +104,7 @@ SELECT id FROM orders VERSION AS OF 1 /*+ OPTIONS('scan.tag-name' = 'x') */;
 SELECT id FROM orders /*+ OPTIONS('execution.runtime-mode' = 'fast') */;
 --> InvalidInputError: hint execution.runtime-mode = 'fast'; there are batch, streaming
 SELECT * FROM orders$snapshts;
---> NotFoundError: table default.orders has no system table 'snapshts'; it has audit_log, branches, buckets, consumers, files, manifests, options, partitions, schemas, snapshots, statistics, tags
+--> NotFoundError: table default.orders has no system table 'snapshts'; it has audit_log, branches, buckets, consumers, files, manifests, options, partitions, rejected, schemas, snapshots, statistics, tags
 SELECT * FROM orders$snapshots VERSION AS OF 1;
 --> InvalidInputError: default.orders$snapshots is a system table, which takes no such options; leave scan.snapshot-id out
 SELECT * FROM other.default.orders;
