@@ -52,6 +52,7 @@ OTHERS = {
     "SuperviseSinkOperator",
     "TableOperator",
     "ValidateTableOperator",
+    "VerifyOperator",
 }
 OF_KAFKA = ("ingest", "tier")
 MARKS = {"ingest": pytest.mark.kafka, "tier": pytest.mark.kafka, "sql": pytest.mark.spark}
