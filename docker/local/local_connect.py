@@ -118,8 +118,8 @@ class LocalConnect(LocalServer):
         try:
             status = json.loads(self._send("GET", f"/connectors/{name}/status"))
         except LocalConnectError as error:
-            if "404" in str(error):  # not yet started
-                return None
+            if isinstance(error.__cause__, HTTPError) and error.__cause__.code == HTTPStatus.NOT_FOUND:
+                return None  # not yet started
             raise
         parts = (status["connector"], *status["tasks"])
         return next((part.get("trace", "") for part in parts if part["state"] == "FAILED"), None)

@@ -14,9 +14,8 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.types.nested_types import is_list
 from storage_lib.verification.value_kind import ValueKind, common_value_kind, value_kind_of_arrow
-
-_LISTS = (at.is_list, at.is_large_list, at.is_fixed_size_list, at.is_list_view, at.is_large_list_view)
 
 
 class _Nested:
@@ -56,7 +55,7 @@ ColumnKind: TypeAlias = ValueKind | ArrayKind | MapKind | StructKind
 
 def kind_of_arrow(type_: pa.DataType) -> ColumnKind | None:
     """Return the kind of an Arrow type; None if its values can't be compared."""
-    if any(is_list(type_) for is_list in _LISTS):
+    if is_list(type_):
         element = kind_of_arrow(type_.value_type)
         return None if element is None else ArrayKind(element)
     if at.is_map(type_):

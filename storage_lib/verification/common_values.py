@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
 
+from storage_lib.schema.types.nested_arrays import as_list, list_parts, map_parts
 from storage_lib.verification.column_kind import ArrayKind, ColumnKind, MapKind, StructKind, refused_column
 from storage_lib.verification.value_kind import ValueKind
 
@@ -47,17 +47,13 @@ def _nested_text(array: pa.Array, form: ArrayKind | MapKind | StructKind, name: 
         ]
         return frame.select(pl.concat_str([pl.lit("{"), *shown, pl.lit("}")])).to_series()
     if isinstance(form, MapKind):
-        entries = pa.StructArray.from_arrays([array.keys, array.items], ["key", "item"])
-        # The offsets of a slice can't have a mask.
-        starts = pa.array(array.offsets.to_numpy().copy())
-        array = pa.ListArray.from_arrays(starts, entries, mask=array.is_null() if array.null_count else None)
+        entries = map_parts(array)
+        offsets, elements = entries.offsets, pa.StructArray.from_arrays([entries.keys, entries.values], ["key", "item"])
         element: ColumnKind = StructKind((("item", form.item), ("key", form.key)))
     else:
-        array = array.cast(pa.large_list(array.type.value_type))
-        element = form.element
-    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
-    offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
-    texts = _part_text(array.flatten(), element, name, of).to_arrow().cast(pa.large_string())
+        parts_of_list = list_parts(as_list(array))
+        offsets, elements, element = parts_of_list.offsets, parts_of_list.values, form.element
+    texts = _part_text(elements, element, name, of).to_arrow().cast(pa.large_string())
     lists = pl.Series(pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), texts))
     ordered = lists.list.sort() if isinstance(form, MapKind) else lists
     return _enclosed(ordered.list.join(","), "[", "]")

@@ -48,10 +48,9 @@ class NamedDifferences:
                 continue
             left = self._limit - sum(each.kind is kind for each in self.named)
             self.counts[kind] += rows.height if self._has_key else _surplus(rows)
-            self.named += [
-                self._named(kind, row)
-                for row in rows.sort([*self._key], nulls_last=False).head(max(0, left)).iter_rows(named=True)
-            ]
+            if left > 0:
+                first = rows.sort([*self._key], nulls_last=False).head(left)
+                self.named += [self._named(kind, row) for row in first.iter_rows(named=True)]
         self.columns.update(changed_columns(found.different))
 
     def add_repeated(self, key: Mapping[str, Any], table_count: int, source_count: int) -> None:

@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.types as at
 
-DECIMAL_DIGITS_MAX = 38
+from storage_lib.schema.types.data_types import DECIMAL_PRECISION_MAX
 
 
 class ValueKind(Enum):
@@ -78,7 +78,7 @@ def value_kind_of_arrow(type_: pa.DataType) -> ValueKind | None:
     """Return the kind of an Arrow type; None if its values can't be compared."""
     if at.is_dictionary(type_):
         return value_kind_of_arrow(type_.value_type)
-    if at.is_uint64(type_) or (at.is_decimal(type_) and type_.precision <= DECIMAL_DIGITS_MAX):
+    if at.is_uint64(type_) or (at.is_decimal(type_) and type_.precision <= DECIMAL_PRECISION_MAX):
         return ValueKind.DECIMAL
     return next((kind for matches, kind in _OF_ARROW if matches(type_)), None)
 

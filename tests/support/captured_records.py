@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from storage_lib.log_store.capture.before_images import BeforeImage
 from storage_lib.log_store.capture.capture_decoder import CaptureDecoder
 from storage_lib.log_store.capture.captured_changes import CapturedChanges
 from storage_lib.log_store.capture.captured_table import CapturedTable
 from storage_lib.log_store.conversion.capture_modes import CaptureModes
+from storage_lib.schema.options.source_options import BeforeImage
 from storage_lib.schema.table_schema import TableSchema
 from tests.support.raw_topic import columns_of
 

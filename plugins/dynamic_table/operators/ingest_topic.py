@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 from dynamic_table.arguments.rendered_argument import checked_count, checked_options, checked_text, is_nothing
 from dynamic_table.events.progress_log import progress_in_log
 from dynamic_table.operators.table_operator import TableOperator
-from dynamic_table.policies.allowed_servers import OPTIONS_OF_A_TOPIC, refuse_other_servers_of_form
+from dynamic_table.policies.allowed_servers import OPTIONS_OF_A_TOPIC, refuse_options_of_form
 from dynamic_table.policies.first_try import seen_by_first_try
-from dynamic_table.sinks.sink_settings import secrets_apart
 from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:
@@ -68,7 +67,6 @@ class IngestOperator(TableOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Ingest, and return the last snapshot's id (None without new records) and the number of rows."""
         from storage_lib import ingest
-        from storage_lib.spark.stream.sink.sink_spec import refuse_other_servers
 
         arguments: dict[str, Any] = {
             "topic": checked_text(self.topic, "topic"),
@@ -80,9 +78,7 @@ class IngestOperator(TableOperator):
             arguments["timestamp"] = checked_count(self.timestamp_millis, "timestamp_millis")
         options = {} if is_nothing(self.options) else checked_options(self.options, "options")
         of_connection = self.hook.options
-        _, secret, _ = secrets_apart(of_connection, self.hook.secret_keys)
-        refuse_other_servers(options, secret)
-        refuse_other_servers_of_form(options, self.hook, of_source=OPTIONS_OF_A_TOPIC)
+        refuse_options_of_form(options, self.hook, of_source=OPTIONS_OF_A_TOPIC)
         table = self.hook.load_table(self.table)
         before = seen_by_first_try(context, BEFORE_KEY, lambda: table.inspect.latest_snapshot_id() or 0)
         with progress_in_log(self.log):

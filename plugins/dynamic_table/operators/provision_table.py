@@ -15,9 +15,8 @@ from dynamic_table.arguments.rendered_argument import (
 )
 from dynamic_table.connection.airflow_api import AIRFLOW_CONN_ID, AirflowApi
 from dynamic_table.operators.table_operator import TableOperator
-from dynamic_table.policies.allowed_servers import refuse_other_servers_of_form
+from dynamic_table.policies.allowed_servers import refuse_options_of_form
 from dynamic_table.policies.first_try import seen_by_first_try
-from dynamic_table.sinks.sink_settings import secrets_apart
 from dynamic_table.table_events import announce
 from dynamic_table.table_pools import DeclaredPool, table_pool
 
@@ -138,11 +137,7 @@ class ProvisionTableOperator(TableOperator):
 
     def _refuse_what_reaches_out(self, declared: TableDescriptor) -> None:
         """Refuse options that make readers of the table send credentials or run code: a form may declare the table."""
-        from storage_lib.spark.stream.sink.sink_spec import refuse_other_servers
-
-        _, secret, _ = secrets_apart(self.hook.options, self.hook.secret_keys)
-        refuse_other_servers(declared.options, secret)
-        refuse_other_servers_of_form(declared.options, self.hook)
+        refuse_options_of_form(declared.options, self.hook)
         if any(key.startswith("column.") for key in declared.options):
             from storage_lib.sql.definition.virtual_columns import refuse_reaching_out
 

@@ -13,9 +13,8 @@ from dynamic_table.arguments.rendered_argument import (
     is_nothing,
 )
 from dynamic_table.operators.table_operator import TableOperator
-from dynamic_table.policies.allowed_servers import OPTIONS_OF_A_TOPIC, refuse_other_servers_of_form
+from dynamic_table.policies.allowed_servers import OPTIONS_OF_A_TOPIC, refuse_options_of_form
 from dynamic_table.policies.commit_identity import commit_identity
-from dynamic_table.sinks.sink_settings import secrets_apart
 from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:
@@ -72,15 +71,12 @@ class ReingestRejectedOperator(TableOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Re-ingest, and return the snapshot's id (None without one), the numbers of rows and of records that stay."""
         from storage_lib import reingest
-        from storage_lib.spark.stream.sink.sink_spec import refuse_other_servers
 
         checked_choice(self.on_stored, "on_stored", STORED)
         fixes = {} if is_nothing(self.fixes) else checked_mapping(self.fixes, "fixes")
         options = {} if is_nothing(self.options) else checked_options(self.options, "options")
         of_connection = self.hook.options
-        _, secret, _ = secrets_apart(of_connection, self.hook.secret_keys)
-        refuse_other_servers(options, secret)
-        refuse_other_servers_of_form(options, self.hook, of_source=OPTIONS_OF_A_TOPIC)
+        refuse_options_of_form(options, self.hook, of_source=OPTIONS_OF_A_TOPIC)
         with commit_identity(context) as identity:
             result = reingest(
                 self.hook.load_table(self.table),

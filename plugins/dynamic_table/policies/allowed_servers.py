@@ -18,12 +18,14 @@ from urllib.parse import urlsplit
 
 from airflow.sdk import conf
 
+from dynamic_table.sinks.sink_settings import secrets_apart
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from dynamic_table.hook import DynamicTableHook
 
-__all__ = ["OPTIONS_OF_A_TOPIC", "refuse_other_servers_of_form"]
+__all__ = ["OPTIONS_OF_A_TOPIC", "refuse_options_of_form", "refuse_other_servers_of_form"]
 
 BROKERS = "log.kafka.bootstrap.servers"
 REGISTRY = "log.schema-registry.url"
@@ -71,6 +73,17 @@ OPTIONS_OF_A_TOPIC = frozenset(
 _NUMBER_OR_SWITCH = re.compile(r"-?\d{1,20}(\.\d{1,20})?|true|false")
 _INDEX_OF_KEYS = re.compile(r"pk-[a-z-]+\.index\.columns")
 _REACHING = re.compile(r"callback|iceberg|ur[il]\b|endpoint|path|location|class|factory|host|server|catalog|metastore")
+
+
+def refuse_options_of_form(
+    options: Mapping[str, str], hook: DynamicTableHook, *, of_source: Collection[str] = ()
+) -> None:
+    """Raise InvalidInputError for options that send the connection's secrets elsewhere, or reach another server."""
+    from storage_lib.spark.stream.sink.sink_spec import refuse_other_servers
+
+    _, secret, _ = secrets_apart(hook.options, hook.secret_keys)
+    refuse_other_servers(options, secret)
+    refuse_other_servers_of_form(options, hook, of_source=of_source)
 
 
 def refuse_other_servers_of_form(

@@ -1,6 +1,6 @@
 """What one commit changes in the rejected records: it adds some, resolves others, and forgets expired ones.
 
-Computed anew for each snapshot that the commit tries to follow; what does not depend on it is written once. Files are
+Computed again for each snapshot that the commit tries to follow; what does not depend on it is written once. Files are
 written before the snapshot that names them, so a crash leaves files that nothing names, for the orphan file cleanup.
 """
 

@@ -6,22 +6,22 @@ Keys may be Avro or JSON.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.capture.avro_rows import avro_images, row_images, side_images
-from storage_lib.log_store.capture.before_images import holds_whole_before
-from storage_lib.log_store.capture.captured_changes import Refusal, SourceColumns, nothing_captured
+from storage_lib.log_store.capture.captured_changes import nothing_captured
 from storage_lib.log_store.capture.divided_batch import captured_but_unreadable
 from storage_lib.log_store.capture.envelope_changes import changes_of
-from storage_lib.log_store.capture.flattened_rows import ADDED_PREFIX, FLATTENED_OTHERS, flattened_operations
-from storage_lib.log_store.capture.record_keys import json_keys, key_images
-from storage_lib.log_store.capture.row_images import RowImages, merged_images, no_images
-from storage_lib.log_store.capture.written_changes import Operation, WrittenChanges, operations_of
+from storage_lib.log_store.capture.flattened_rows import FLATTENED_OTHERS
+from storage_lib.log_store.capture.record_groups import ReadGroup, flattened_group, written_by_groups
+from storage_lib.log_store.capture.record_keys import json_keys
+from storage_lib.log_store.capture.row_images import RowImages, merged_images
+from storage_lib.log_store.capture.written_changes import operations_of
 from storage_lib.log_store.codec.avro_records import by_schema, fields_of, record_written
 from storage_lib.log_store.conversion.avro_value_type import value_type
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from storage_lib.log_store.codec.avro_records import WrittenAlike
     from storage_lib.log_store.codec.log_columns import LogColumns
     from storage_lib.log_store.codec.schema_registry import SchemaRegistry
-    from storage_lib.log_store.conversion.captured_value_type import ValueType
 
 _ENVELOPE = ("before", "after", "op")
 _MAGIC = b"\x00"
@@ -58,55 +57,15 @@ class AvroRecordDecoder:
         return captured_but_unreadable(columns, self._captured, nothing_captured(self.table.columns))
 
     def _captured(self, columns: LogColumns) -> CapturedChanges:
-        values = columns.values
-        is_there = values.is_valid().to_numpy(zero_copy_only=False)
-        places, tombstones = np.flatnonzero(is_there), np.flatnonzero(~is_there)
-        operations = np.full(len(values), Operation.TOMBSTONE, np.int8)
-        nothing = no_images(self.table.columns, len(tombstones))
-        before, after = [(tombstones, nothing)], [(tombstones, nothing)]
-        connectors = np.full(len(values), None, object)
-        schemas, refusals = list[SourceColumns](), list[Refusal]()
-        for each in by_schema(values.take(pa.array(places))):
-            mine = places[each.indices]
-            record, types = record_written(self.registry, each.number)
-            read = self._flattened if self.is_flattened else self._envelopes
-            try:
-                operations[mine], old, new, connectors[mine] = read(each, record, types)
-                schemas.append(SourceColumns(record_index=int(mine[0]), columns=self._source_columns(types)))
-            except InvalidInputError as error:
-                # No value of these types can be one of the table, so it is the same for each record.
-                operations[mine] = Operation.MESSAGE
-                old = new = no_images(self.table.columns, len(mine))
-                refusals += [Refusal(record_index=index, column=None, reason=str(error)) for index in mine.tolist()]
-            before.append((mine, old))
-            after.append((mine, new))
-        whole = holds_whole_before(self.table.before_image, pa.array(connectors, pa.string()), columns.keys)
-        old_rows = merged_images(before)
-        wants_key = (operations == Operation.TOMBSTONE) | (
-            np.isin(operations, (Operation.UPDATE, Operation.DELETE)) & ~(whole & old_rows.is_whole)
-        )
-        written = WrittenChanges(
-            operations=operations,
-            before=old_rows,
-            after=merged_images(after),
-            keys=key_images(self.table, columns.keys, wants_key, self._keys),
-            holds_whole_before=whole,
-            schemas=tuple(schemas),
-            refusals=tuple(refusals),
-        )
-        return changes_of(written, self.table)
+        places = np.flatnonzero(columns.values.is_valid().to_numpy(zero_copy_only=False))
+        read = self._flattened if self.is_flattened else self._envelopes
+        groups = [
+            (places[each.indices], partial(read, each, *record_written(self.registry, each.number)))
+            for each in by_schema(columns.values.take(pa.array(places)))
+        ]
+        return changes_of(written_by_groups(self.table, columns.keys, groups, self._keys), self.table)
 
-    def _source_columns(self, types: Mapping[str, AvroSchema]) -> Mapping[str, ValueType]:
-        fields = types if self.is_flattened else fields_of(types["after"])
-        return {
-            name: value_type(of)
-            for name, of in fields.items()
-            if not (self.is_flattened and name.startswith(ADDED_PREFIX))
-        }
-
-    def _envelopes(
-        self, records: WrittenAlike, record: AvroSchema, types: Mapping[str, AvroSchema]
-    ) -> tuple[np.ndarray, RowImages, RowImages, np.ndarray]:
+    def _envelopes(self, records: WrittenAlike, record: AvroSchema, types: Mapping[str, AvroSchema]) -> ReadGroup:
         if not types.keys() >= set(_ENVELOPE):
             message = f"schema {records.number} has no before, after and op, so this is not a Debezium change"
             raise ValueError(message)
@@ -114,12 +73,15 @@ class AvroRecordDecoder:
         if not pa.types.is_string(found["op"].type):
             message = "op is not a string"
             raise ValueError(message)
-        old, new = (side_images(self.table, found[side], types[side]) for side in ("before", "after"))
-        return operations_of(found["op"]), old, new, _connectors(found.get("source"), len(found["op"]))
+        return ReadGroup(
+            operations=operations_of(found["op"]),
+            before=side_images(self.table, found["before"], types["before"]),
+            after=side_images(self.table, found["after"], types["after"]),
+            connectors=_connectors(found.get("source"), len(found["op"])),
+            columns={name: value_type(of) for name, of in fields_of(types["after"]).items()},
+        )
 
-    def _flattened(
-        self, records: WrittenAlike, record: AvroSchema, types: Mapping[str, AvroSchema]
-    ) -> tuple[np.ndarray, RowImages, RowImages, np.ndarray]:
+    def _flattened(self, records: WrittenAlike, record: AvroSchema, types: Mapping[str, AvroSchema]) -> ReadGroup:
         count = len(records.indices)
         found = records.fields(
             record, [name for name in (*self.table.columns.names, *FLATTENED_OTHERS) if name in types]
@@ -128,10 +90,8 @@ class AvroRecordDecoder:
             name: found[name].cast(of) if name in found else pa.nulls(count, of)
             for name, of in FLATTENED_OTHERS.items()
         }
-        operations = flattened_operations(others)
         rows = row_images(self.table, found, types, np.ones(count, bool))
-        is_deleted = operations == Operation.DELETE
-        return operations, rows.where(is_deleted), rows.where(~is_deleted), np.full(count, "", object)
+        return flattened_group(others, rows, {name: value_type(of) for name, of in types.items()})
 
     def _keys(self, table: CapturedTable, keys: pa.Array) -> RowImages:
         is_avro = pc.starts_with(keys, _MAGIC).to_numpy(zero_copy_only=False)

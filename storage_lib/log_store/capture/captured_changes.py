@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -10,12 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from storage_lib.log_store.conversion.captured_value_type import ValueType
     from storage_lib.schema.encoding.varint_columns import Int64s
-
-    Mask = npt.NDArray[np.bool_]
+    from storage_lib.schema.types.nested_arrays import Mask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +80,8 @@ class CapturedChanges:
             rows=self.rows.filter(pa.array(is_kept)),
             kinds=self.kinds.filter(pa.array(is_kept)),
             record_indices=self.record_indices[is_kept],
-            unavailable={name: mask[is_kept] for name, mask in self.unavailable.items()},
-            absent={name: mask[is_kept] for name, mask in self.absent.items()},
+            unavailable=masks_at(self.unavailable, is_kept),
+            absent=masks_at(self.absent, is_kept),
             truncations=self.truncations,
             refusals=tuple(sorted((*self.refusals, *refused), key=lambda each: each.record_index)),
             schemas=self.schemas,
@@ -111,7 +108,7 @@ def merged_changes(parts: Sequence[tuple[Int64s, CapturedChanges]]) -> CapturedC
         return parts[0][1]
     indices = np.concatenate([of[changes.record_indices] for of, changes in parts])
     order = np.argsort(indices, kind="stable")
-    rows = pa.concat_batches([changes.rows for _, changes in parts])
+    rows, counts = pa.concat_batches([changes.rows for _, changes in parts]), [len(each.rows) for _, each in parts]
     truncations = np.concatenate([of[changes.truncations] for of, changes in parts])
     refusals = [
         replace(each, record_index=int(of[each.record_index])) for of, changes in parts for each in changes.refusals
@@ -123,25 +120,34 @@ def merged_changes(parts: Sequence[tuple[Int64s, CapturedChanges]]) -> CapturedC
         rows=rows.take(pa.array(order)),
         kinds=pa.concat_arrays([changes.kinds for _, changes in parts]).take(pa.array(order)),
         record_indices=indices[order],
-        unavailable=_merged([changes.unavailable for _, changes in parts], parts, order),
-        absent=_merged([changes.absent for _, changes in parts], parts, order),
+        unavailable=masks_at(joined_masks([changes.unavailable for _, changes in parts], counts), order),
+        absent=masks_at(joined_masks([changes.absent for _, changes in parts], counts), order),
         truncations=np.sort(truncations),
         refusals=tuple(sorted(refusals, key=lambda each: each.record_index)),
         schemas=tuple(sorted(schemas, key=lambda each: each.record_index)),
     )
 
 
-def _merged(
-    masks: Sequence[Mapping[str, Mask]], parts: Sequence[tuple[Int64s, CapturedChanges]], order: Int64s
-) -> dict[str, Mask]:
-    names = dict.fromkeys(name for each in masks for name in each)
-    counts = [changes.rows.num_rows for _, changes in parts]
+def joined_masks(parts: Sequence[Mapping[str, Mask]], counts: Sequence[int]) -> dict[str, Mask]:
+    """Concatenate masks by column of parts with ``counts`` rows; a part may lack the mask of a column."""
+    names = dict.fromkeys(name for each in parts for name in each)
     return {
-        name: np.concatenate(
-            [each.get(name, np.zeros(count, bool)) for each, count in zip(masks, counts, strict=True)]
-        )[order]
+        name: np.concatenate([each.get(name, np.zeros(count, bool)) for each, count in zip(parts, counts, strict=True)])
         for name in names
     }
+
+
+def any_mask(masks: Iterable[Mask], count: int) -> Mask:
+    """Return the mask of the rows, of ``count``, that are in any of the masks."""
+    found = np.zeros(count, bool)
+    for mask in masks:
+        found |= mask
+    return found
+
+
+def masks_at(masks: Mapping[str, Mask], rows: Mask | Int64s) -> dict[str, Mask]:
+    """Return the masks of some rows."""
+    return {name: mask[rows] for name, mask in masks.items()}
 
 
 def _any(masks: Mapping[str, Mask], rows: slice) -> dict[str, Mask]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from storage_lib.log_store.capture.before_images import BeforeImage
+from storage_lib.schema.options.source_options import BeforeImage
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -24,8 +24,8 @@ def divided(
 ) -> Iterator[tuple[int, int, _Decoded | None, Exception | None]]:
     """Yield ranges of records with what ``decoded(start, stop)`` returns, or a single record with its error.
 
-    ``decoded`` raises one of ``UNREADABLE`` if it can't read a record. After a failure, decoding goes on in halves and
-    then in steps that double: unreadable records come in runs, and each failed step costs a decode of the whole step.
+    ``decoded`` raises one of ``UNREADABLE`` if it can't read a record. After a failure, steps are halved and
+    then doubled again: unreadable records come in runs, and each failed step costs a decode of the whole step.
     """
     start, step = 0, count
     while start < count:

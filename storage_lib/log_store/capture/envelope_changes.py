@@ -25,9 +25,9 @@ from storage_lib.schema.types.row_kind import RowKind
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storage_lib.log_store.capture.captured_changes import Mask
     from storage_lib.log_store.capture.captured_table import CapturedTable
     from storage_lib.log_store.capture.row_images import RowImages
+    from storage_lib.schema.types.nested_arrays import Mask
 
 _NO_AFTER = "it has no row after the change (after is null)"
 _NO_KEY = (

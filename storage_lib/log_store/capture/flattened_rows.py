@@ -22,7 +22,7 @@ ADDED_PREFIX = "__"
 """Start of the names of keys that the transformation adds to the columns."""
 
 FLATTENED_OTHERS = {"__op": pa.string(), "__deleted": pa.string()}
-"""Keys beside the columns, with their types."""
+"""Keys that are not columns, with their types."""
 
 
 def flattened_operations(others: Mapping[str, pa.Array]) -> Int64s:

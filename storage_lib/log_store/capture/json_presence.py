@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from storage_lib.log_store.capture.captured_changes import Mask
+    from storage_lib.schema.types.nested_arrays import Mask
 
 _BESIDE_ROWS = frozenset(
     (
@@ -36,8 +36,10 @@ def absent_columns(
     null. ``has_rows_inside``: values may be objects themselves.
     """
     found: dict[str, dict[str, Mask]] = {side: {} for side in nulls}
+    if not any(nulls.values()):
+        return found
     elsewhere = set(_BESIDE_ROWS)
-    for text in (texts[0], texts[-1]) if len(texts) else ():
+    for text in (texts[0], texts[-1]):
         elsewhere |= _keys_elsewhere(json.loads(text.as_py()), nulls)
     parsed: dict[int, dict[str, Any]] = {}
     for name in dict.fromkeys(name for of_side in nulls.values() for name in of_side):

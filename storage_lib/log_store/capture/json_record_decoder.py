@@ -8,38 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage_lib.errors import InvalidInputError
-from storage_lib.log_store.capture.before_images import holds_whole_before
-from storage_lib.log_store.capture.captured_changes import Refusal, SourceColumns, nothing_captured
+from storage_lib.log_store.capture.captured_changes import nothing_captured
 from storage_lib.log_store.capture.divided_batch import captured_but_unreadable
 from storage_lib.log_store.capture.envelope_changes import changes_of
-from storage_lib.log_store.capture.flattened_rows import ADDED_PREFIX, FLATTENED_OTHERS, flattened_operations
+from storage_lib.log_store.capture.flattened_rows import FLATTENED_OTHERS
 from storage_lib.log_store.capture.json_payloads import JsonPayloads, payloads
 from storage_lib.log_store.capture.json_presence import absent_columns
 from storage_lib.log_store.capture.json_rows import ITSELF, JsonRows, read_rows
-from storage_lib.log_store.capture.record_keys import json_keys, key_images
-from storage_lib.log_store.capture.row_images import RowImages, merged_images, no_images
-from storage_lib.log_store.capture.written_changes import (
-    Operation,
-    WrittenChanges,
-    operations_of,
-)
+from storage_lib.log_store.capture.record_groups import ReadGroup, flattened_group, written_by_groups
+from storage_lib.log_store.capture.record_keys import json_keys
+from storage_lib.log_store.capture.row_images import RowImages, no_images
+from storage_lib.log_store.capture.written_changes import operations_of
 from storage_lib.log_store.capture.written_rows import images_of
 from storage_lib.log_store.conversion.assumed_value_type import of_modes
 from storage_lib.log_store.conversion.connect_schema import value_type
 from storage_lib.schema.types.nested_types import is_nested
 
 if TYPE_CHECKING:
-    from storage_lib.log_store.capture.captured_changes import CapturedChanges, Mask
+    from storage_lib.log_store.capture.captured_changes import CapturedChanges
     from storage_lib.log_store.capture.captured_table import CapturedTable
     from storage_lib.log_store.codec.log_columns import LogColumns
     from storage_lib.log_store.conversion.captured_value_type import ValueType
+    from storage_lib.schema.types.nested_arrays import Mask
 
 _BEFORE, _AFTER = "before", "after"
 _NULL = "null"
@@ -65,61 +62,28 @@ class JsonRecordDecoder:
         return captured_but_unreadable(columns, self._captured, nothing_captured(self.table.columns))
 
     def _captured(self, columns: LogColumns) -> CapturedChanges:
-        return changes_of(self._written(columns), self.table)
+        places = np.flatnonzero(columns.values.is_valid().to_numpy(zero_copy_only=False))
+        texts = columns.values.take(pa.array(places)).cast(pa.string())
+        groups = [(places[each.indices], partial(self._read, each)) for each in self._groups(texts)]
+        return changes_of(written_by_groups(self.table, columns.keys, groups, json_keys), self.table)
 
-    def _written(self, columns: LogColumns) -> WrittenChanges:
-        values = columns.values
-        places = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-        groups = self._groups(values.take(pa.array(places)).cast(pa.string()))
-        operations = np.full(len(values), Operation.TOMBSTONE, np.int8)
-        is_there = np.zeros(len(values), np.bool_)
-        for each in groups:
-            is_there[places[each.indices]] = True
-        tombstones = np.flatnonzero(~is_there)
-        nothing = no_images(self.table.columns, len(tombstones))
-        before, after = [(tombstones, nothing)], [(tombstones, nothing)]
-        connectors = np.full(len(values), None, object)
-        schemas, refusals = list[SourceColumns](), list[Refusal]()
-        for each in groups:
-            mine = places[each.indices]
-            try:
-                sides = self._types(each.schema)
-                columns_of_source = None if each.schema is None else self._source_columns(each.schema)
-                rows = read_rows(each.texts, sides, FLATTENED_OTHERS if self.is_flattened else _ENVELOPE_OTHERS)
-                images = self._images(each, rows, sides)
-            except InvalidInputError as error:
-                # No value of these types can be one of the table, so it is the same for each record.
-                operations[mine] = Operation.MESSAGE
-                before.append((mine, no_images(self.table.columns, len(mine))))
-                after.append(before[-1])
-                refusals += [Refusal(record_index=index, column=None, reason=str(error)) for index in mine.tolist()]
-                continue
-            if columns_of_source is not None:
-                schemas.append(SourceColumns(record_index=int(mine[0]), columns=columns_of_source))
-            if self.is_flattened:
-                operations[mine] = flattened_operations(rows.others)
-                is_deleted = operations[mine] == Operation.DELETE
-                before.append((mine, images[ITSELF].where(is_deleted)))
-                after.append((mine, images[ITSELF].where(~is_deleted)))
-                connectors[mine] = ""
-            else:
-                operations[mine] = self._operations(rows.others["op"], each.texts)
-                before.append((mine, images[_BEFORE]))
-                after.append((mine, images[_AFTER]))
-                connectors[mine] = pc.struct_field(rows.others["source"], "connector").to_numpy(zero_copy_only=False)
-        whole = holds_whole_before(self.table.before_image, pa.array(connectors, pa.string()), columns.keys)
-        merged_before = merged_images(before)
-        wants_key = (operations == Operation.TOMBSTONE) | (
-            np.isin(operations, (Operation.UPDATE, Operation.DELETE)) & ~(whole & merged_before.is_whole)
-        )
-        return WrittenChanges(
-            operations=operations,
-            before=merged_before,
-            after=merged_images(after),
-            keys=key_images(self.table, columns.keys, wants_key, json_keys),
-            holds_whole_before=whole,
-            schemas=tuple(schemas),
-            refusals=tuple(refusals),
+    def _read(self, group: JsonPayloads) -> ReadGroup:
+        types = self._types(group.schema)
+        known = {
+            side: {name: of_side[name] for name in self.table.columns.names if name in of_side}
+            for side, of_side in types.items()
+        }
+        rows = read_rows(group.texts, known, FLATTENED_OTHERS if self.is_flattened else _ENVELOPE_OTHERS)
+        images = self._images(group, rows, known)
+        columns = None if group.schema is None else types[ITSELF if self.is_flattened else _AFTER]
+        if self.is_flattened:
+            return flattened_group(rows.others, images[ITSELF], columns)
+        return ReadGroup(
+            operations=self._operations(rows.others["op"], group.texts),
+            before=images[_BEFORE],
+            after=images[_AFTER],
+            connectors=pc.struct_field(rows.others["source"], "connector").to_numpy(zero_copy_only=False),
+            columns=columns,
         )
 
     def _operations(self, codes: pa.Array, texts: pa.Array) -> np.ndarray:
@@ -140,25 +104,16 @@ class JsonRecordDecoder:
         return [each for each in found if len(each.indices)]
 
     def _types(self, schema: Mapping[str, object] | None) -> Mapping[str, Mapping[str, ValueType]]:
-        """Return the written types of the table's columns by side."""
-        names = (ITSELF,) if self.is_flattened else (_BEFORE, _AFTER)
+        """Return the written types of columns by side: all that the schema has, or the table's without one."""
+        sides = (ITSELF,) if self.is_flattened else (_BEFORE, _AFTER)
         if schema is None:
             assumed = {field.name: of_modes(field, self.table.modes) for field in self.table.schema.fields}
-            return dict.fromkeys(names, assumed)
+            return dict.fromkeys(sides, assumed)
         written = value_type(schema)
-        found = {}
-        for side in names:
-            of_side = written if side == ITSELF else dict(written.fields).get(side)
-            fields = {} if of_side is None else dict(of_side.fields)
-            found[side] = {name: fields[name] for name in self.table.columns.names if name in fields}
-        return found
-
-    def _source_columns(self, schema: Mapping[str, object]) -> Mapping[str, ValueType]:
-        written = value_type(schema)
-        of_row = written if self.is_flattened else dict(written.fields).get(_AFTER)
-        fields = () if of_row is None else of_row.fields
-        # ExtractNewRecordState prefixes what is no column.
-        return {name: of for name, of in fields if not (self.is_flattened and name.startswith(ADDED_PREFIX))}
+        if self.is_flattened:
+            return {ITSELF: dict(written.fields)}
+        parts = dict(written.fields)
+        return {side: dict(parts[side].fields) if side in parts else {} for side in sides}
 
     def _images(
         self, group: JsonPayloads, rows: JsonRows, sides: Mapping[str, Mapping[str, ValueType]]

@@ -27,8 +27,8 @@ from storage_lib.log_store.codec.json_lines import (
 from storage_lib.log_store.conversion.captured_json import holds_float, holds_map, of_parsed, read_type
 
 if TYPE_CHECKING:
-    from storage_lib.log_store.capture.captured_changes import Mask
     from storage_lib.log_store.conversion.captured_value_type import ValueType
+    from storage_lib.schema.types.nested_arrays import Mask
 
 ITSELF = ""
 """Name of the side whose columns are the object's own keys."""

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from storage_lib.log_store.conversion.captured_value_type import Meaning, Spelling, ValueType
 
 if TYPE_CHECKING:
-    from storage_lib.log_store.capture.captured_changes import Mask
+    from storage_lib.schema.types.nested_arrays import Mask
 
 _UUID_VERSION = 3
 _TEXTUAL = (Meaning.TEXT, Meaning.BYTES, Meaning.BITS, Meaning.DECIMAL)

@@ -25,8 +25,8 @@ from storage_lib.log_store.conversion.captured_value_type import Meaning, ValueT
 from storage_lib.log_store.conversion.connect_schema import value_type
 
 if TYPE_CHECKING:
-    from storage_lib.log_store.capture.captured_changes import Mask
     from storage_lib.log_store.capture.captured_table import CapturedTable
+    from storage_lib.schema.types.nested_arrays import Mask
 
     KeyReader = Callable[[CapturedTable, pa.Array], RowImages]
     """Reads keys (binary without nulls), or raises one of ``UNREADABLE``."""

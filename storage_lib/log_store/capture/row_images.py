@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from storage_lib.log_store.capture.captured_changes import Refusal
+from storage_lib.log_store.capture.captured_changes import joined_masks, masks_at
 
 if TYPE_CHECKING:
-    from storage_lib.log_store.capture.captured_changes import Mask
+    from storage_lib.log_store.capture.captured_changes import Refusal
     from storage_lib.schema.encoding.varint_columns import Int64s
+    from storage_lib.schema.types.nested_arrays import Mask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +93,9 @@ def merged_images(parts: Sequence[tuple[Int64s, RowImages]]) -> RowImages:
     if len(parts) == 1:
         return parts[0][1]
     order = np.argsort(np.concatenate([indices for indices, _ in parts]), kind="stable")
-    images = [each for _, each in parts]
+    images, counts = [each for _, each in parts], [len(indices) for indices, _ in parts]
     refusals = [
-        Refusal(record_index=int(indices[each.record_index]), column=each.column, reason=each.reason)
-        for indices, part in parts
-        for each in part.refusals
+        replace(each, record_index=int(indices[each.record_index])) for indices, part in parts for each in part.refusals
     ]
     return RowImages(
         columns={
@@ -104,17 +103,7 @@ def merged_images(parts: Sequence[tuple[Int64s, RowImages]]) -> RowImages:
             for name in images[0].columns
         },
         is_there=np.concatenate([each.is_there for each in images])[order],
-        unavailable=_merged([each.unavailable for each in images], images, order),
-        absent=_merged([each.absent for each in images], images, order),
+        unavailable=masks_at(joined_masks([each.unavailable for each in images], counts), order),
+        absent=masks_at(joined_masks([each.absent for each in images], counts), order),
         refusals=tuple(refusals),
     )
-
-
-def _merged(masks: Sequence[Mapping[str, Mask]], images: Sequence[RowImages], order: np.ndarray) -> dict[str, Mask]:
-    names = dict.fromkeys(name for each in masks for name in each)
-    return {
-        name: np.concatenate(
-            [each.get(name, np.zeros(len(image.is_there), bool)) for each, image in zip(masks, images, strict=True)]
-        )[order]
-        for name in names
-    }

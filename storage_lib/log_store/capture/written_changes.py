@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from storage_lib.log_store.capture.captured_changes import Mask, Refusal, SourceColumns
+    from storage_lib.log_store.capture.captured_changes import Refusal, SourceColumns
     from storage_lib.log_store.capture.row_images import RowImages
+    from storage_lib.schema.types.nested_arrays import Mask
 
 
 class Operation(IntEnum):

@@ -14,12 +14,9 @@ from storage_lib.log_store.capture.row_images import RowImages
 from storage_lib.log_store.conversion.captured_values import converted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from storage_lib.log_store.capture.captured_changes import Mask
     from storage_lib.log_store.capture.captured_table import CapturedTable
     from storage_lib.log_store.conversion.captured_value_type import ValueType
-    from storage_lib.schema.table_schema import DataField
+    from storage_lib.schema.types.nested_arrays import Mask
 
 
 def images_of(
@@ -27,9 +24,8 @@ def images_of(
     columns: Mapping[str, tuple[pa.Array, ValueType]],
     is_there: Mask,
     absent: Mapping[str, Mask],
-    fields: Sequence[DataField] | None = None,
 ) -> RowImages:
-    """Return one row per record of the columns ``fields`` (default: all of the table), null where ``is_there`` is not.
+    """Return one row per record, null where ``is_there`` is not.
 
     ``columns`` hold written values with their types; a column that is missing there is absent from all rows. ``absent``
     are masks of further rows that lack a column.
@@ -38,9 +34,8 @@ def images_of(
     unavailable: dict[str, Mask] = {}
     missing = dict(absent)
     refusals: list[Refusal] = []
-    wanted = table.schema.fields if fields is None else fields
     for field in table.schema.fields:
-        if field.name not in columns or field not in wanted:
+        if field.name not in columns:
             arrays[field.name] = pa.nulls(len(is_there), field.type.arrow)
             missing[field.name] = is_there
             continue

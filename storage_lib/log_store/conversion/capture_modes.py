@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import TypeVar
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.options.source_options import (
@@ -25,9 +23,8 @@ from storage_lib.schema.options.source_options import (
     OutOfRange,
     TimeMode,
     TimePrecision,
+    word_option,
 )
-
-Word = TypeVar("Word", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,22 +45,12 @@ class CaptureModes:
         if not placeholder:
             message = f"option {PLACEHOLDER} is empty; give the connector's unavailable.value.placeholder"
             raise InvalidInputError(message)
+        words = {key: text.strip().lower() for key, text in options.items()}
         return cls(
-            decimal=_word(options, DECIMAL_MODE, DecimalMode) if DECIMAL_MODE in options else None,
-            time=_word(options, TIME_MODE, TimeMode) if TIME_MODE in options else TimeMode.ADAPTIVE,
-            binary=_word(options, BINARY_MODE, BinaryMode) if BINARY_MODE in options else None,
+            decimal=word_option(words, DECIMAL_MODE, DecimalMode),
+            time=word_option(words, TIME_MODE, TimeMode) or TimeMode.ADAPTIVE,
+            binary=word_option(words, BINARY_MODE, BinaryMode),
             placeholder=placeholder,
-            out_of_range=_word(options, OUT_OF_RANGE, OutOfRange) if OUT_OF_RANGE in options else OutOfRange.REJECT,
-            time_precision=(
-                _word(options, TIME_PRECISION, TimePrecision) if TIME_PRECISION in options else TimePrecision.AUTO
-            ),
+            out_of_range=word_option(words, OUT_OF_RANGE, OutOfRange) or OutOfRange.REJECT,
+            time_precision=word_option(words, TIME_PRECISION, TimePrecision) or TimePrecision.AUTO,
         )
-
-
-def _word(options: Mapping[str, str], key: str, words: type[Word]) -> Word:
-    given = options[key].strip().lower()
-    try:
-        return words(given)
-    except ValueError as error:
-        message = f"option {key} is {options[key]!r}; it has to be one of {', '.join(words)}"
-        raise InvalidInputError(message) from error

@@ -17,9 +17,15 @@ from storage_lib.log_store.capture.captured_changes import CapturedChanges, Refu
 from storage_lib.log_store.external.compacted_topic import sure_changes
 from storage_lib.log_store.external.skipped_offsets import places_of
 from storage_lib.log_store.external.source_schema_change import changes_for, described
-from storage_lib.log_store.external.source_settings import OnReject, OnTruncate, SchemaChangeOfSource
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.schema.options.source_options import ON_REJECT, SCHEMA_CHANGE, SKIP
+from storage_lib.schema.options.source_options import (
+    ON_REJECT,
+    SCHEMA_CHANGE,
+    SKIP,
+    OnReject,
+    OnTruncate,
+    SchemaChangeOfSource,
+)
 
 if TYPE_CHECKING:
     from storage_lib.log_store.capture.capture_decoder import CaptureDecoder

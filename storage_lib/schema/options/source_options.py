@@ -7,6 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import TypeVar
+
+from storage_lib.errors import InvalidInputError
+
+_Word = TypeVar("_Word", bound=StrEnum)
 
 DECIMAL_MODE = "debezium.decimal-handling-mode"
 TIME_MODE = "debezium.time-precision-mode"
@@ -67,12 +72,56 @@ class TimePrecision(StrEnum):
     REJECT = "reject"
 
 
+class BeforeImage(StrEnum):
+    """Values of option ``source.before-image``."""
+
+    AUTO = "auto"
+    """The whole row if the record's connector always writes it, or if the source table has no key."""
+    WHOLE = "whole"
+    KEY = "key"
+
+
+class OnTruncate(StrEnum):
+    """Values of option ``source.on-truncate``: what a TRUNCATE of the source does."""
+
+    FAIL = "fail"
+    APPLY = "apply"
+    IGNORE = "ignore"
+
+
+class SchemaChangeOfSource(StrEnum):
+    """Values of option ``source.schema-change``: what new columns and wider types in the schemas of records do."""
+
+    EVOLVE = "evolve"
+    FAIL = "fail"
+    IGNORE = "ignore"
+
+
+class OnReject(StrEnum):
+    """Values of option ``source.on-reject``: what happens with a record that can't be decoded or does not fit."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+    QUARANTINE = "quarantine"
+    """Keep it in the table's rejected records, with the commit that passes over it."""
+
+
+def word_option(options: Mapping[str, str], key: str, words: type[_Word]) -> _Word | None:
+    """Return an option's word, None if it is not given; ``InvalidInputError`` for an unknown one."""
+    given = options.get(key)
+    try:
+        return None if given is None else words(given)
+    except ValueError as error:
+        message = f"option {key} is {given!r}; it has to be one of {', '.join(words)}"
+        raise InvalidInputError(message) from error
+
+
 UNAVAILABLE_VALUE = "__debezium_unavailable_value"
 """Debezium's default for ``unavailable.value.placeholder``."""
 
 SOURCE_OPTIONS: Mapping[str, tuple[str, str]] = {
     BEFORE_IMAGE: (
-        "auto",
+        BeforeImage.AUTO,
         (
             "What records say of a row before its change: whole (all columns), key (its key only, so that the rest is "
             "looked up in the table), or auto: key for PostgreSQL's tables with a key, whole for others. Set whole for "
@@ -80,7 +129,7 @@ SOURCE_OPTIONS: Mapping[str, tuple[str, str]] = {
         ),
     ),
     ON_TRUNCATE: (
-        "fail",
+        OnTruncate.FAIL,
         "A TRUNCATE of the source: fail (stop before it), apply (delete all rows of the table), or ignore.",
     ),
     SCHEMA_CHANGE: (
@@ -92,10 +141,10 @@ SOURCE_OPTIONS: Mapping[str, tuple[str, str]] = {
     ),
     SKIP: (
         "",
-        "Single records to skip, as partition:offset, such as 0:1234, 3:77; quarantine keeps them, too.",
+        "Single records to skip, as partition:offset, such as 0:1234, 3:77; with quarantine they are kept as well.",
     ),
     ON_REJECT: (
-        "fail",
+        OnReject.FAIL,
         (
             "A record that can't be decoded, or does not fit the table: fail (stop before it), quarantine (keep it in "
             "<table>$rejected), or skip it with a warning."

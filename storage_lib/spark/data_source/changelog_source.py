@@ -20,9 +20,14 @@ from pyspark.sql.types import StructType
 from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.external.captured_topic import CapturedBatch
 from storage_lib.log_store.external.external_topic import ExternalTopic
-from storage_lib.log_store.external.source_settings import OnReject, SchemaChangeOfSource
 from storage_lib.log_store.log_offsets import LogOffsets
-from storage_lib.schema.options.source_options import ON_REJECT, ON_TRUNCATE, SCHEMA_CHANGE
+from storage_lib.schema.options.source_options import (
+    ON_REJECT,
+    ON_TRUNCATE,
+    SCHEMA_CHANGE,
+    OnReject,
+    SchemaChangeOfSource,
+)
 from storage_lib.schema.types.row_kind import RETRACT_BIT, ROW_KIND_COLUMN, ROW_KIND_SYMBOLS
 from storage_lib.spark.data_source.batch_sources import offset_of, offsets_in
 from storage_lib.spark.data_source.stream_reader import ROWS_UNLIMITED, START

@@ -17,10 +17,11 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from storage_lib.log_store.capture.captured_changes import any_mask
+from storage_lib.schema.types.nested_arrays import Mask
 from storage_lib.schema.types.row_kind import RETRACT_BIT, RowKind
 from storage_lib.table.changes.comparable_frame import comparable_frame
 
-Mask = npt.NDArray[np.bool_]
 _INDEX = "index"
 _LACKS = "lacks"
 _UNKNOWN = -1
@@ -53,9 +54,7 @@ def completed_rows(
     ``left_out`` marks the values to complete; where ``required`` is set, they have to be found, elsewhere they become
     null. ``find`` returns the stored rows of keys. Needs a table with a primary key.
     """
-    lacks = np.zeros(rows.num_rows, bool)
-    for mask in left_out.values():
-        lacks |= mask
+    lacks = any_mask(left_out.values(), rows.num_rows)
     if not lacks.any():
         return CompletedRows(rows=rows, kinds=kinds, came_from=np.arange(rows.num_rows), unfound={})
     keys = rows.select(list(primary_keys))

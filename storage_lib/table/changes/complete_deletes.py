@@ -15,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from storage_lib.schema.types.nested_arrays import Mask
 from storage_lib.schema.types.row_kind import ROW_KIND_SYMBOLS, RowKind
 from storage_lib.table.changes.comparable_frame import comparable_frame
 from storage_lib.table.changes.update_before import complete_changes, one_batch
@@ -24,14 +25,22 @@ _LACKS = "lacks"
 
 
 def with_whole_deletes(
-    primary_keys: Sequence[str], rows: pa.Table, kinds: pa.Array, find: Callable[[pa.Table], pa.Table]
+    primary_keys: Sequence[str],
+    rows: pa.Table,
+    kinds: pa.Array,
+    find: Callable[[pa.Table], pa.Table],
+    *,
+    completed: Mask | None = None,
 ) -> tuple[pa.Table, pa.Array]:
     """Return ``rows`` (the table's columns) and their ``kinds`` (int8) with whole deletions, in the same order.
 
     A deletion with a null outside its key may be incomplete, and its row is looked up by ``find``, which returns the
-    stored rows of keys. If no deletion is incomplete, the same objects are returned. Needs a table with a primary key.
+    stored rows of keys; those in ``completed`` are whole although they may have nulls. If no deletion is incomplete,
+    the same objects are returned. Needs a table with a primary key.
     """
     lacks = _may_lack_something(primary_keys, rows, kinds)
+    if completed is not None:
+        lacks &= ~completed
     if not lacks.any():
         return rows, kinds
     keys = rows.select(list(primary_keys))

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.log_store.capture.captured_changes import CapturedChanges, Refusal
+from storage_lib.file_store.merge_tree.merge_function.merge_function import retracts
+from storage_lib.log_store.capture.captured_changes import CapturedChanges, Refusal, any_mask
 from storage_lib.log_store.capture.divided_batch import divided
 from storage_lib.schema.options.default_values import default_text
-from storage_lib.schema.types.row_kind import RETRACT_BIT, ROW_KIND_SYMBOLS
+from storage_lib.schema.types.row_kind import ROW_KIND_SYMBOLS
 from storage_lib.table.input.input_arrays import lengths_to_check
 from storage_lib.table.input.input_rows import InputRows
 
@@ -43,7 +44,9 @@ class FittingRecords:
         do not fit.
         """
         frequent = self._frequent_misfits(rows, kinds)
-        places = np.setdiff1d(np.arange(rows.num_rows), np.fromiter(frequent, np.int64, len(frequent)))
+        is_left = np.ones(rows.num_rows, bool)
+        is_left[list(frequent)] = False
+        places = np.flatnonzero(is_left)
         given = rows.append_column(self._kind_column, pa.array(ROW_KIND_SYMBOLS).take(kinds))
         rest = given.take(pa.array(places)) if frequent else given
         found = divided(rest.num_rows, lambda start, stop: self._conform(rest.slice(start, stop - start)))
@@ -53,7 +56,7 @@ class FittingRecords:
         """Return rows with nulls in NOT NULL columns, and values that are too long."""
         counts = np.ones(rows.num_rows, bool)
         if self._ignores_deletes:
-            counts = (kinds.to_numpy(zero_copy_only=False) & RETRACT_BIT) == 0
+            counts = ~retracts(kinds)
         found: dict[int, tuple[str | None, str]] = {}
         for field, column in zip(self._schema.fields, rows.columns, strict=True):
             if not field.type.nullable and column.null_count and default_text(self._schema, field) is None:
@@ -78,12 +81,9 @@ class FittingRecords:
         Rows that a table with a key will complete are checked when they are complete, except for their kind.
         """
         rows, kinds = changes.rows, changes.kinds
-        lacks = np.zeros(rows.num_rows, bool)
-        if self._schema.primary_keys:
-            for mask in (*changes.unavailable.values(), *changes.absent.values()):
-                lacks |= mask
-        is_retract = (kinds.to_numpy(zero_copy_only=False) & RETRACT_BIT).astype(bool)
-        checked = ~lacks | (self._schema.is_append_only & is_retract)
+        masks = (*changes.unavailable.values(), *changes.absent.values()) if self._schema.primary_keys else ()
+        lacks = any_mask(masks, rows.num_rows)
+        checked = ~lacks | (self._schema.is_append_only & retracts(kinds))
         for name in self._schema.primary_keys:
             # Nothing completes a row without its key.
             checked |= rows.column(name).is_null().to_numpy(zero_copy_only=False)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from storage_lib.log_store.capture.captured_changes import CapturedChanges, all_nullable
+from storage_lib.log_store.capture.captured_changes import all_nullable, joined_masks, masks_at
 
 if TYPE_CHECKING:
-    from storage_lib.log_store.capture.captured_changes import Mask
     from storage_lib.log_store.external.captured_topic import CapturedBatch, RefusedRecord
+    from storage_lib.schema.types.nested_arrays import Mask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +35,7 @@ class GatheredChanges:
     def of(cls, batches: Sequence[CapturedBatch], columns: pa.Schema) -> GatheredChanges:
         """Concatenate batches; ``columns`` are the table's."""
         every = [each.changes for each in batches]
+        counts = [each.rows.num_rows for each in every]
         return cls(
             rows=pa.Table.from_batches([each.rows for each in every], all_nullable(columns)),
             kinds=pa.concat_arrays([pa.array([], pa.int8()), *(each.kinds for each in every)]),
@@ -42,8 +43,8 @@ class GatheredChanges:
                 [np.zeros(0, np.int64), *(np.full(each.changes.rows.num_rows, each.bucket) for each in batches)]
             ),
             offsets=np.concatenate([np.zeros(0, np.int64), *(each.offsets for each in batches)]),
-            unavailable=_joined([each.unavailable for each in every], every),
-            absent=_joined([each.absent for each in every], every),
+            unavailable=joined_masks([each.unavailable for each in every], counts),
+            absent=joined_masks([each.absent for each in every], counts),
             refused=tuple(record for each in batches for record in each.refused),
         )
 
@@ -56,15 +57,6 @@ class GatheredChanges:
             kinds=self.kinds.filter(chosen),
             buckets=self.buckets[mask],
             offsets=self.offsets[mask],
-            unavailable={name: each[mask] for name, each in self.unavailable.items()},
-            absent={name: each[mask] for name, each in self.absent.items()},
+            unavailable=masks_at(self.unavailable, mask),
+            absent=masks_at(self.absent, mask),
         )
-
-
-def _joined(masks: Sequence[Mapping[str, Mask]], every: Sequence[CapturedChanges]) -> dict[str, Mask]:
-    names = dict.fromkeys(name for each in masks for name in each)
-    counts = [each.rows.num_rows for each in every]
-    return {
-        name: np.concatenate([each.get(name, np.zeros(count, bool)) for each, count in zip(masks, counts, strict=True)])
-        for name in names
-    }

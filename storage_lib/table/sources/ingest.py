@@ -19,12 +19,11 @@ from storage_lib.log_store.external.captured_topic import CapturedBatch
 from storage_lib.log_store.external.external_format import ExternalFormat
 from storage_lib.log_store.external.external_topic import ExternalTopic
 from storage_lib.log_store.external.source_schema_change import described, is_made
-from storage_lib.log_store.external.source_settings import OnReject, SchemaChangeOfSource
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.progress.operation import Operation, operation, report_to
 from storage_lib.progress.progress import ProgressOption
 from storage_lib.schema.encoding.moment import Moment, optional_millis
-from storage_lib.schema.options.source_options import SCHEMA_CHANGE
+from storage_lib.schema.options.source_options import SCHEMA_CHANGE, OnReject, SchemaChangeOfSource
 from storage_lib.table.dynamic_table import DynamicTable
 from storage_lib.table.protocol.source_offsets import SourceRange
 from storage_lib.table.sources.gathered_changes import GatheredChanges

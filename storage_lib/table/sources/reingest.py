@@ -20,10 +20,9 @@ import pyarrow.compute as pc
 from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.external.external_format import ExternalFormat
 from storage_lib.log_store.external.external_topic import ExternalTopic
-from storage_lib.log_store.external.source_settings import OnReject
-from storage_lib.schema.options.source_options import ON_REJECT
+from storage_lib.schema.options.source_options import ON_REJECT, OnReject
 from storage_lib.schema.types.rejected_schema import ID
-from storage_lib.table.changes.comparable_frame import comparable_frame
+from storage_lib.table.changes.source_matching import places_of
 from storage_lib.table.sources.gathered_changes import GatheredChanges
 from storage_lib.table.sources.record_fixes import RecordFixes
 from storage_lib.table.sources.rejected_log import RejectedLog
@@ -32,8 +31,6 @@ from storage_lib.table.sources.source_changes import SourceChanges
 if TYPE_CHECKING:
     from storage_lib.file_store.snapshot.snapshot import Snapshot
     from storage_lib.table.dynamic_table import DynamicTable
-
-_ROW = "row"
 
 
 class OnStored(StrEnum):
@@ -186,7 +183,5 @@ def _of_stored_keys(table: DynamicTable, changes: GatheredChanges, base: int) ->
         return []
     names = list(table.schema.primary_keys)
     keys = changes.rows.select(names)
-    stored = comparable_frame(table.lookup(keys, columns=names, snapshot_id=base).select(names))
-    wanted = comparable_frame(keys)
-    found = wanted.with_row_index(_ROW).join(stored.unique(), on=wanted.columns, how="semi")[_ROW].to_numpy()
-    return [int(each) for each in np.unique(changes.offsets[found])]
+    stored = table.lookup(keys, columns=names, snapshot_id=base).select(names)
+    return [int(each) for each in np.unique(changes.offsets[places_of(keys, stored) >= 0])]

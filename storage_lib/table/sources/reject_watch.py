@@ -34,7 +34,9 @@ class RejectWatch:
             return
         new = len(changes.refused)
         before = self._stored_in_last_hour() if self._keeps and self._limit.counts_hours and new else self._refused
-        self._records += np.unique(np.stack([changes.buckets, changes.offsets]), axis=1).shape[1] + new
+        # The rows of a record are adjacent.
+        is_next = (np.diff(changes.buckets) != 0) | (np.diff(changes.offsets) != 0)
+        self._records += min(1, len(changes.offsets)) + int(np.count_nonzero(is_next)) + new
         self._refused += new
         excess = self._limit.excess(rejected=self._refused, records=self._records, in_last_hour=before + new)
         if excess is None or not new:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from storage_lib.errors import CommitConflictError
-from storage_lib.log_store.capture.captured_changes import all_nullable
+from storage_lib.file_store.merge_tree.merge_function.merge_function import retracts
+from storage_lib.log_store.capture.captured_changes import all_nullable, any_mask
 from storage_lib.log_store.external.captured_topic import RefusedRecord
-from storage_lib.log_store.external.source_settings import OnReject
+from storage_lib.schema.options.source_options import OnReject
 from storage_lib.schema.options.table_options import MergeEngine
 from storage_lib.schema.types.rejected_schema import REJECTED_SCHEMA
-from storage_lib.schema.types.row_kind import RETRACT_BIT, RowKind
+from storage_lib.schema.types.row_kind import RowKind
 from storage_lib.table.changes.comparable_frame import comparable_frame
 from storage_lib.table.changes.complete_captured import CompletedRows, completed_rows
 from storage_lib.table.changes.complete_deletes import with_kind_column, with_whole_deletes
@@ -27,9 +28,9 @@ from storage_lib.table.sources.gathered_changes import GatheredChanges
 if TYPE_CHECKING:
     from storage_lib.file_store.snapshot.snapshot import Snapshot
     from storage_lib.log_store.external.captured_topic import CapturedTopic
+    from storage_lib.schema.types.nested_arrays import Mask
     from storage_lib.table.dynamic_table import DynamicTable
 
-    Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 _ATTEMPTS = 5
 _UNFOUND = (
@@ -47,6 +48,16 @@ class Written:
     refused_count: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Append:
+    """Input of one ``append``: ``rows`` that were computed from the snapshot ``based_on``, None if from none."""
+
+    based_on: int | None
+    rows: pa.Table | pa.RecordBatchReader
+    row_count: int
+    refused: tuple[RefusedRecord, ...]
+
+
 class SourceChanges:
     """Writes the changes of one source into one table."""
 
@@ -56,44 +67,49 @@ class SourceChanges:
         self._source = source
         options = table.options
         self.fitting = FittingRecords(table.name, table.schema, options)
-        self._is_keyed = bool(table.schema.primary_keys)
         # Null leaves the stored value in these, or adds nothing to it; a stored value would count twice.
         self._keeps_nulls = options.merge_engine in (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
 
     def commit(self, changes: GatheredChanges, reached: SourceRange, *, change_tracking: bool | None) -> Written:
         """Commit changes. Deletions of rows that are not there are not counted."""
-        for attempt in range(_ATTEMPTS):
+
+        def append() -> _Append:
             base, rows, refused = self.whole(changes)
-            try:
-                snapshot = self._table.append(
-                    rows,
-                    change_tracking=change_tracking,
-                    source=reached,
-                    rejected=self._kept_apart(refused),
-                    based_on=base,
-                )
-            except CommitConflictError:
-                if base is None or attempt == _ATTEMPTS - 1 or not self._is_at(reached):
-                    raise
-                continue
-            return Written(snapshot, rows.num_rows, len(refused))
-        raise AssertionError
+            return _Append(base, rows, rows.num_rows, refused)
+
+        return self._committed(append, reached, change_tracking=change_tracking)
 
     def truncate(self, reached: SourceRange, *, change_tracking: bool | None) -> Written:
         """Delete all rows of the table in one commit."""
-        for attempt in range(_ATTEMPTS):
+
+        def append() -> _Append:
             base = self._newest()
-            rows = self._table.count() if base is not None else 0
+            count = self._table.count() if base is not None else 0
+            return _Append(base, self._deletions(), count, ())
+
+        return self._committed(append, reached, change_tracking=change_tracking)
+
+    def _committed(
+        self, prepared: Callable[[], _Append], reached: SourceRange, *, change_tracking: bool | None
+    ) -> Written:
+        """Commit what was prepared; prepare it again if others have changed the rows that it was computed from."""
+        attempt = 1
+        while True:
+            append = prepared()
             try:
                 snapshot = self._table.append(
-                    self._deletions(), change_tracking=change_tracking, source=reached, based_on=base
+                    append.rows,
+                    change_tracking=change_tracking,
+                    source=reached,
+                    rejected=self._kept_apart(append.refused),
+                    based_on=append.based_on,
                 )
             except CommitConflictError:
-                if base is None or attempt == _ATTEMPTS - 1 or not self._is_at(reached):
+                if append.based_on is None or attempt == _ATTEMPTS or not self._is_at(reached):
                     raise
-                continue
-            return Written(snapshot, rows, 0)
-        raise AssertionError
+                attempt += 1
+            else:
+                return Written(snapshot, append.row_count, len(append.refused))
 
     def _deletions(self) -> pa.RecordBatchReader:
         """Return a deletion for each row of the table."""
@@ -121,12 +137,10 @@ class SourceChanges:
         """Return the table's input, the snapshot whose rows completed it (None if none was needed), and the records
         that are refused.
         """
-        if not self._is_keyed:
-            return (
-                None,
-                with_kind_column(changes.rows, changes.kinds, self._table.options.row_kind_field),
-                changes.refused,
-            )
+        keys = self._table.schema.primary_keys
+        kind_column = self._table.options.row_kind_field
+        if not keys:
+            return None, with_kind_column(changes.rows, changes.kinds, kind_column), changes.refused
         base: list[int] = []
 
         def find(keys: pa.Table) -> pa.Table:
@@ -137,22 +151,22 @@ class SourceChanges:
             base.append(newest)
             return self._table.lookup(keys, snapshot_id=newest).cast(columns)
 
-        keys, late = self._table.schema.primary_keys, list[RefusedRecord]()
+        late: list[RefusedRecord] = []
         while True:
             left_out, required = self._left_out(changes)
             found = completed_rows(keys, changes.rows, changes.kinds, left_out, required, find)
-            refused = self._refused_late(changes, self._problems(found, left_out), late)
+            lacked = any_mask(left_out.values(), len(changes.offsets))[found.came_from]
+            refused = self._refused_late(changes, self._problems(found, lacked), late)
             if not refused.any():
                 break
             changes = changes.where(~refused)
-        rows, kinds = with_whole_deletes(keys, found.rows, found.kinds, find)
+        rows, kinds = with_whole_deletes(keys, found.rows, found.kinds, find, completed=lacked)
         # Both look-ups have to be those of one snapshot, or of an older one that nothing has changed since.
-        whole = with_kind_column(rows, kinds, self._table.options.row_kind_field)
-        return (base[0] if base else None), whole, (*changes.refused, *late)
+        return (base[0] if base else None), with_kind_column(rows, kinds, kind_column), (*changes.refused, *late)
 
     def _left_out(self, changes: GatheredChanges) -> tuple[dict[str, Mask], dict[str, Mask]]:
         """Return the masks of all values that are to be completed, and of those of them that have to be found."""
-        is_retract = (changes.kinds.to_numpy(zero_copy_only=False) & RETRACT_BIT).astype(bool)
+        is_retract = retracts(changes.kinds)
         counts = is_retract if self._keeps_nulls else np.ones(len(is_retract), bool)
         required = {name: mask & counts & ~is_retract for name, mask in changes.unavailable.items()}
         left_out = {name: mask & counts for name, mask in changes.unavailable.items()}
@@ -160,14 +174,14 @@ class SourceChanges:
             left_out[name] = left_out.get(name, np.zeros(len(is_retract), bool)) | (mask & counts)
         return left_out, required
 
-    def _problems(self, found: CompletedRows, left_out: Mapping[str, Mask]) -> dict[int, tuple[str | None, str]]:
-        """Return the positions of changes that could not be completed, or do not fit now, with column and reason."""
+    def _problems(self, found: CompletedRows, lacked: Mask) -> dict[int, tuple[str | None, str]]:
+        """Return the positions of changes that could not be completed, or do not fit now, with column and reason.
+
+        ``lacked`` marks the rows that were completed.
+        """
         problems: dict[int, tuple[str | None, str]] = {
             int(place): (name, _UNFOUND) for name, places in found.unfound.items() for place in places
         }
-        lacked = np.zeros(len(found.came_from), bool)
-        for mask in left_out.values():
-            lacked |= mask[found.came_from]
         places = np.flatnonzero(lacked)
         completed = one_batch(found.rows.take(pa.array(places)))
         for place, problem in self.fitting.misfits(completed, found.kinds.take(pa.array(places))).items():

@@ -1,0 +1,107 @@
+"""Puts together what the records of a batch say, which are read in groups: those with one schema at once.
+
+Records in no group are tombstones. If no value of a group's types can be one of the table, all of its records are
+refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from storage_lib.errors import InvalidInputError
+from storage_lib.log_store.capture.before_images import holds_whole_before
+from storage_lib.log_store.capture.captured_changes import Refusal, SourceColumns
+from storage_lib.log_store.capture.flattened_rows import ADDED_PREFIX, flattened_operations
+from storage_lib.log_store.capture.record_keys import key_images
+from storage_lib.log_store.capture.row_images import RowImages, merged_images, no_images
+from storage_lib.log_store.capture.written_changes import Operation, WrittenChanges
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from storage_lib.log_store.capture.captured_table import CapturedTable
+    from storage_lib.log_store.capture.record_keys import KeyReader
+    from storage_lib.log_store.conversion.captured_value_type import ValueType
+    from storage_lib.schema.encoding.varint_columns import Int64s
+
+_CONNECTOR_OF_ROWS = ""
+"""Name for the connector of flattened records, which do not name it, but come from one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadGroup:
+    """What the records of a group say; ``operations`` (int8), ``connectors`` (names, or None) and rows by record.
+
+    ``columns`` are those of the source, None for records without a schema.
+    """
+
+    operations: np.ndarray
+    before: RowImages
+    after: RowImages
+    connectors: np.ndarray
+    columns: Mapping[str, ValueType] | None
+
+
+def flattened_group(
+    others: Mapping[str, pa.Array], rows: RowImages, columns: Mapping[str, ValueType] | None
+) -> ReadGroup:
+    """Return what rows without envelopes say; ``columns`` may have those that the transformation adds."""
+    operations = flattened_operations(others)
+    is_deleted = operations == Operation.DELETE
+    if columns is not None:
+        columns = {name: of for name, of in columns.items() if not name.startswith(ADDED_PREFIX)}
+    return ReadGroup(
+        operations=operations,
+        before=rows.where(is_deleted),
+        after=rows.where(~is_deleted),
+        connectors=np.full(len(operations), _CONNECTOR_OF_ROWS, object),
+        columns=columns,
+    )
+
+
+def written_by_groups(
+    table: CapturedTable,
+    keys: pa.Array,
+    groups: Iterable[tuple[Int64s, Callable[[], ReadGroup]]],
+    read_key: KeyReader,
+) -> WrittenChanges:
+    """Return what the records with these ``keys`` say: groups by the indices of their records, with what reads them.
+
+    ``read_key`` reads those keys that matter.
+    """
+    operations = np.full(len(keys), Operation.TOMBSTONE, np.int8)
+    connectors = np.full(len(keys), None, object)
+    before: list[tuple[Int64s, RowImages]] = []
+    after: list[tuple[Int64s, RowImages]] = []
+    schemas, refusals = list[SourceColumns](), list[Refusal]()
+    for indices, read in groups:
+        try:
+            group = read()
+        except InvalidInputError as error:
+            operations[indices] = Operation.MESSAGE
+            refusals += [Refusal(record_index=index, column=None, reason=str(error)) for index in indices.tolist()]
+            continue
+        operations[indices], connectors[indices] = group.operations, group.connectors
+        before.append((indices, group.before))
+        after.append((indices, group.after))
+        if group.columns is not None:
+            schemas.append(SourceColumns(record_index=int(indices[0]), columns=group.columns))
+    without_rows = np.setdiff1d(np.arange(len(keys)), np.concatenate([np.zeros(0, np.int64), *(i for i, _ in before)]))
+    nothing = (without_rows, no_images(table.columns, len(without_rows)))
+    old_rows = merged_images([nothing, *before])
+    whole = holds_whole_before(table.before_image, pa.array(connectors, pa.string()), keys)
+    is_change = np.isin(operations, (Operation.UPDATE, Operation.DELETE))
+    wants_key = (operations == Operation.TOMBSTONE) | (is_change & ~(whole & old_rows.is_whole))
+    return WrittenChanges(
+        operations=operations,
+        before=old_rows,
+        after=merged_images([nothing, *after]),
+        keys=key_images(table, keys, wants_key, read_key),
+        holds_whole_before=whole,
+        schemas=tuple(schemas),
+        refusals=tuple(refusals),
+    )
