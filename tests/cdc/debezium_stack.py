@@ -83,13 +83,14 @@ class FollowedSchema:
     def wait_until_sent(self, database: psycopg.Connection[Any]) -> None:
         """Return once Kafka has acknowledged all that is committed in the database.
 
-        A mark is not enough: records of other topics, sent before it, may arrive after it.
+        A mark is not enough: records of other topics, sent before it, may arrive after it. All records of the first
+        snapshot have one position, that of its end, so that only the last of them tells that the others have arrived.
         """
         ((reached,),) = database.execute("select (pg_current_wal_lsn() - '0/0')::bigint").fetchall()
         self._marks += 1
         database.execute(sql.SQL("insert into {} values (%s)").format(self._marked), [self._marks])
         deadline = time.monotonic() + DEADLINE_SECONDS
-        while all(int(str(each.get("lsn", 0))) < reached for each in self.stack.connect.positions(self.name)):
+        while not any(_is_past(each, reached) for each in self.stack.connect.positions(self.name)):
             failure = self.stack.connect.failure(self.name)
             if failure is not None or time.monotonic() > deadline:
                 raise ConnectorFailedError(failure or "what is committed is not sent in time")
@@ -113,3 +114,8 @@ class FollowedSchema:
     @property
     def _marked(self) -> sql.Identifier:
         return sql.Identifier(self.name, MARKS)
+
+
+def _is_past(position: Mapping[str, object], reached: int) -> bool:
+    is_in_snapshot = "snapshot" in position and not position.get("last_snapshot_record")
+    return int(str(position.get("lsn", 0))) >= reached and not is_in_snapshot

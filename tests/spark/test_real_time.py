@@ -52,6 +52,7 @@ class Driver:
 
     def __init__(self, conf: dict[str, str], log_file: Path) -> None:
         self._log_file = log_file
+        self._answer: str | None = None
         with log_file.open("a") as log:
             self.process = subprocess.Popen(
                 [sys.executable, str(DRIVER), json.dumps({**conf, "spark.sql.session.timeZone": "America/New_York"})],
@@ -64,6 +65,7 @@ class Driver:
             )
 
     def start(self, job: Job) -> None:
+        self._answer = None
         self._tell(json.dumps(job.request))
 
     @contextmanager
@@ -75,14 +77,16 @@ class Driver:
         finally:
             self._tell("")
             error = self.answer()
-        assert error == "", self.output()
+        assert error == "", error
 
     def answer(self) -> str:
         """Wait until the stream has ended; return its error, or an empty text."""
         assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line, f"the driver has ended: {self.output()}"
-        return line.strip()
+        if self._answer is None:
+            line = self.process.stdout.readline()
+            assert line, f"the driver has ended: {self.output()}"
+            self._answer = line.strip()
+        return self._answer
 
     def is_streaming(self) -> bool:
         assert self.process.stdout is not None
@@ -155,8 +159,8 @@ class LogFollower:
         while not condition():
             message = self._consumer.poll(1)
             polls += message is None
-            assert driver.is_streaming(), f"the stream has ended: {driver.output()}"
-            assert polls < SECONDS, f"the rows did not come: {driver.output()}"
+            assert driver.is_streaming(), f"the stream has ended: {driver.answer()}"
+            assert polls < SECONDS, f"no rows after the {len(self.seen)} that came: {driver.output()}"
             value = None if message is None or message.error() else message.value()
             if message is not None and value is not None:
                 self.seen.append((message.partition() or 0, json.loads(value)))

@@ -1,19 +1,22 @@
 """Separate driver of the real-time tests: streams JSON from Kafka topics into tables, one after the other.
 
 ``python real_time_driver.py`` takes the settings of its session as JSON on the command line, and a job as JSON in each
-line of its input. It streams until the next line, which is empty, and prints the error or an empty line; with ``fails``
-it waits for the error. The session of the other tests does not have Spark's Kafka connector.
+line of its input. It streams until the next line, which is empty, or until the stream fails, and prints the error or an
+empty line; with ``fails`` it waits for the error. The session of the other tests does not have Spark's Kafka connector.
 """
 
 from __future__ import annotations
 
 import json
+import select
 import sys
 from typing import TYPE_CHECKING, Any
 
 from tests.support.spark_jars import SPARK_KAFKA, jars_in
 
 if TYPE_CHECKING:
+    from io import FileIO
+
     from pyspark.sql import DataFrame, SparkSession
 
     from storage_lib.table.dynamic_table import DynamicTable
@@ -26,15 +29,19 @@ def main() -> None:
 
     spark = session("real time", master="local[4]", conf={**settings, "spark.jars": jars_in(SPARK_KAFKA)})
     spark.sparkContext.setLogLevel("OFF")
-    while line := sys.stdin.readline():
+    # Not buffered, so that a line which has arrived is one that select() sees.
+    lines = open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)  # noqa: SIM115
+    while line := lines.readline():
+        if not line.strip():
+            continue  # it was to end a stream that has failed before
         try:
-            _run(spark, json.loads(line))
+            _run(spark, json.loads(line), lines)
             print(flush=True)
         except Exception as failure:  # noqa: BLE001  the test judges it
             print(" ".join(f"{type(failure).__name__}: {failure}".split()), flush=True)
 
 
-def _run(spark: SparkSession, job: dict[str, Any]) -> None:
+def _run(spark: SparkSession, job: dict[str, Any], lines: FileIO) -> None:
     from storage_lib import open_catalog
 
     catalog = open_catalog(job["warehouse"], job["catalog_options"])
@@ -44,8 +51,11 @@ def _run(spark: SparkSession, job: dict[str, Any]) -> None:
     stream: Any = _by_sql(spark, catalog, rows, job) if "sql" in job else _by_python(catalog, rows, job)
     if job.get("fails"):
         stream.awaitTermination()
-    sys.stdin.readline()
+    while stream.error() is None and not select.select([lines], [], [], 0.2)[0]:
+        pass
     error = stream.error()
+    if error is None:
+        lines.readline()
     stream.stop()
     if error is not None:
         raise error
