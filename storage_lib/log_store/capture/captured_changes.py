@@ -75,16 +75,35 @@ class CapturedChanges:
         """Return the changes without the rows of further refused records."""
         if not refused:
             return self
-        is_kept = ~np.isin(self.record_indices, [each.record_index for each in refused])
-        return CapturedChanges(
-            rows=self.rows.filter(pa.array(is_kept)),
-            kinds=self.kinds.filter(pa.array(is_kept)),
-            record_indices=self.record_indices[is_kept],
-            unavailable=masks_at(self.unavailable, is_kept),
-            absent=masks_at(self.absent, is_kept),
-            truncations=self.truncations,
-            refusals=tuple(sorted((*self.refusals, *refused), key=lambda each: each.record_index)),
-            schemas=self.schemas,
+        rest = self.without_rows(np.isin(self.record_indices, [each.record_index for each in refused]))
+        return replace(rest, refusals=tuple(sorted((*self.refusals, *refused), key=lambda each: each.record_index)))
+
+    def with_keys_only(self, keys: Sequence[str], rows: Mask) -> CapturedChanges:
+        """Return the changes of which those in ``rows`` tell no column but their ``keys``."""
+        places = pa.array(np.arange(len(rows)), mask=rows)
+        columns = [
+            column if name in keys else column.take(places)
+            for name, column in zip(self.rows.schema.names, self.rows.columns, strict=True)
+        ]
+        others = [name for name in self.rows.schema.names if name not in keys]
+        none = np.zeros(len(rows), bool)
+        return replace(
+            self,
+            rows=pa.RecordBatch.from_arrays(columns, schema=self.rows.schema),
+            unavailable={name: mask & ~rows for name, mask in self.unavailable.items()},
+            absent={**self.absent, **{name: self.absent.get(name, none) | rows for name in others}},
+        )
+
+    def without_rows(self, dropped: Mask) -> CapturedChanges:
+        """Return the changes without some rows, whose records may have others."""
+        kept = ~dropped
+        return replace(
+            self,
+            rows=self.rows.filter(pa.array(kept)),
+            kinds=self.kinds.filter(pa.array(kept)),
+            record_indices=self.record_indices[kept],
+            unavailable=masks_at(self.unavailable, kept),
+            absent=masks_at(self.absent, kept),
         )
 
 

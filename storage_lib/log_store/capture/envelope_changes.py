@@ -6,7 +6,8 @@
     delete        -D before              -D of the key alone                              refused
     tombstone     nothing                -D of the key alone, where no deletion precedes  nothing
 
-A table that combines the rows of a key (``needs_old_rows``) is treated as one without a key.
+A row before with a value that does not fit is not whole: the record may be the one that corrects the value. A table
+that combines the rows of a key (``needs_old_rows``) is treated as one without a key.
 """
 
 from __future__ import annotations
@@ -76,6 +77,9 @@ class _Changes:
         # Without a table, nobody knows the key; columns that the row before lacks are passed on as null.
         is_told = before.is_whole if table.is_known or keys else before.is_available
         self._whole: Mask = is_told & written.holds_whole_before
+        if self._is_keyed and before.refusals:
+            # Its key is enough.
+            self._whole[[each.record_index for each in before.refusals]] = False
         nothing = np.zeros(len(written.operations), bool)
         self._key_told: Mask = written.keys.knows(keys) if self._is_keyed else nothing
         tells_before = before.knows(keys) if self._is_keyed else nothing

@@ -6,11 +6,12 @@ records ─▶ decoder ─▶ check ─▶ refusals: fail, skip, keep apart ─�
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from storage_lib.errors import CorruptFileError, InvalidInputError, LogOffsetsExpiredError
 from storage_lib.log_store.capture.captured_changes import CapturedChanges, Refusal
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
     """Adds refusals of rows that do not fit the table, and takes these rows away."""
 
 _EXCERPT_BYTES = 200
+_NEAR = 1000
+"""Records with at most so many offsets between them are read at once."""
+
+_NOTHING_WRITTEN = "Nothing of the commit that it belongs to was written"
 _BY_HAND = f"it is skipped by option {SKIP}"
 _log = logging.getLogger(__name__)
 
@@ -57,16 +62,18 @@ class RefusedRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapturedBatch:
-    """Changes of one partition, in order. ``offsets`` (int64) are those of the rows.
+    """Changes of one partition, in order. ``offsets`` (int64) and ``keys`` (binary) are those of the rows' records.
 
-    ``truncation_offset``: the record there deleted all rows of the source, before these changes. ``refused`` are the
-    records that were refused, and are skipped or kept apart. ``schema_changes`` have to be made, by a reader that
-    evolves its table, before it reads on from there. The next read starts at ``next_offset``.
+    ``keys`` are null if no row leaves out an unchanged value. ``truncation_offset``: the record there deleted all rows
+    of the source, before these changes. ``refused`` are the records that were refused, and are skipped or kept apart.
+    ``schema_changes`` have to be made, by a reader that evolves its table, before it reads on from there. The next read
+    starts at ``next_offset``.
     """
 
     bucket: int
     changes: CapturedChanges
     offsets: np.ndarray
+    keys: pa.Array
     next_offset: int
     truncation_offset: int | None = None
     refused: tuple[RefusedRecord, ...] = ()
@@ -121,19 +128,28 @@ class CapturedTopic:
             _log.warning("%s", self._description(each, is_unreadable=False))
         return places, records
 
-    def refuse_later(self, bucket: int, offset: int, column: str | None, reason: str) -> RefusedRecord:
-        """Treat a record that turned out not to fit when its commit was prepared: raise, or return it."""
-        start = LogOffsets({bucket: offset})
-        for records in self.log.records(start, LogOffsets({bucket: offset + 1}), buckets=(bucket,)):
-            if len(records.columns):
-                refusal = Refusal(record_index=0, column=column, reason=reason)
-                outcome = "Nothing of the commit that it belongs to was written"
-                return self._settle(bucket, records.columns, refusal, outcome)
-        message = (
-            f"topic {self.name!r}, partition {bucket}: the record at offset {offset} is no longer held, and could not "
-            f"be applied: {reason}. Nothing of the commit that it belongs to was written"
-        )
-        raise LogOffsetsExpiredError(message)
+    def refuse_later(self, bucket: int, problems: Mapping[int, tuple[str | None, str]]) -> list[RefusedRecord]:
+        """Treat records that turned out not to fit when their commit was prepared: raise, or return them.
+
+        ``problems`` has by offset the column, if a single one is at fault, and the reason.
+        """
+        found: list[RefusedRecord] = []
+        for first, last in _runs(sorted(problems)):
+            start, end = LogOffsets({bucket: first}), LogOffsets({bucket: last + 1})
+            for records in self.log.records(start, end, buckets=(bucket,)):
+                held = np.flatnonzero(np.isin(records.columns.offsets, list(problems)))
+                for index in held.tolist():
+                    column, reason = problems[int(records.columns.offsets[index])]
+                    refusal = Refusal(record_index=index, column=column, reason=reason)
+                    found.append(self._settle(bucket, records.columns, refusal, _NOTHING_WRITTEN))
+        lost = min(problems.keys() - {each.offset for each in found}, default=None)
+        if lost is not None:
+            message = (
+                f"topic {self.name!r}, partition {bucket}: the record at offset {lost} is no longer held, and could "
+                f"not be applied: {problems[lost][1]}. {_NOTHING_WRITTEN}"
+            )
+            raise LogOffsetsExpiredError(message)
+        return found
 
     def _settled(
         self, bucket: int, columns: LogColumns, changes: CapturedChanges, next_offset: int
@@ -182,6 +198,7 @@ class CapturedTopic:
             bucket=bucket,
             changes=changes.between(0, 0),
             offsets=np.zeros(0, np.int64),
+            keys=pa.nulls(0, pa.binary()),
             next_offset=offset,
             schema_changes=needed,
         )
@@ -209,10 +226,12 @@ class CapturedTopic:
         self, bucket: int, columns: LogColumns, changes: CapturedChanges, next_offset: int, truncated: int | None
     ) -> CapturedBatch:
         refused = tuple(self._settle(bucket, columns, each) for each in changes.refusals)
+        places = pa.array(changes.record_indices)
         return CapturedBatch(
             bucket=bucket,
             changes=changes,
             offsets=columns.offsets[changes.record_indices],
+            keys=columns.keys.take(places) if changes.unavailable else pa.nulls(len(places), pa.binary()),
             next_offset=next_offset,
             truncation_offset=truncated,
             refused=refused,
@@ -243,6 +262,15 @@ class CapturedTopic:
             f"topic {self.name!r}, partition {record.partition}, offset {record.offset}, key {key!r}{column}: "
             f"{problem}: {record.reason}. The record starts with {(record.value or b'')[:_EXCERPT_BYTES]!r}"
         )
+
+
+def _runs(offsets: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield ranges, first and last offset, that together have all of some ascending offsets, and few others."""
+    begin = 0
+    for place in range(1, len(offsets) + 1):
+        if place == len(offsets) or offsets[place] - offsets[place - 1] > _NEAR:
+            yield offsets[begin], offsets[place - 1]
+            begin = place
 
 
 def _record(bucket: int, columns: LogColumns, refusal: Refusal) -> RefusedRecord:

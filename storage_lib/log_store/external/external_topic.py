@@ -203,7 +203,7 @@ class ExternalTopic:
             schema=replace(schema, fields=nullable, partition_keys=()),
             modes=self.settings.modes,
             before_image=self.settings.before_image,
-            needs_old_rows=engine in (MergeEngine.AGGREGATION, MergeEngine.VALUE_COUNT),
+            needs_old_rows=engine is not None and engine.needs_old_rows,
             is_known=engine is not None,
         )
         return CapturedTopic(name=self.name, log=log, decoder=self._decoder(captured), settings=self.settings)

@@ -113,6 +113,16 @@ class MergeEngine(StrEnum):
     FIRST_ROW = "first-row"
     VALUE_COUNT = VALUE_COUNT
 
+    @property
+    def needs_old_rows(self) -> bool:
+        """Whether a change of a row has to tell the whole old row, because rows of a key are combined or counted."""
+        return self in (MergeEngine.AGGREGATION, MergeEngine.VALUE_COUNT)
+
+    @property
+    def keeps_nulls(self) -> bool:
+        """Whether a null leaves the stored value as it is."""
+        return self in (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
+
 
 class ChangelogProducer(StrEnum):
     """Time at which changelog files for streams of other engines are written."""

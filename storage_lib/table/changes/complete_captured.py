@@ -5,6 +5,8 @@ The row before is the last one of the key in the same batch, or else the stored 
     change          a value that it leaves out
     +I, +U          the one of the row before; without such a row null, or unfound if there has to be one
     -D, -U          likewise; without a row before there is nothing to delete, and the change is dropped
+
+A -U without a +U of the same key is that of a row that has got another key: it ends its row as a deletion does.
 """
 
 from __future__ import annotations
@@ -99,10 +101,13 @@ class _History:
         self._order = np.argsort(of_key, kind="stable")
         # Positions in the stored rows, followed by all changes.
         self._place = np.concatenate([np.arange(stored.num_rows), concerned + stored.num_rows])[self._order]
-        codes = np.concatenate([np.zeros(stored.num_rows, np.int8), kinds.to_numpy(zero_copy_only=False)])
-        self._is_delete = codes[self._place] == RowKind.DELETE
-        self._is_retract = (codes[self._place] & RETRACT_BIT).astype(bool)
+        codes = np.concatenate([np.zeros(stored.num_rows, np.int8), kinds.to_numpy(zero_copy_only=False)])[self._place]
         begins = np.append(True, of_key[self._order][1:] != of_key[self._order][:-1])[: len(self._order)]
+        # The row after an update is the next one, if it has the same key.
+        is_updated = (codes[1:] == RowKind.UPDATE_AFTER) & (np.diff(self._place) == 1) & ~begins[1:]
+        is_moved = (codes == RowKind.UPDATE_BEFORE) & ~np.append(is_updated, False)[: len(codes)]
+        self._is_delete = (codes == RowKind.DELETE) | is_moved
+        self._is_retract = (codes & RETRACT_BIT).astype(bool)
         self._begin = np.maximum.accumulate(np.where(begins, np.arange(len(self._order)), 0))
 
     @property

@@ -53,6 +53,20 @@ class RejectedRecords:
                 count += records.filter(pc.and_(is_new, pc.equal(records["source"], source))).num_rows
         return count
 
+    def of_keys(self, source: str, keys: pa.Array) -> pa.Table:
+        """Return the rejected records of a source whose keys (binary, or null for none) are among ``keys``.
+
+        Files without such a record are not read whole. They are stored as ``chosen`` returns them.
+        """
+        found = [STORED_SCHEMA.empty_table()]
+        pointer = self.pointer()
+        for each in () if pointer is None else self._directory.files_of(pointer):
+            records = self._directory.read_file(each.name, ["source", "key"])
+            wanted = pc.and_(pc.equal(records["source"], source), pc.is_in(records["key"], keys))
+            if pc.any(wanted).as_py():
+                found.append(self._directory.read_file(each.name).filter(wanted))
+        return pa.concat_tables(found)
+
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rejected records with the columns of the system table."""
         for records in self._files():

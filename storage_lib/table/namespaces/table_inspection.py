@@ -88,6 +88,10 @@ class TableInspection:
         """
         return self._rejected_records.chosen(ids=ids, source=source, column=column)
 
+    def rejected_of_keys(self, keys: pa.Array, *, source: str) -> pa.Table:
+        """Return the rejected records of a source, as they are stored, whose keys (binary) are among ``keys``."""
+        return self._rejected_records.of_keys(source, keys)
+
     def rejected_since(self, time_millis: int, *, source: str) -> int:
         """Return how many of the rejected records of a source were stored at or after a time (epoch milliseconds)."""
         return self._rejected_records.count_since(time_millis, source)

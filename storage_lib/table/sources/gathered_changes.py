@@ -18,15 +18,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatheredChanges:
-    """Changes of several batches, in order, each row with its partition and offset. May be empty.
+    """Changes of several batches, in order, each row with its partition, offset and record's key. May be empty.
 
-    ``refused`` are the records that give no rows.
+    A key (binary) may be null where no row of a batch leaves out an unchanged value. ``refused`` are the records that
+    give no rows.
     """
 
     rows: pa.Table
     kinds: pa.Array
     buckets: np.ndarray
     offsets: np.ndarray
+    keys: pa.ChunkedArray
     unavailable: Mapping[str, Mask]
     absent: Mapping[str, Mask]
     refused: tuple[RefusedRecord, ...] = ()
@@ -43,6 +45,7 @@ class GatheredChanges:
                 [np.zeros(0, np.int64), *(np.full(each.changes.rows.num_rows, each.bucket) for each in batches)]
             ),
             offsets=np.concatenate([np.zeros(0, np.int64), *(each.offsets for each in batches)]),
+            keys=pa.chunked_array([each.keys.cast(pa.binary()) for each in batches], pa.binary()),
             unavailable=joined_masks([each.unavailable for each in every], counts),
             absent=joined_masks([each.absent for each in every], counts),
             refused=tuple(record for each in batches for record in each.refused),
@@ -57,6 +60,7 @@ class GatheredChanges:
             kinds=self.kinds.filter(chosen),
             buckets=self.buckets[mask],
             offsets=self.offsets[mask],
+            keys=self.keys.filter(chosen),
             unavailable=masks_at(self.unavailable, mask),
             absent=masks_at(self.absent, mask),
         )

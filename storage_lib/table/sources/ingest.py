@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import CorruptFileError, InvalidInputError, LogOffsetsExpiredError
@@ -23,7 +24,14 @@ from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.progress.operation import Operation, operation, report_to
 from storage_lib.progress.progress import ProgressOption
 from storage_lib.schema.encoding.moment import Moment, optional_millis
-from storage_lib.schema.options.source_options import SCHEMA_CHANGE, OnReject, SchemaChangeOfSource
+from storage_lib.schema.options.source_options import (
+    ON_TRUNCATE,
+    SCHEMA_CHANGE,
+    OnReject,
+    OnTruncate,
+    SchemaChangeOfSource,
+)
+from storage_lib.schema.options.table_options import MergeEngine
 from storage_lib.table.dynamic_table import DynamicTable
 from storage_lib.table.protocol.source_offsets import SourceRange
 from storage_lib.table.sources.gathered_changes import GatheredChanges
@@ -133,7 +141,33 @@ class SourceReader:
         if foreign.settings.schema_change is None:
             evolving = replace(foreign.settings, schema_change=SchemaChangeOfSource.EVOLVE)
             self._foreign = replace(foreign, settings=evolving)
+        self._refuse_truncation()
         self._follow_schema()
+
+    def _refuse_truncation(self) -> None:
+        """Refuse ``source.on-truncate=apply`` for a table whose rows a deletion does not remove."""
+        if self._foreign.settings.on_truncate is not OnTruncate.APPLY:
+            return
+        options = self._table.options
+        removes = {
+            MergeEngine.DEDUPLICATE: True,
+            MergeEngine.VALUE_COUNT: True,
+            MergeEngine.PARTIAL_UPDATE: options.partial_update_remove_record_on_delete,
+            MergeEngine.AGGREGATION: options.aggregation_remove_record_on_delete,
+        }
+        if self._table.schema.is_append_only:
+            what = "is append-only"
+        elif options.ignore_delete:
+            what = "has ignore-delete=true"
+        elif not removes.get(options.merge_engine):
+            what = f"has merge-engine={options.merge_engine}"
+        else:
+            return
+        message = (
+            f"table {self._table.name} {what}, so a deletion does not remove its rows, and {ON_TRUNCATE}=apply can't "
+            f"empty it. Use {ON_TRUNCATE}=ignore to keep the rows, or leave it out to stop at a TRUNCATE"
+        )
+        raise InvalidInputError(message)
 
     def _follow_schema(self) -> None:
         self._captured = self._foreign.captured(self._log, self._table.schema)
@@ -169,8 +203,9 @@ class SourceReader:
                 written = self._changes.truncate(reached, change_tracking=change_tracking)
             else:
                 gathered = GatheredChanges.of(step.batches, self._table.arrow_schema)
-                self._watch.check(gathered)
-                written = self._changes.commit(gathered, reached, change_tracking=change_tracking)
+                admit = partial(self._watch.check, gathered)
+                written = self._changes.commit(gathered, reached, change_tracking=change_tracking, admit=admit)
+                self._watch.passed()
             done.add(written, step.end)
         return False
 

@@ -10,6 +10,9 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.schema.options.source_options import REJECT_MAX
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storage_lib.log_store.external.captured_topic import RefusedRecord
     from storage_lib.log_store.external.reject_limit import RejectLimit
     from storage_lib.table.dynamic_table import DynamicTable
     from storage_lib.table.sources.gathered_changes import GatheredChanges
@@ -25,23 +28,31 @@ class RejectWatch:
         self._limit = limit
         self._source = source
         self._keeps = keeps
-        self._records = 0
-        self._refused = 0
+        self._records = self._next_records = 0
+        self._refused = self._next_refused = 0
 
-    def check(self, changes: GatheredChanges) -> None:
-        """Count the records of the commit that comes; ``InvalidInputError`` if too many were refused."""
+    def passed(self) -> None:
+        """Count the records of the commit that was checked and is made."""
+        self._records += self._next_records
+        self._refused += self._next_refused
+
+    def check(self, changes: GatheredChanges, refused: Sequence[RefusedRecord]) -> None:
+        """Raise ``InvalidInputError`` if too many records were refused; ``refused`` are those of the next commit."""
         if not self._limit.is_set:
             return
-        new = len(changes.refused)
+        new = len(refused)
         before = self._stored_in_last_hour() if self._keeps and self._limit.counts_hours and new else self._refused
         # The rows of a record are adjacent.
         is_next = (np.diff(changes.buckets) != 0) | (np.diff(changes.offsets) != 0)
-        self._records += min(1, len(changes.offsets)) + int(np.count_nonzero(is_next)) + new
-        self._refused += new
-        excess = self._limit.excess(rejected=self._refused, records=self._records, in_last_hour=before + new)
+        of_rows = min(1, len(changes.offsets)) + int(np.count_nonzero(is_next))
+        # Records that were refused late have rows among the changes.
+        self._next_records, self._next_refused = of_rows + len(changes.refused), new
+        excess = self._limit.excess(
+            rejected=self._refused + new, records=self._records + self._next_records, in_last_hour=before + new
+        )
         if excess is None or not new:
             return
-        last = changes.refused[-1]
+        last = refused[-1]
         message = (
             f"table {self._table.name}: source {self._source!r} rejects {excess} (option {REJECT_MAX}). The last one "
             f"is partition {last.partition}, offset {last.offset}: {last.reason}. The commit that would contain it was "

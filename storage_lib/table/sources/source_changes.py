@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from storage_lib.errors import CommitConflictError
 from storage_lib.file_store.merge_tree.merge_function.merge_function import retracts
 from storage_lib.log_store.capture.captured_changes import all_nullable, any_mask
 from storage_lib.log_store.external.captured_topic import RefusedRecord
 from storage_lib.schema.options.source_options import OnReject
-from storage_lib.schema.options.table_options import MergeEngine
-from storage_lib.schema.types.rejected_schema import REJECTED_SCHEMA
+from storage_lib.schema.types.rejected_schema import ID, REJECTED_SCHEMA
 from storage_lib.schema.types.row_kind import RowKind
 from storage_lib.table.changes.comparable_frame import comparable_frame
 from storage_lib.table.changes.complete_captured import CompletedRows, completed_rows
@@ -24,6 +24,7 @@ from storage_lib.table.changes.update_before import one_batch
 from storage_lib.table.protocol.source_offsets import SourceRange
 from storage_lib.table.sources.fitting_records import FittingRecords
 from storage_lib.table.sources.gathered_changes import GatheredChanges
+from storage_lib.table.sources.unsure_values import UnsureValues
 
 if TYPE_CHECKING:
     from storage_lib.file_store.snapshot.snapshot import Snapshot
@@ -59,22 +60,37 @@ class _Append:
 
 
 class SourceChanges:
-    """Writes the changes of one source into one table."""
+    """Writes the changes of one source into one table. ``resolving`` are the ids of rejected records among them."""
 
-    def __init__(self, table: DynamicTable, captured: CapturedTopic, source: str) -> None:
+    def __init__(
+        self, table: DynamicTable, captured: CapturedTopic, source: str, *, resolving: Collection[str] = ()
+    ) -> None:
+        self._resolving = pa.array([*resolving], pa.string())
         self._table = table
         self._captured = captured
         self._source = source
         options = table.options
         self.fitting = FittingRecords(table.name, table.schema, options)
         # Null leaves the stored value in these, or adds nothing to it; a stored value would count twice.
-        self._keeps_nulls = options.merge_engine in (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
+        self._keeps_nulls = options.merge_engine.keeps_nulls
 
-    def commit(self, changes: GatheredChanges, reached: SourceRange, *, change_tracking: bool | None) -> Written:
-        """Commit changes. Deletions of rows that are not there are not counted."""
+    def commit(
+        self,
+        changes: GatheredChanges,
+        reached: SourceRange,
+        *,
+        change_tracking: bool | None,
+        admit: Callable[[Sequence[RefusedRecord]], None] | None = None,
+    ) -> Written:
+        """Commit changes. Deletions of rows that are not there are not counted.
+
+        ``admit`` is called with all refused records before a commit, and raises an error if they are too many.
+        """
 
         def append() -> _Append:
             base, rows, refused = self.whole(changes)
+            if admit is not None:
+                admit(refused)
             return _Append(base, rows, rows.num_rows, refused)
 
         return self._committed(append, reached, change_tracking=change_tracking)
@@ -153,6 +169,7 @@ class SourceChanges:
 
         late: list[RefusedRecord] = []
         while True:
+            changes = self._without_unsure(changes, late)
             left_out, required = self._left_out(changes)
             found = completed_rows(keys, changes.rows, changes.kinds, left_out, required, find)
             lacked = any_mask(left_out.values(), len(changes.offsets))[found.came_from]
@@ -163,6 +180,30 @@ class SourceChanges:
         rows, kinds = with_whole_deletes(keys, found.rows, found.kinds, find, completed=lacked)
         # Both look-ups have to be those of one snapshot, or of an older one that nothing has changed since.
         return (base[0] if base else None), with_kind_column(rows, kinds, kind_column), (*changes.refused, *late)
+
+    def _without_unsure(self, changes: GatheredChanges, late: list[RefusedRecord]) -> GatheredChanges:
+        """Refuse the records whose unchanged values a refused record may have changed; return the other changes."""
+        # Records that are skipped are lost on purpose.
+        keeps = self._captured.settings.on_reject is OnReject.QUARANTINE
+        stored: pa.Table | None = None
+        while True:
+            is_new = ~retracts(changes.kinds)
+            unchanged = {name: mask & is_new for name, mask in changes.unavailable.items() if (mask & is_new).any()}
+            if not unchanged:
+                return changes
+            if stored is None:
+                stored = self._rejected_before(changes.keys.filter(pa.array(any_mask(unchanged.values(), len(is_new)))))
+            unsure = UnsureValues(self._captured, changes, stored)
+            problems = unsure.problems(unchanged, (*changes.refused, *late) if keeps else ())
+            if not problems:
+                return changes
+            # These records may have changed other values.
+            changes = changes.where(~self._refused_late(changes, problems, late))
+
+    def _rejected_before(self, keys: pa.ChunkedArray) -> pa.Table:
+        """Return the table's rejected records of some keys, but those that are written now."""
+        stored = self._table.inspect.rejected_of_keys(keys.unique(), source=self._source)
+        return stored.filter(pc.invert(pc.is_in(stored[ID], self._resolving)))
 
     def _left_out(self, changes: GatheredChanges) -> tuple[dict[str, Mask], dict[str, Mask]]:
         """Return the masks of all values that are to be completed, and of those of them that have to be found."""
@@ -205,11 +246,13 @@ class SourceChanges:
     ) -> Mask:
         """Add the records with problems to ``late``; return a mask of all rows of these records."""
         refused = np.zeros(len(changes.offsets), bool)
-        for place, (column, reason) in problems.items():
-            if not refused[place]:
-                bucket, offset = int(changes.buckets[place]), int(changes.offsets[place])
-                late.append(self._captured.refuse_later(bucket, offset, column, reason))
-                refused |= (changes.buckets == bucket) & (changes.offsets == offset)
+        of_buckets: dict[int, dict[int, tuple[str | None, str]]] = {}
+        for place in sorted(problems):
+            of_bucket = of_buckets.setdefault(int(changes.buckets[place]), {})
+            of_bucket.setdefault(int(changes.offsets[place]), problems[place])
+        for bucket, of_bucket in of_buckets.items():
+            late += self._captured.refuse_later(bucket, of_bucket)
+            refused |= (changes.buckets == bucket) & np.isin(changes.offsets, list(of_bucket))
         return refused
 
     def _kept_apart(self, refused: Sequence[RefusedRecord]) -> pa.Table | None:

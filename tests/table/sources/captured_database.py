@@ -29,6 +29,14 @@ _SIMPLE = {
     "pic": {"type": "bytes", "optional": True},
 }
 Row = dict[str, Any]
+NONE: frozenset[str] = frozenset()
+MISFITS: tuple[Row, ...] = (
+    {"note": "z" * 99},
+    {"pic": b"far too long" * 9},
+    {"price": Decimal("123456789012.50")},
+    {"item": "a name that is too long"},
+)
+"""Values for which a table of VARCHAR(50), VARBINARY(50) and DECIMAL(10, 2) has no room."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +75,19 @@ class Settings:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """A record of a key: the source's row after it, None if it is deleted, and the columns that it leaves out."""
+
+    offset: int
+    key: int
+    row: Row | None
+    left_out: frozenset[str] = NONE
+
+
 @dataclass
 class CapturedDatabase:
-    """Rows by key, and the topic of their changes. ``statements`` is how many were made."""
+    """Rows by key, and the topic of their changes, which ``written`` repeats."""
 
     settings: Settings
     chance: random.Random
@@ -77,8 +95,13 @@ class CapturedDatabase:
     is_compacted: bool = False
     """Then there is no TRUNCATE, which has no key, and no unchanged value is left out: its record may be gone."""
 
+    misfits: float = 0
+    """Share of the rows that have a value which the table can't hold."""
+
+    truncates: bool = True
+    moves_at_once: bool = False
     rows: dict[int, Row] = field(default_factory=dict)
-    columns: list[str] = field(default_factory=lambda: list(_SIMPLE))
+    written: list[Written] = field(default_factory=list)
 
     def statement(self) -> None:
         """Make one random statement."""
@@ -91,7 +114,7 @@ class CapturedDatabase:
             self._delete(self.chance.choice(list(self.rows)))
         elif draw < 0.97:
             self._move(self.chance.choice(list(self.rows)))
-        elif not self.settings.is_flattened and not self.is_compacted:
+        elif self.truncates and not self.settings.is_flattened and not self.is_compacted:
             self.rows.clear()
             self._write(None, "t", None, None)
 
@@ -104,13 +127,16 @@ class CapturedDatabase:
 
     def _drawn(self, key: int) -> Row:
         chance = self.chance
-        return {
+        row = {
             "id": key,
             "item": chance.choice(["tea", "cup", "pot", 'q"u{o}te', "null", "naïve"]),
             "note": chance.choice([None, "x" * 30, "y" * 40, '{"note":null}']),
             "price": chance.choice([None, Decimal("9.50"), Decimal("-0.01"), Decimal("12345678.90")]),
             "pic": chance.choice([None, b"\0\1", b"long" * 9]),
         }
+        if chance.random() < self.misfits:
+            row |= chance.choice(MISFITS)
+        return row
 
     def _insert(self, key: int) -> None:
         row = self._drawn(key)
@@ -132,10 +158,14 @@ class CapturedDatabase:
         self._tombstone(key)
 
     def _move(self, key: int) -> None:
-        """Change a row's key, which Debezium writes as a deletion and an insertion."""
+        """Change a row's key, which Debezium writes as a deletion and an insertion, and others as one update."""
         old, to = self.rows.pop(key), self._free_key()
         new = {**old, "id": to}
         self.rows[to] = new
+        if self.moves_at_once and self.settings.is_full and not self.settings.is_flattened:
+            self._write(to, "u", old, new)
+            self.written.append(Written(offset=self.written[-1].offset, key=key, row=None))
+            return
         self._write(key, "d", old, None)
         self._tombstone(key)
         self._write(to, "c", None, new)
@@ -153,35 +183,44 @@ class CapturedDatabase:
 
     def _tombstone(self, key: int) -> None:
         if self.settings.has_tombstones and self.settings.has_key:
-            self.topic.tell(self._key(key), None)
+            self._send(key, None, None)
+
+    def _send(self, key: int | None, value: bytes | None, row: Row | None, left_out: frozenset[str] = NONE) -> None:
+        offset = self.topic.tell(self._key(key), value)
+        if key is not None:
+            self.written.append(Written(offset=offset, key=key, row=row, left_out=left_out))
 
     def _write(
         self, key: int | None, operation: str, old: Row | None, new: Row | None, toasted: list[str] | None = None
     ) -> None:
         settings = self.settings
         after = None if new is None else self._spelled(new)
+        left_out = NONE
         if after is not None and settings.connector == "postgresql" and not (settings.is_full or self.is_compacted):
-            after |= {name: PLACEHOLDER for name in toasted or () if name == "note"}
-            after |= {name: _base64(PLACEHOLDER.encode()) for name in toasted or () if name == "pic"}
+            left_out = frozenset(toasted or ())
+            after |= {name: PLACEHOLDER for name in left_out if name == "note"}
+            after |= {name: _base64(PLACEHOLDER.encode()) for name in left_out if name == "pic"}
         before = None if old is None else self._before(old, operation)
         if settings.is_flattened:
-            self._write_flattened(key, operation, before, after)
-            return
-        source = {"connector": settings.connector, "name": "shop", "ts_ms": 1, "note": None}
-        payload = {"before": before, "after": after, "source": source, "op": operation, "ts_ms": 2}
-        schema = [
-            *({"field": side, **_struct(optional=True)} for side in ("before", "after")),
-            {"field": "op", "type": "string", "optional": False},
-        ]
-        self.topic.tell(self._key(key), self._value(payload, schema))
+            value = self._flattened(operation, before, after)
+        else:
+            source = {"connector": settings.connector, "name": "shop", "ts_ms": 1, "note": None}
+            payload = {"before": before, "after": after, "source": source, "op": operation, "ts_ms": 2}
+            schema = [
+                *({"field": side, **_struct(optional=True)} for side in ("before", "after")),
+                {"field": "op", "type": "string", "optional": False},
+            ]
+            value = self._value(payload, schema)
+        if value is not None:
+            self._send(key, value, new, left_out)
 
-    def _write_flattened(self, key: int | None, operation: str, before: Row | None, after: Row | None) -> None:
+    def _flattened(self, operation: str, before: Row | None, after: Row | None) -> bytes | None:
         if operation == "d" and not self.settings.rewrites_deletes:
-            return
+            return None
         row = before if operation == "d" else after
         payload = {**(row or {}), "__deleted": "true" if operation == "d" else "false"}
         schema = [*_struct(optional=True)["fields"], {"field": "__deleted", "type": "string", "optional": True}]
-        self.topic.tell(self._key(key), self._value(payload, schema))
+        return self._value(payload, schema)
 
     def _before(self, old: Row, operation: str) -> Row | None:
         if self.settings.is_full:
