@@ -74,7 +74,14 @@ class ChangelogNormalizer:
         return self._appends.read_split(split)
 
     def read_log(
-        self, log: LogStore, bucket: int, start: int, end: int, *, began_with: int
+        self,
+        log: LogStore,
+        bucket: int,
+        start: int,
+        end: int,
+        *,
+        began_with: int,
+        began_empty: bool = False,  # noqa: ARG002  rows are looked up in the table, whatever the stream has read
     ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
         """Read the log of one bucket from ``start`` up to ``end`` for a stream that ``began_with`` a snapshot (or 0).
 

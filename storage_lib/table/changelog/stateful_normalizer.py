@@ -51,7 +51,7 @@ class StatefulNormalizer:
         return self._without_state.read_split(split)
 
     def read_log(
-        self, log: LogStore, bucket: int, start: int, end: int, *, began_with: int
+        self, log: LogStore, bucket: int, start: int, end: int, *, began_with: int, began_empty: bool = False
     ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
         """Read as ``ChangelogNormalizer.read_log``; afterwards the state contains the log up to ``end``.
 
@@ -59,7 +59,7 @@ class StatefulNormalizer:
         to log.
         """
         state = self._open_state(bucket, began_with)
-        self._bring_up_to(state, log, bucket, start, began_with=began_with)
+        self._bring_up_to(state, log, bucket, start, began_with=began_with, began_empty=began_empty)
         first = state.at(start)
         if first is None:
             # The stream returned to a position before all versions: use the table's history instead.
@@ -90,17 +90,24 @@ class StatefulNormalizer:
         since = helper.changes_since(log, bucket, since_offset, stretch.first_offset, keys)
         return helper.completed(stretch, old, since)
 
-    def _bring_up_to(self, state: ChangelogState, log: LogStore, bucket: int, start: int, *, began_with: int) -> None:
+    def _bring_up_to(
+        self, state: ChangelogState, log: LogStore, bucket: int, start: int, *, began_with: int, began_empty: bool
+    ) -> None:
         """Bring the state up to ``start``."""
         newest = state.newest()
         if newest is None:
-            self._begin(state, log, bucket, start, began_with=began_with)
+            self._begin(state, log, bucket, start, began_with=began_with, began_empty=began_empty)
         elif newest.offset < start:
             # A reader reached this position, and crashed before it stored the state.
             state.advance(newest, _records(log, bucket, newest.offset, start, began_with), offset=start)
 
-    def _begin(self, state: ChangelogState, log: LogStore, bucket: int, start: int, *, began_with: int) -> None:
-        snapshot, offset = self._without_state.snapshot_at(bucket, start, began=began_with, log_id=log.log_id())
+    def _begin(
+        self, state: ChangelogState, log: LogStore, bucket: int, start: int, *, began_with: int, began_empty: bool
+    ) -> None:
+        snapshot, offset = None, 0
+        # Files also have the rows of untracked commits, which a stream that began on the empty table has not read.
+        if not began_empty or log.earliest_offsets().of(bucket) > 0:
+            snapshot, offset = self._without_state.snapshot_at(bucket, start, began=began_with, log_id=log.log_id())
 
         def everything() -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
             if snapshot is not None:

@@ -21,6 +21,7 @@ class StreamPosition:
     ``snapshot_id`` is the snapshot that is being read while ``split_index`` is not None, afterwards the newest snapshot
     whose changes have been read (0: none). ``offsets`` is set while the stream follows the log; ``snapshot_id`` is then
     the snapshot at which the stream started, because records that repair it or an older one are skipped.
+    ``began_empty``: it started on the empty table, and has read no rows but those of the log.
     ``watched_snapshot_id`` is the newest snapshot that was checked for untracked commits; None with
     ``scan.on-untracked=ignore``. ``table_uuid`` identifies the table, because a position is invalid in another table of
     the same name; None in positions that were created by hand. ``layout`` is the number of the table's layout: each has
@@ -33,6 +34,7 @@ class StreamPosition:
     watched_snapshot_id: int | None = None
     table_uuid: str | None = None
     layout: int = 0
+    began_empty: bool = False
 
     @property
     def reads_snapshot(self) -> bool:
@@ -54,6 +56,8 @@ class StreamPosition:
             value["table"] = self.table_uuid
         if self.layout:
             value["layout"] = self.layout
+        if self.began_empty:
+            value["began-empty"] = True
         return json.dumps(value, sort_keys=True)
 
     @classmethod
@@ -71,6 +75,7 @@ class StreamPosition:
                 watched_snapshot_id=None if value.get("watched") is None else int(value["watched"]),
                 table_uuid=None if value.get("table") is None else str(value["table"]),
                 layout=int(value.get("layout", 0)),
+                began_empty=value.get("began-empty") is True,
             )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             message = f"{text!r} is not a stream position; pass what StreamPosition.to_json() returned"

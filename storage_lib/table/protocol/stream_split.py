@@ -40,13 +40,15 @@ class DifferenceSplit:
 class LogSplit:
     """Committed records of one bucket of the log from ``start`` up to, not including, ``end``.
 
-    Records that repair snapshot ``repaired_snapshot_id`` or an older one are skipped.
+    Records that repair snapshot ``repaired_snapshot_id`` or an older one are skipped. ``began_empty`` is that of
+    ``StreamPosition``.
     """
 
     bucket: int
     start: int
     end: int
     repaired_snapshot_id: int = 0
+    began_empty: bool = False
 
 
 ChangedSplit: TypeAlias = AddedSplit | DifferenceSplit

@@ -121,7 +121,7 @@ class HybridSource:
                 return StreamPosition(snapshot_id=newest, split_index=0)
             if self._log is None:
                 return StreamPosition(snapshot_id=0)
-            return self._in_log(0, LogOffsets(log_id=self._log.log_id()), 0)
+            return replace(self._in_log(0, LogOffsets(log_id=self._log.log_id()), 0), began_empty=True)
         if self._log is None:
             after = newest or 0
             if self._startup is StartupMode.FROM_TIMESTAMP:
@@ -176,6 +176,7 @@ class HybridSource:
                     start=start.offsets.of(bucket),
                     end=offset,
                     repaired_snapshot_id=start.snapshot_id,
+                    began_empty=start.began_empty,
                 )
                 for bucket, offset in sorted(later.next_offsets.items())
                 if offset > start.offsets.of(bucket)
@@ -325,9 +326,13 @@ class HybridSource:
 
     def _read_log(self, part: LogSplit) -> Iterator[pa.RecordBatch]:
         if self._normalizer is not None:
-            of_bucket = (part.bucket, part.start, part.end)
             for rows, kinds in self._normalizer.read_log(
-                self._followed_log, *of_bucket, began_with=part.repaired_snapshot_id
+                self._followed_log,
+                part.bucket,
+                part.start,
+                part.end,
+                began_with=part.repaired_snapshot_id,
+                began_empty=part.began_empty,
             ):
                 yield self._with_kinds(rows, kinds)
             return

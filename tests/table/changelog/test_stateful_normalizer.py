@@ -343,3 +343,31 @@ def test_old_versions_of_a_state_go_and_those_of_the_last_hour_stay(
     assert 3 <= len(list(tmp_path.rglob("snapshot-*"))) <= 10
     assert len(list(tmp_path.rglob("data-*"))) < 13
     assert strictly_applied(received, {"a 1 0"}) == {"a 1 12"}
+
+
+@pytest.mark.parametrize("loses_state", [False, True])
+def test_a_stream_that_began_on_the_empty_table_retracts_no_row_that_it_has_not_read(
+    tmp_path: Path, *, loses_state: bool
+) -> None:
+    table = orders()
+    source = table.stream(normalize="state", state_directory=str(tmp_path / "first"))
+    assert source.poll() is None
+    table.append(rows("+I a 1 1", "+I a 2 1"), change_tracking=False)
+    table.append(rows("+U a 1 2"))
+    assert texts(source.poll()) == ["+I a 1 2"]
+    position = source.position
+    table.append(rows("+U a 1 3", "+U a 2 3"))
+    if loses_state:
+        source = table.stream(normalize="state", state_directory=str(tmp_path / "second"), position=position)
+
+    assert by_key(texts(source.poll())) == ["-U a 1 2", "+U a 1 3", "+I a 2 3"]
+
+
+def test_a_stream_of_new_changes_retracts_the_rows_that_were_there(tmp_path: Path) -> None:
+    table = orders()
+    table.append(rows("+I a 1 1"), change_tracking=False)
+    source = table.stream(startup="latest", normalize="state", state_directory=str(tmp_path))
+    source.poll()
+    table.append(rows("+U a 1 2"))
+
+    assert texts(source.poll()) == ["-U a 1 1", "+U a 1 2"]
