@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,8 @@ class RawTopic:
     next_offsets: list[int] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
     is_compacting: bool = False
+    timestamps: dict[tuple[int, int], int] = field(default_factory=dict)
+    """By partition and offset; 0 for other records."""
 
     def __post_init__(self) -> None:
         """Begin without records."""
@@ -39,9 +41,19 @@ class RawTopic:
 
     # Writing
 
-    def tell(self, key: bytes | None, value: bytes | None, partition: int = 0) -> int:
+    def grow(self, partition_count: int) -> None:
+        """Add partitions up to a number of them."""
+        for _ in range(self.partition_count, partition_count):
+            self.partitions.append([])
+            self.next_offsets.append(0)
+            self.starts.append(0)
+        self.partition_count = partition_count
+
+    def tell(self, key: bytes | None, value: bytes | None, partition: int = 0, timestamp: int = 0) -> int:
         """Append a record; return its offset."""
         offset = self.next_offsets[partition]
+        if timestamp:
+            self.timestamps[partition, offset] = timestamp
         self.partitions[partition].append((offset, key, value))
         self.next_offsets[partition] += 1
         return offset
@@ -87,7 +99,9 @@ class RawTopic:
             chosen = [each for each in self.partitions[bucket] if first <= each[0] < last]
             for begin in range(0, len(chosen), self.batch_size):
                 some = chosen[begin : begin + self.batch_size]
-                yield BucketRecords(bucket=bucket, columns=columns_of(some), next_offset=some[-1][0] + 1)
+                times = np.array([self.timestamps.get((bucket, offset), 0) for offset, _, _ in some], np.int64)
+                columns = replace(columns_of(some), timestamps=times)
+                yield BucketRecords(bucket=bucket, columns=columns, next_offset=some[-1][0] + 1)
             if not chosen or chosen[-1][0] + 1 < last:
                 yield BucketRecords(bucket=bucket, columns=no_columns(), next_offset=max(first, last))
 

@@ -24,6 +24,7 @@ from storage_lib.log_store.capture.row_images import RowImages, merged_images
 from storage_lib.log_store.capture.written_changes import operations_of
 from storage_lib.log_store.codec.avro_records import by_schema, fields_of, record_written
 from storage_lib.log_store.conversion.avro_value_type import value_type
+from storage_lib.log_store.metadata.record_metadata import of_parts, read_parts, written_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from storage_lib.log_store.codec.avro_records import WrittenAlike
     from storage_lib.log_store.codec.log_columns import LogColumns
     from storage_lib.log_store.codec.schema_registry import SchemaRegistry
+    from storage_lib.log_store.conversion.captured_value_type import ValueType
+    from storage_lib.log_store.conversion.captured_values import Converted
 
 _ENVELOPE = ("before", "after", "op")
 _MAGIC = b"\x00"
@@ -54,7 +57,7 @@ class AvroRecordDecoder:
 
     def captured(self, columns: LogColumns) -> CapturedChanges:
         """See ``CaptureDecoder.captured``. Raises ``UnavailableError`` if the registry does not answer."""
-        return captured_but_unreadable(columns, self._captured, nothing_captured(self.table.columns))
+        return captured_but_unreadable(columns, self._captured, nothing_captured(self.table.every_column))
 
     def _captured(self, columns: LogColumns) -> CapturedChanges:
         places = np.flatnonzero(columns.values.is_valid().to_numpy(zero_copy_only=False))
@@ -63,13 +66,15 @@ class AvroRecordDecoder:
             (places[each.indices], partial(read, each, *record_written(self.registry, each.number)))
             for each in by_schema(columns.values.take(pa.array(places)))
         ]
-        return changes_of(written_by_groups(self.table, columns.keys, groups, self._keys), self.table)
+        return changes_of(written_by_groups(self.table, columns, groups, self._keys), self.table)
 
     def _envelopes(self, records: WrittenAlike, record: AvroSchema, types: Mapping[str, AvroSchema]) -> ReadGroup:
         if not types.keys() >= set(_ENVELOPE):
             message = f"schema {records.number} has no before, after and op, so this is not a Debezium change"
             raise ValueError(message)
-        found = records.fields(record, [name for name in (*_ENVELOPE, "source") if name in types])
+        parts = self._parts(types)
+        wanted = dict.fromkeys([*_ENVELOPE, "source", *(path.partition(".")[0] for path in parts)])
+        found = records.fields(record, [name for name in wanted if name in types])
         if not pa.types.is_string(found["op"].type):
             message = "op is not a string"
             raise ValueError(message)
@@ -79,19 +84,30 @@ class AvroRecordDecoder:
             after=side_images(self.table, found["after"], types["after"]),
             connectors=_connectors(found.get("source"), len(found["op"])),
             columns={name: value_type(of) for name, of in fields_of(types["after"]).items()},
+            metadata=self._metadata(found, parts, len(found["op"])),
         )
 
     def _flattened(self, records: WrittenAlike, record: AvroSchema, types: Mapping[str, AvroSchema]) -> ReadGroup:
         count = len(records.indices)
-        found = records.fields(
-            record, [name for name in (*self.table.columns.names, *FLATTENED_OTHERS) if name in types]
-        )
+        parts = self._parts(types)
+        wanted = dict.fromkeys([*self.table.columns.names, *FLATTENED_OTHERS, *parts])
+        found = records.fields(record, [name for name in wanted if name in types])
         others = {
             name: found[name].cast(of) if name in found else pa.nulls(count, of)
             for name, of in FLATTENED_OTHERS.items()
         }
         rows = row_images(self.table, found, types, np.ones(count, bool))
-        return flattened_group(others, rows, {name: value_type(of) for name, of in types.items()})
+        columns = {name: value_type(of) for name, of in types.items()}
+        return flattened_group(others, rows, columns, self._metadata(found, parts, count))
+
+    def _parts(self, types: Mapping[str, AvroSchema]) -> dict[str, ValueType]:
+        """Return by path the types of the parts that columns are filled with."""
+        return written_parts(self.table.metadata, partial(_part, types), is_flattened=self.is_flattened)
+
+    def _metadata(
+        self, found: Mapping[str, pa.Array], parts: Mapping[str, ValueType], count: int
+    ) -> dict[str, Converted]:
+        return of_parts(self.table.metadata, read_parts(found, parts), count, is_flattened=self.is_flattened)
 
     def _keys(self, table: CapturedTable, keys: pa.Array) -> RowImages:
         is_avro = pc.starts_with(keys, _MAGIC).to_numpy(zero_copy_only=False)
@@ -105,6 +121,15 @@ class AvroRecordDecoder:
 
     def _avro_keys(self, table: CapturedTable, keys: pa.Array) -> RowImages:
         return avro_images(table, self.registry, keys, table.primary_keys)
+
+
+def _part(types: Mapping[str, AvroSchema], path: str) -> ValueType | None:
+    """Return the type of the part at a path such as ``source.lsn``, None if there is none."""
+    outer, _, inner = path.partition(".")
+    of = types.get(outer)
+    if of is not None and inner:
+        of = fields_of(of).get(inner)
+    return None if of is None else value_type(of)
 
 
 def _connectors(source: pa.Array | None, count: int) -> np.ndarray:

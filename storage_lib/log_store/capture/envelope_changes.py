@@ -45,6 +45,11 @@ _UNAVAILABLE = (
     "it leaves out the value, which has not changed, and a table {kind} can't look it up. Let the database log whole "
     "rows (PostgreSQL: ALTER TABLE ... REPLICA IDENTITY FULL), or use a table with the primary key of the source"
 )
+_TOMBSTONE = (
+    "it is a tombstone, which deletes its key, but has no metadata of a value, from which column {column!r} of "
+    "sequence.field is filled: nobody can tell whether the row is newer. Let deletions have values (in Debezium: "
+    "delete.tombstone.handling.mode=rewrite, and no compaction), or fill sequence.field from Kafka's timestamp"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +106,14 @@ class _Changes:
             # Programs that write whole rows leave out the row before to say that this is the newest of its key.
             is_upsert = alone & ~written.before.is_there & written.holds_whole_before
             self._refuse(alone & ~is_upsert & ~self._key_told & ~self._old_key, _NO_KEY.format(keys=names))
-            by_key = (deletes & ~self._whole) | self._bare_tombstones(is_of[Operation.TOMBSTONE], deletes)
+            tombstones = self._bare_tombstones(is_of[Operation.TOMBSTONE], deletes)
+            by_key = (deletes & ~self._whole) | tombstones
             from_before, from_key = by_key & self._old_key, by_key & ~self._old_key & self._key_told
             self._refuse(deletes & ~self._whole & ~from_before & ~from_key, _NO_KEY.format(keys=names))
             from_before |= alone & self._old_key & self._moved()
+            self._refuse_metadata(adds | deletes | tombstones)
         else:
+            self._refuse_metadata(adds | deletes)
             # Without a table, an update without a row before is passed on, as the newest row of its key.
             passes = updates & ~written.before.is_there & written.holds_whole_before & (not table.is_known)
             self._refuse((updates | deletes) & ~self._whole & ~passes, _NO_OLD_ROW.format(kind=kind))
@@ -139,6 +147,8 @@ class _Changes:
 
     def _bare_tombstones(self, tombstones: Mask, deletes: Mask) -> Mask:
         """Mask of the tombstones that tell a key and do not just follow the deletion of that key."""
+        if self._table.ignores_tombstones:
+            return np.zeros(len(tombstones), bool)
         follows = np.zeros(len(tombstones), bool)
         if tombstones.any():
             follows[1:] = deletes[:-1]
@@ -151,6 +161,14 @@ class _Changes:
     def _refuse(self, records: Mask, reason: str, column: str | None = None) -> None:
         for index in np.flatnonzero(records).tolist():
             self._reasons.setdefault(index, (column, reason))
+
+    def _refuse_metadata(self, records: Mask) -> None:
+        """Refuse those of the records whose metadata can't be taken."""
+        for index, (column, reason) in self._written.metadata.problems.items():
+            if records[index]:
+                is_tombstone = self._written.operations[index] == Operation.TOMBSTONE
+                told = _TOMBSTONE.format(column=column) if is_tombstone else reason
+                self._reasons.setdefault(index, (column, told))
 
     def _refuse_values(self, image: RowImages, used: Mask) -> None:
         for each in image.refusals:
@@ -165,13 +183,16 @@ class _Changes:
 
     def _gathered(self, every: Sequence[_Kept], truncations: np.ndarray) -> CapturedChanges:
         parts = [each for each in every if len(each.records)]
-        columns = all_nullable(self._table.columns)
+        columns = all_nullable(self._table.every_column)
+        metadata = self._written.metadata.columns
         records = np.concatenate([np.zeros(0, np.int64), *(each.records for each in parts)])
         positions = np.concatenate([np.zeros(0, np.int64), *(np.full(len(e.records), e.position) for e in parts)])
         order = np.lexsort((positions, records))
         kinds = np.concatenate([np.zeros(0, np.int8), *(each.kinds for each in parts)])[order]
         arrays = [
-            pa.concat_arrays(
+            metadata[each.name].take(pa.array(records[order]))
+            if each.name in metadata
+            else pa.concat_arrays(
                 [
                     pa.nulls(0, each.type),
                     *(part.image.columns[each.name].take(pa.array(part.records)) for part in parts),

@@ -29,6 +29,7 @@ from storage_lib.log_store.capture.written_changes import operations_of
 from storage_lib.log_store.capture.written_rows import images_of
 from storage_lib.log_store.conversion.assumed_value_type import of_modes
 from storage_lib.log_store.conversion.connect_schema import value_type
+from storage_lib.log_store.metadata.record_metadata import of_parts, read_parts, with_parts, written_parts
 from storage_lib.schema.types.nested_types import is_nested
 
 if TYPE_CHECKING:
@@ -59,13 +60,13 @@ class JsonRecordDecoder:
 
     def captured(self, columns: LogColumns) -> CapturedChanges:
         """See ``CaptureDecoder.captured``."""
-        return captured_but_unreadable(columns, self._captured, nothing_captured(self.table.columns))
+        return captured_but_unreadable(columns, self._captured, nothing_captured(self.table.every_column))
 
     def _captured(self, columns: LogColumns) -> CapturedChanges:
         places = np.flatnonzero(columns.values.is_valid().to_numpy(zero_copy_only=False))
         texts = columns.values.take(pa.array(places)).cast(pa.string())
         groups = [(places[each.indices], partial(self._read, each)) for each in self._groups(texts)]
-        return changes_of(written_by_groups(self.table, columns.keys, groups, json_keys), self.table)
+        return changes_of(written_by_groups(self.table, columns, groups, json_keys), self.table)
 
     def _read(self, group: JsonPayloads) -> ReadGroup:
         types = self._types(group.schema)
@@ -73,17 +74,27 @@ class JsonRecordDecoder:
             side: {name: of_side[name] for name in self.table.columns.names if name in of_side}
             for side, of_side in types.items()
         }
-        rows = read_rows(group.texts, known, FLATTENED_OTHERS if self.is_flattened else _ENVELOPE_OTHERS)
+        part_of = None if group.schema is None else partial(_part, value_type(group.schema))
+        parts = written_parts(self.table.metadata, part_of, is_flattened=self.is_flattened)
+        others = with_parts(FLATTENED_OTHERS if self.is_flattened else _ENVELOPE_OTHERS, parts)
+        rows = read_rows(group.texts, known, others)
+        metadata = of_parts(
+            self.table.metadata,
+            read_parts(rows.others, parts),
+            len(group.indices),
+            is_flattened=self.is_flattened,
+        )
         images = self._images(group, rows, known)
         columns = None if group.schema is None else types[ITSELF if self.is_flattened else _AFTER]
         if self.is_flattened:
-            return flattened_group(rows.others, images[ITSELF], columns)
+            return flattened_group(rows.others, images[ITSELF], columns, metadata)
         return ReadGroup(
             operations=self._operations(rows.others["op"], group.texts),
             before=images[_BEFORE],
             after=images[_AFTER],
             connectors=pc.struct_field(rows.others["source"], "connector").to_numpy(zero_copy_only=False),
             columns=columns,
+            metadata=metadata,
         )
 
     def _operations(self, codes: pa.Array, texts: pa.Array) -> np.ndarray:
@@ -133,6 +144,14 @@ class JsonRecordDecoder:
             )
             for side, types in sides.items()
         }
+
+
+def _part(written: ValueType, path: str) -> ValueType | None:
+    """Return the type of the part at a path such as ``source.lsn``, None if there is none."""
+    found: ValueType | None = written
+    for key in path.split("."):
+        found = None if found is None else dict(found.fields).get(key)
+    return found
 
 
 def _without_nulls(group: JsonPayloads) -> JsonPayloads:

@@ -19,13 +19,16 @@ from storage_lib.log_store.capture.flattened_rows import ADDED_PREFIX, flattened
 from storage_lib.log_store.capture.record_keys import key_images
 from storage_lib.log_store.capture.row_images import RowImages, merged_images, no_images
 from storage_lib.log_store.capture.written_changes import Operation, WrittenChanges
+from storage_lib.log_store.metadata.record_metadata import record_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from storage_lib.log_store.capture.captured_table import CapturedTable
     from storage_lib.log_store.capture.record_keys import KeyReader
+    from storage_lib.log_store.codec.log_columns import LogColumns
     from storage_lib.log_store.conversion.captured_value_type import ValueType
+    from storage_lib.log_store.conversion.captured_values import Converted
     from storage_lib.schema.encoding.varint_columns import Int64s
 
 _CONNECTOR_OF_ROWS = ""
@@ -36,7 +39,8 @@ _CONNECTOR_OF_ROWS = ""
 class ReadGroup:
     """What the records of a group say; ``operations`` (int8), ``connectors`` (names, or None) and rows by record.
 
-    ``columns`` are those of the source, None for records without a schema.
+    ``columns`` are those of the source, None for records without a schema; ``metadata`` are the columns that are filled
+    from what the records say beside their rows.
     """
 
     operations: np.ndarray
@@ -44,10 +48,14 @@ class ReadGroup:
     after: RowImages
     connectors: np.ndarray
     columns: Mapping[str, ValueType] | None
+    metadata: Mapping[str, Converted]
 
 
 def flattened_group(
-    others: Mapping[str, pa.Array], rows: RowImages, columns: Mapping[str, ValueType] | None
+    others: Mapping[str, pa.Array],
+    rows: RowImages,
+    columns: Mapping[str, ValueType] | None,
+    metadata: Mapping[str, Converted],
 ) -> ReadGroup:
     """Return what rows without envelopes say; ``columns`` may have those that the transformation adds."""
     operations = flattened_operations(others)
@@ -60,23 +68,26 @@ def flattened_group(
         after=rows.where(~is_deleted),
         connectors=np.full(len(operations), _CONNECTOR_OF_ROWS, object),
         columns=columns,
+        metadata=metadata,
     )
 
 
 def written_by_groups(
     table: CapturedTable,
-    keys: pa.Array,
+    records: LogColumns,
     groups: Iterable[tuple[Int64s, Callable[[], ReadGroup]]],
     read_key: KeyReader,
 ) -> WrittenChanges:
-    """Return what the records with these ``keys`` say: groups by the indices of their records, with what reads them.
+    """Return what the records say: groups by the indices of their records, with what reads them.
 
     ``read_key`` reads those keys that matter.
     """
+    keys = records.keys
     operations = np.full(len(keys), Operation.TOMBSTONE, np.int8)
     connectors = np.full(len(keys), None, object)
     before: list[tuple[Int64s, RowImages]] = []
     after: list[tuple[Int64s, RowImages]] = []
+    metadata: list[tuple[Int64s, Mapping[str, Converted]]] = []
     schemas, refusals = list[SourceColumns](), list[Refusal]()
     for indices, read in groups:
         try:
@@ -88,6 +99,7 @@ def written_by_groups(
         operations[indices], connectors[indices] = group.operations, group.connectors
         before.append((indices, group.before))
         after.append((indices, group.after))
+        metadata.append((indices, group.metadata))
         if group.columns is not None:
             schemas.append(SourceColumns(record_index=int(indices[0]), columns=group.columns))
     without_rows = np.setdiff1d(np.arange(len(keys)), np.concatenate([np.zeros(0, np.int64), *(i for i, _ in before)]))
@@ -96,6 +108,9 @@ def written_by_groups(
     whole = holds_whole_before(table.before_image, pa.array(connectors, pa.string()), keys)
     is_change = np.isin(operations, (Operation.UPDATE, Operation.DELETE))
     wants_key = (operations == Operation.TOMBSTONE) | (is_change & ~(whole & old_rows.is_whole))
+    if table.requires_metadata:
+        # To tell whether a tombstone follows it.
+        wants_key |= operations == Operation.DELETE
     return WrittenChanges(
         operations=operations,
         before=old_rows,
@@ -104,4 +119,5 @@ def written_by_groups(
         holds_whole_before=whole,
         schemas=tuple(schemas),
         refusals=tuple(refusals),
+        metadata=record_metadata(table.metadata, records, table.topic, metadata),
     )

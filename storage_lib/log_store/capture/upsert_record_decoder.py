@@ -24,6 +24,7 @@ from storage_lib.log_store.capture.json_rows import ITSELF, read_rows
 from storage_lib.log_store.capture.row_images import RowImages, merged_images, no_images
 from storage_lib.log_store.capture.written_rows import images_of
 from storage_lib.log_store.conversion.assumed_value_type import of_flink
+from storage_lib.log_store.metadata.record_metadata import record_metadata
 from storage_lib.schema.types.row_kind import RowKind
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class UpsertRecordDecoder:
 
     def captured(self, columns: LogColumns) -> CapturedChanges:
         """See ``CaptureDecoder.captured``; every record is one row."""
-        return captured_but_unreadable(columns, self._captured, nothing_captured(self.table.columns))
+        return captured_but_unreadable(columns, self._captured, nothing_captured(self.table.every_column))
 
     def _captured(self, columns: LogColumns) -> CapturedChanges:
         keys = self.table.primary_keys
@@ -69,19 +70,25 @@ class UpsertRecordDecoder:
         reasons |= {
             int(i): (None, _NO_KEY.format(keys=", ".join(keys))) for i in np.flatnonzero(untold) if i not in reasons
         }
+        metadata = record_metadata(self.table.metadata, columns, self.table.topic, [])
+        for index, problem in metadata.problems.items():
+            reasons.setdefault(index, problem)
         taken = np.ones(len(is_upsert), bool)
         taken[list(reasons)] = False
         places = np.flatnonzero(taken)
-        schema = all_nullable(self.table.columns)
+        schema = all_nullable(self.table.every_column)
+        every = {**rows.columns, **metadata.columns}
         kinds = np.where(is_upsert, RowKind.INSERT, RowKind.DELETE).astype(np.int8)
         return CapturedChanges(
             rows=pa.RecordBatch.from_arrays(
-                [rows.columns[name].take(pa.array(places)) for name in schema.names], schema=schema
+                [every[name].take(pa.array(places)) for name in schema.names], schema=schema
             ),
             kinds=pa.array(kinds[places]),
             record_indices=places,
             absent={
-                name: ~is_upsert[places] for name in schema.names if name not in keys and not is_upsert[places].all()
+                name: ~is_upsert[places]
+                for name in self.table.columns.names
+                if name not in keys and not is_upsert[places].all()
             },
             refusals=tuple(
                 Refusal(record_index=index, column=column, reason=reason)

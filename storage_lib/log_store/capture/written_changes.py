@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from storage_lib.log_store.metadata.record_metadata import RecordMetadata
 
 if TYPE_CHECKING:
     from storage_lib.log_store.capture.captured_changes import Refusal, SourceColumns
@@ -62,6 +64,7 @@ class WrittenChanges:
     holds_whole_before: Mask
     schemas: tuple[SourceColumns, ...] = ()
     refusals: tuple[Refusal, ...] = ()
+    metadata: RecordMetadata = field(default_factory=RecordMetadata)
 
 
 def operations_of(codes: pa.Array) -> np.ndarray:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from storage_lib.errors import CorruptFileError
 from storage_lib.log_store.codec.corrupt_records import decode_but_corrupt
 from storage_lib.log_store.codec.log_codec import ChangeDecoder, CorruptRecordError
+from storage_lib.log_store.codec.record_origin import RecordOrigin
 from storage_lib.log_store.log_store import LogBatch
 from storage_lib.schema.options.table_options import OnCorrupt
 
@@ -28,13 +29,17 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogColumns:
-    """Records in log order. ``keys`` and ``values`` are binary and may be null, ``repairs`` is int64 or null."""
+    """Records in log order. ``keys`` and ``values`` are binary and may be null, ``repairs`` is int64 or null.
+
+    ``origin`` is None unless somebody asks for it, or the records are not in their topic any more.
+    """
 
     keys: pa.Array
     values: pa.Array
     offsets: Int64s
     timestamps: Int64s
     repairs: pa.Array
+    origin: RecordOrigin | None = None
 
     def __len__(self) -> int:
         """Return the number of records."""
@@ -53,6 +58,7 @@ class LogColumns:
             offsets=self.offsets[start:stop],
             timestamps=self.timestamps[start:stop],
             repairs=self.repairs[start:stop],
+            origin=None if self.origin is None else self.origin.at(slice(start, stop)),
         )
 
     def without(self, indices: Int64s) -> LogColumns:
@@ -65,6 +71,7 @@ class LogColumns:
             offsets=self.offsets[kept],
             timestamps=self.timestamps[kept],
             repairs=self.repairs.take(places),
+            origin=None if self.origin is None else self.origin.at(kept),
         )
 
     def between(self, first: int, stop: int) -> LogColumns:

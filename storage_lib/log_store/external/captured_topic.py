@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from storage_lib.errors import CorruptFileError, InvalidInputError, LogOffsetsExpiredError
 from storage_lib.log_store.capture.captured_changes import CapturedChanges, Refusal
+from storage_lib.log_store.codec.record_origin import RecordOrigin
 from storage_lib.log_store.external.compacted_topic import sure_changes
 from storage_lib.log_store.external.skipped_offsets import places_of
 from storage_lib.log_store.external.source_schema_change import changes_for, described
@@ -106,7 +107,8 @@ class CapturedTopic:
         """
         for records in self.log.records(start, end, buckets=buckets):
             skipped = self._skipped_by_hand(records.bucket, records.columns)
-            columns = records.columns.without(skipped[0]) if len(skipped[0]) else records.columns
+            columns = self._with_origin(records.bucket, records.columns)
+            columns = columns.without(skipped[0]) if len(skipped[0]) else columns
             changes = sure_changes(self.decoder.captured(columns), self.decoder.table, self.log)
             waiting = skipped[1]
             for batch in self._settled(
@@ -117,6 +119,12 @@ class CapturedTopic:
                 yield replace(batch, refused=(*passed, *batch.refused))
                 if batch.schema_changes:
                     return
+
+    def _with_origin(self, bucket: int, columns: LogColumns) -> LogColumns:
+        """Return the records with their places in the topic, if columns are filled with them."""
+        if not self.decoder.table.metadata or columns.origin is not None:
+            return columns
+        return replace(columns, origin=RecordOrigin.in_partition(bucket, columns.offsets))
 
     def _skipped_by_hand(self, bucket: int, columns: LogColumns) -> tuple[np.ndarray, tuple[RefusedRecord, ...]]:
         """Return the records that ``source.skip`` names, and their indices."""
@@ -178,7 +186,10 @@ class CapturedTopic:
         if self.settings.schema_change in (None, SchemaChangeOfSource.IGNORE):
             return {}
         for each in changes.schemas:
-            needed = changes_for(self.decoder.table.schema, each.columns)
+            table = self.decoder.table
+            filled = table.metadata_names  # a column of the source with such a name is not read
+            columns = {name: of for name, of in each.columns.items() if name not in filled}
+            needed = changes_for(table.schema, columns)
             if needed:
                 return {each.record_index: needed}
         return {}

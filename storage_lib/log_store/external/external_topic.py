@@ -19,6 +19,7 @@ from storage_lib.log_store.capture.json_record_decoder import JsonRecordDecoder
 from storage_lib.log_store.capture.upsert_record_decoder import UpsertRecordDecoder
 from storage_lib.log_store.external.captured_topic import CapturedTopic
 from storage_lib.log_store.external.external_format import ExternalFormat
+from storage_lib.log_store.external.source_metadata import metadata_columns
 from storage_lib.log_store.external.source_settings import ON_CORRUPT, SourceSettings
 from storage_lib.log_store.kafka.log_codecs import registry_of
 from storage_lib.log_store.log_offsets import LogOffsets
@@ -184,9 +185,10 @@ class ExternalTopic:
         schema = new_table_schema(self.columns, options={"bucket": str(len(partitions))}, time_millis=0)
         return KafkaLogStore(schema, settings, clock)
 
-    def captured(self, log: RecordLog, table: TableSchema | None = None) -> CapturedTopic:
+    def captured(self, log: RecordLog, table: TableSchema | None = None, *, is_stored: bool = False) -> CapturedTopic:
         """Return the topic as changes of ``table``, or of the declared columns if ``table`` is None.
 
+        ``is_stored``: ``log`` holds records that were rejected, one by one.
         Raises ``InvalidInputError`` for a table that can't hold the records of the format.
         """
         schema = (
@@ -194,9 +196,12 @@ class ExternalTopic:
             if table is None
             else table
         )
+        metadata = metadata_columns(self.name, self.format, self.settings.metadata, schema)
+        filled = {each.field.name for each in metadata}
         nullable = tuple(
             each if each.name in schema.primary_keys else replace(each, type=each.type.with_nullable(True))
             for each in schema.fields
+            if each.name not in filled
         )
         engine = self.merge_engine if table is None else TableOptions.parse(table.options).merge_engine
         captured = CapturedTable(
@@ -205,7 +210,12 @@ class ExternalTopic:
             before_image=self.settings.before_image,
             needs_old_rows=engine is not None and engine.needs_old_rows,
             is_known=engine is not None,
+            metadata=metadata,
+            topic=self.name,
         )
+        if captured.requires_metadata and not (self.format.is_flattened or is_stored):
+            # An envelope tells the deletion before its tombstone, unless that is all that compaction has left.
+            captured = replace(captured, ignores_tombstones=not log.is_compacted())
         return CapturedTopic(name=self.name, log=log, decoder=self._decoder(captured), settings=self.settings)
 
     def _decoder(self, table: CapturedTable) -> CaptureDecoder:

@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from storage_lib.log_store.conversion.capture_modes import CaptureModes
 from storage_lib.log_store.external.reject_limit import RejectLimit
 from storage_lib.log_store.external.skipped_offsets import skipped_offsets
+from storage_lib.log_store.external.source_metadata import metadata_of
+from storage_lib.log_store.metadata.metadata_names import Metadata
 from storage_lib.schema.options.source_options import (
     BEFORE_IMAGE,
+    METADATA,
     ON_REJECT,
     ON_TRUNCATE,
     REJECT_MAX,
@@ -38,6 +41,7 @@ class SourceSettings:
     schema_change: SchemaChangeOfSource | None = None
     skipped: frozenset[tuple[int, int]] = frozenset()
     modes: CaptureModes = field(default_factory=CaptureModes)
+    metadata: Mapping[str, Metadata] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SourceSettings:
@@ -53,4 +57,5 @@ class SourceSettings:
             skipped=skipped_offsets(options.get(SKIP)),
             schema_change=word_option(options, SCHEMA_CHANGE, SchemaChangeOfSource),
             modes=CaptureModes.parse(options),
+            metadata=metadata_of(options.get(METADATA)),
         )

@@ -25,6 +25,7 @@ ON_REJECT = "source.on-reject"
 REJECT_MAX = "source.reject-max"
 SCHEMA_CHANGE = "source.schema-change"
 SKIP = "source.skip"
+METADATA = "source.metadata"
 
 
 class DecimalMode(StrEnum):
@@ -142,6 +143,13 @@ SOURCE_OPTIONS: Mapping[str, tuple[str, str]] = {
     SKIP: (
         "",
         "Single records to skip, as partition:offset, such as 0:1234, 3:77; with quarantine they are kept as well.",
+    ),
+    METADATA: (
+        "",
+        (
+            "Columns that are filled from metadata of records rather than from their rows, such as "
+            "lsn = value.source.lsn, written = timestamp (docs/cdc.md lists the metadata)."
+        ),
     ),
     ON_REJECT: (
         OnReject.FAIL,

@@ -22,6 +22,7 @@ from storage_lib.log_store.external.captured_topic import CapturedBatch
 from storage_lib.log_store.external.external_topic import ExternalTopic
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.options.source_options import (
+    METADATA,
     ON_REJECT,
     ON_TRUNCATE,
     SCHEMA_CHANGE,
@@ -82,6 +83,12 @@ class ChangelogSource(DataSource):
             message = (
                 f"topic {topic.name}: a stream of Spark can't change its columns while it runs; use ingest(), or "
                 f"{SCHEMA_CHANGE}=fail or ignore"
+            )
+            raise InvalidInputError(message)
+        if topic.settings.metadata:
+            message = (
+                f"topic {topic.name}: a stream of Spark fills no columns from metadata: it does not know the table "
+                f"that orders its rows by them; use ingest() with {METADATA}"
             )
             raise InvalidInputError(message)
         return ChangelogReader(topic, arrow_schema)

@@ -50,11 +50,14 @@ def completed_rows(
     left_out: Mapping[str, Mask],
     required: Mapping[str, Mask],
     find: Callable[[pa.Table], pa.Table],
+    *,
+    keeps_deletions: bool = False,
 ) -> CompletedRows:
     """Complete ``rows`` (the table's columns, in order); ``left_out`` and ``required`` are masks by column.
 
     ``left_out`` marks the values to complete; where ``required`` is set, they have to be found, elsewhere they become
-    null. ``find`` returns the stored rows of keys. Needs a table with a primary key.
+    null. ``find`` returns the stored rows of keys. ``keeps_deletions``: those without a row before are kept, because an
+    older row may come later. Needs a table with a primary key.
     """
     lacks = any_mask(left_out.values(), rows.num_rows)
     if not lacks.any():
@@ -74,7 +77,7 @@ def completed_rows(
         if lost.any():
             unfound[name] = np.flatnonzero(lost)
     whole = pa.Table.from_arrays(columns, schema=rows.schema)
-    kept = np.flatnonzero(~(history.deletes_nothing & lacks))
+    kept = np.arange(rows.num_rows) if keeps_deletions else np.flatnonzero(~(history.deletes_nothing & lacks))
     if len(kept) < rows.num_rows:
         whole, kinds = whole.take(pa.array(kept)), kinds.take(pa.array(kept))
     return CompletedRows(rows=whole, kinds=kinds, came_from=kept, unfound=unfound)

@@ -26,10 +26,13 @@ if TYPE_CHECKING:
 
 
 class FittingRecords:
-    """Checks changes for one table."""
+    """Checks changes for one table. ``metadata`` are columns that are filled from that of the records."""
 
-    def __init__(self, table: str, schema: TableSchema, options: TableOptions) -> None:
+    def __init__(
+        self, table: str, schema: TableSchema, options: TableOptions, *, metadata: tuple[str, ...] = ()
+    ) -> None:
         self._schema = schema
+        self._metadata = metadata
         self._kind_column = options.row_kind_field
         self._ignores_deletes = options.ignore_delete
         self._merge_function = merge_function_of(table, schema, options)
@@ -104,7 +107,9 @@ class FittingRecords:
         old &= np.isin(np.arange(len(old)), list(misfits))
         if old.any():
             is_replaced = old & self._is_replaced(changes)
-            changes = changes.with_keys_only(self._schema.primary_keys, old).without_rows(is_replaced)
+            changes = changes.with_keys_only((*self._schema.primary_keys, *self._metadata), old).without_rows(
+                is_replaced
+            )
         return changes.refusing(
             [
                 Refusal(record_index=index, column=misfits[place][0], reason=misfits[place][1])

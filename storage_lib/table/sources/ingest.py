@@ -35,6 +35,7 @@ from storage_lib.schema.options.table_options import MergeEngine
 from storage_lib.table.dynamic_table import DynamicTable
 from storage_lib.table.protocol.source_offsets import SourceRange
 from storage_lib.table.sources.gathered_changes import GatheredChanges
+from storage_lib.table.sources.grown_topic import has_grown, warn_of_growth
 from storage_lib.table.sources.reject_watch import RejectWatch
 from storage_lib.table.sources.source_changes import SourceChanges, Written
 
@@ -135,6 +136,7 @@ class SourceReader:
         self._source = source
         self._rows_per_commit = rows_per_commit
         self._skip_expired = skip_expired
+        self._is_in_order = True
         settings = foreign.settings
         keeps = settings.on_reject is OnReject.QUARANTINE
         self._watch = RejectWatch(table, settings.reject_limit, source, keeps=keeps)
@@ -171,7 +173,7 @@ class SourceReader:
 
     def _follow_schema(self) -> None:
         self._captured = self._foreign.captured(self._log, self._table.schema)
-        self._changes = SourceChanges(self._table, self._captured, self._source)
+        self._changes = SourceChanges(self._table, self._captured, self._source, is_in_order=self._is_in_order)
 
     def read_up_to(self, end: LogOffsets, *, change_tracking: bool | None) -> IngestResult:
         """Read up to ``end``, commit by commit; the first commit happens even without rows, to record the start.
@@ -179,6 +181,12 @@ class SourceReader:
         It also records the topic's id if an older snapshot lacks it: the topic may be recreated before its next record.
         """
         recorded = self._table.inspect.source_offsets(self._source)
+        is_in_order = recorded is None or not has_grown(recorded, end)
+        if recorded is not None and not is_in_order:
+            warn_of_growth(self._table, self._foreign.name, recorded, end)
+        if is_in_order is not self._is_in_order:
+            self._is_in_order = is_in_order
+            self._follow_schema()
         position = self._start(recorded)
         done = _Done(recorded)
         with operation("ingest", self._table.name, total=_distance(position, end), unit="offsets") as offsets:

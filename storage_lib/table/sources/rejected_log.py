@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from storage_lib.log_store.codec.log_columns import LogColumns
 from storage_lib.log_store.codec.record_log import BucketRecords
+from storage_lib.log_store.codec.record_origin import RecordOrigin
 from storage_lib.log_store.log_offsets import LogOffsets
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ class RejectedLog:
             offsets=np.arange(records.num_rows),
             timestamps=records["timestamp_millis"].combine_chunks().fill_null(0).to_numpy(),
             repairs=pa.nulls(records.num_rows, pa.int64()),
+            origin=RecordOrigin(
+                partitions=records["partition"].combine_chunks().cast(pa.int64()).to_numpy(),
+                offsets=records["offset"].combine_chunks().to_numpy(),
+            ),
         )
 
     def log_id(self) -> str | None:

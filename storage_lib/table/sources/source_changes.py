@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +20,7 @@ from storage_lib.schema.types.row_kind import RowKind
 from storage_lib.table.changes.comparable_frame import comparable_frame
 from storage_lib.table.changes.complete_captured import CompletedRows, completed_rows
 from storage_lib.table.changes.complete_deletes import with_kind_column, with_whole_deletes
+from storage_lib.table.changes.stand_in_values import with_stand_ins
 from storage_lib.table.changes.update_before import one_batch
 from storage_lib.table.protocol.source_offsets import SourceRange
 from storage_lib.table.sources.fitting_records import FittingRecords
@@ -37,6 +38,12 @@ _ATTEMPTS = 5
 _UNFOUND = (
     "the record leaves out the value because it has not changed, but the table has no row of this key to take it from. "
     "Read the source from a snapshot of the database, or let the database log whole rows"
+)
+
+_UNORDERED = (
+    "the record leaves out the value because it has not changed, but the topic has got partitions since it was read "
+    "last, and the record with the value may be in one that is read later. With source.on-reject=quarantine it is kept "
+    "apart, and reingest() takes it once everything has been read"
 )
 
 
@@ -60,17 +67,30 @@ class _Append:
 
 
 class SourceChanges:
-    """Writes the changes of one source into one table. ``resolving`` are the ids of rejected records among them."""
+    """Writes the changes of one source into one table. ``resolving`` are the ids of rejected records among them.
+
+    ``is_in_order``: the records of each key come in their order.
+    """
 
     def __init__(
-        self, table: DynamicTable, captured: CapturedTopic, source: str, *, resolving: Collection[str] = ()
+        self,
+        table: DynamicTable,
+        captured: CapturedTopic,
+        source: str,
+        *,
+        resolving: Collection[str] = (),
+        is_in_order: bool = True,
     ) -> None:
+        self._is_in_order = is_in_order
         self._resolving = pa.array([*resolving], pa.string())
         self._table = table
         self._captured = captured
         self._source = source
         options = table.options
-        self.fitting = FittingRecords(table.name, table.schema, options)
+        metadata = captured.decoder.table.metadata_names
+        self.fitting = FittingRecords(table.name, table.schema, options, metadata=metadata)
+        # Then a deletion has its own place in the order of its key, and outlives older rows that come later.
+        self._is_ordered = bool(options.sequence_field) and set(options.sequence_field) <= set(metadata)
         # Null leaves the stored value in these, or adds nothing to it; a stored value would count twice.
         self._keeps_nulls = options.merge_engine.keeps_nulls
 
@@ -169,17 +189,34 @@ class SourceChanges:
 
         late: list[RefusedRecord] = []
         while True:
-            changes = self._without_unsure(changes, late)
+            changes = self._without_unsure(self._without_unordered(changes, late), late)
             left_out, required = self._left_out(changes)
-            found = completed_rows(keys, changes.rows, changes.kinds, left_out, required, find)
+            found = completed_rows(
+                keys, changes.rows, changes.kinds, left_out, required, find, keeps_deletions=self._is_ordered
+            )
+            if self._is_ordered:
+                found = replace(found, rows=with_stand_ins(found.rows, found.kinds, self._table.schema))
             lacked = any_mask(left_out.values(), len(changes.offsets))[found.came_from]
             refused = self._refused_late(changes, self._problems(found, lacked), late)
             if not refused.any():
                 break
             changes = changes.where(~refused)
-        rows, kinds = with_whole_deletes(keys, found.rows, found.kinds, find, completed=lacked)
+        rows, kinds = found.rows, found.kinds
+        if not self._is_ordered:  # a table with sequence.field has no log, which needs whole deletions
+            rows, kinds = with_whole_deletes(keys, rows, kinds, find, completed=lacked)
         # Both look-ups have to be those of one snapshot, or of an older one that nothing has changed since.
         return (base[0] if base else None), with_kind_column(rows, kinds, kind_column), (*changes.refused, *late)
+
+    def _without_unordered(self, changes: GatheredChanges, late: list[RefusedRecord]) -> GatheredChanges:
+        """Refuse the records that leave out unchanged values, if the row before them may not have been read yet."""
+        if self._is_in_order or not self._is_ordered:
+            return changes
+        problems: dict[int, tuple[str | None, str]] = {
+            int(place): (name, _UNORDERED)
+            for name, mask in changes.unavailable.items()
+            for place in np.flatnonzero(mask & ~retracts(changes.kinds))
+        }
+        return changes.where(~self._refused_late(changes, problems, late)) if problems else changes
 
     def _without_unsure(self, changes: GatheredChanges, late: list[RefusedRecord]) -> GatheredChanges:
         """Refuse the records whose unchanged values a refused record may have changed; return the other changes."""
