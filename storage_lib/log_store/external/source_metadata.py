@@ -20,7 +20,7 @@ from storage_lib.log_store.metadata.metadata_names import (
     PARTITION,
     TOPIC,
 )
-from storage_lib.schema.options.nearest import did_you_mean
+from storage_lib.schema.options.nearest import did_you_mean, nearest
 from storage_lib.schema.options.source_options import METADATA as OPTION
 from storage_lib.schema.options.table_options import MergeEngine, SortOrder, TableOptions
 
@@ -44,8 +44,9 @@ def metadata_of(text: str | None) -> Mapping[str, Metadata]:
             raise InvalidInputError(message)
         known = METADATA.get(FLINK_NAMES.get(name, name))
         if known is None:
-            near = did_you_mean(name, [*METADATA, *FLINK_NAMES])
-            message = f"option {OPTION}: records have no metadata {name!r}{near}"
+            like = nearest(name, [*METADATA, *FLINK_NAMES])
+            near = "" if like is None else f"; did you mean {like!r}?"
+            message = f"option {OPTION}: records have no metadata {name!r}{near}. Use one of {', '.join(METADATA)}"
             raise InvalidInputError(message)
         found[column] = known
     return found

@@ -148,7 +148,7 @@ SOURCE_OPTIONS: Mapping[str, tuple[str, str]] = {
         "",
         (
             "Columns that are filled from metadata of records rather than from their rows, such as "
-            "lsn = value.source.lsn, written = timestamp (docs/cdc.md lists the metadata)."
+            "lsn = value.source.lsn, written = timestamp. An unknown name is refused with a list of them."
         ),
     ),
     ON_REJECT: (
