@@ -448,6 +448,8 @@ class DynamicTable:
         order = builder.begin(commit_user=user, tracked=change_tracking, based_on=based_on)
         if source is not None or resolved:
             ranges = [] if source is None else [source]
+            # A source may repeat older rows, whose keys sequence.field decides.
+            order = replace(order, refuses_late=False)
             order = builder.commits.with_lease(order, partial(with_rejected, ranges=ranges, change=change))
         batches = self._writes.input.whole_rows(record_batches(rows), "append")
         return self._writes.direct.write(order, batches, identifier, source, rejected=change)
