@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from storage_lib.schema.filter.column_reference import col
     from storage_lib.schema.options.option_reference import OptionDescription, describe_options
     from storage_lib.schema.types.row_kind import RowKind
+    from storage_lib.sync.sync_database import SyncResult, sync_database
+    from storage_lib.sync.synced_table import TableSync
     from storage_lib.table.dynamic_table import DynamicTable
     from storage_lib.table.protocol.source_offsets import SourceRange
     from storage_lib.table.protocol.stream_position import StreamPosition
@@ -98,8 +100,10 @@ _HOMES = {
     "SqlSyntaxError": "errors",
     "StorageError": "errors",
     "StreamPosition": "table.protocol.stream_position",
+    "SyncResult": "sync.sync_database",
     "TableAddress": "table.protocol.table_address",
     "TableDescriptor": "catalog.table_descriptor",
+    "TableSync": "sync.synced_table",
     "UnavailableError": "errors",
     "UntrackedCommitError": "errors",
     "Verification": "verification.verification",
@@ -110,6 +114,7 @@ _HOMES = {
     "load_table_at": "catalog.open_catalog",
     "open_catalog": "catalog.open_catalog",
     "reingest": "table.sources.reingest",
+    "sync_database": "sync.sync_database",
     "verify": "verification.verify",
     "verify_tables": "verification.verify_tables",
 }
@@ -151,8 +156,10 @@ __all__ = [
     "SqlSyntaxError",
     "StorageError",
     "StreamPosition",
+    "SyncResult",
     "TableAddress",
     "TableDescriptor",
+    "TableSync",
     "UnavailableError",
     "UntrackedCommitError",
     "Verification",
@@ -163,6 +170,7 @@ __all__ = [
     "load_table_at",
     "open_catalog",
     "reingest",
+    "sync_database",
     "verify",
     "verify_tables",
 ]

@@ -55,8 +55,10 @@ PUBLIC = {
     "SourceRange",
     "StorageError",
     "StreamPosition",
+    "SyncResult",
     "TableAddress",
     "TableDescriptor",
+    "TableSync",
     "UnavailableError",
     "UntrackedCommitError",
     "Verification",
@@ -67,6 +69,7 @@ PUBLIC = {
     "load_table_at",
     "open_catalog",
     "reingest",
+    "sync_database",
     "verify",
     "verify_tables",
 }

@@ -26,9 +26,7 @@ from storage_lib.cli import (
     inspect_commands,
     maintenance_commands,
     option_commands,
-    rejected_command,
     sql_command,
-    verify_command,
 )
 from storage_lib.cli.command_line_options import (
     OPTIONS_FILE_VARIABLE,
@@ -38,6 +36,7 @@ from storage_lib.cli.command_line_options import (
 )
 from storage_lib.cli.context import WAREHOUSE_VARIABLE, Settings, reporting, with_brokers
 from storage_lib.cli.leading_options import GroupOfCommands
+from storage_lib.cli.sources import rejected_command, sync_command, verify_command
 
 app = typer.Typer(
     name="dynamic-table",
@@ -90,6 +89,7 @@ def main(
 
 inspect_commands.add_to(app)
 content_commands.add_to(app)
+sync_command.add_to(app)
 verify_command.add_to(app)
 maintenance_commands.add_to(app)
 rejected_command.add_to(app)

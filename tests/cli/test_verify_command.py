@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from storage_lib import open_catalog
 from storage_lib.cli.app import app
-from storage_lib.cli.verify_command import DIFFERENT
+from storage_lib.cli.sources.verify_command import DIFFERENT
 
 
 @pytest.fixture

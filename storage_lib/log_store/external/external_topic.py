@@ -19,6 +19,7 @@ from storage_lib.log_store.capture.json_record_decoder import JsonRecordDecoder
 from storage_lib.log_store.capture.upsert_record_decoder import UpsertRecordDecoder
 from storage_lib.log_store.external.captured_topic import CapturedTopic
 from storage_lib.log_store.external.external_format import ExternalFormat
+from storage_lib.log_store.external.key_columns import key_columns
 from storage_lib.log_store.external.source_metadata import metadata_columns
 from storage_lib.log_store.external.source_settings import ON_CORRUPT, SourceSettings
 from storage_lib.log_store.kafka.log_codecs import registry_of
@@ -184,6 +185,22 @@ class ExternalTopic:
             raise NotFoundError(message) from error
         schema = new_table_schema(self.columns, options={"bucket": str(len(partitions))}, time_millis=0)
         return KafkaLogStore(schema, settings, clock)
+
+    def names_in_cluster(self) -> list[str]:
+        """Return the names of all topics of the topic's cluster that the user may see, sorted.
+
+        Raises ``UnavailableError`` if no broker answers, and ``InvalidInputError`` without Kafka's client.
+        """
+        with importing_for("the topics of Kafka", InvalidInputError):
+            from storage_lib.log_store.kafka.kafka_log_settings import KafkaLogSettings
+            from storage_lib.log_store.kafka.kafka_topic_names import topic_names
+
+        settings = KafkaLogSettings(topic="", table_uuid="", client_options=self.client_options)
+        return topic_names(settings, SystemClock())
+
+    def key_columns(self, key: bytes) -> tuple[str, ...]:
+        """Return the names of the columns of a record's key; ``InvalidInputError`` if it does not name them."""
+        return key_columns(key, registry_of(self.name, self.registry_options) if self.format.is_avro else None)
 
     def captured(self, log: RecordLog, table: TableSchema | None = None, *, is_stored: bool = False) -> CapturedTopic:
         """Return the topic as changes of ``table``, or of the declared columns if ``table`` is None.

@@ -118,6 +118,10 @@ class CapturedDatabase:
             self.rows.clear()
             self._write(None, "t", None, None)
 
+    def insert(self) -> None:
+        """Insert a row."""
+        self._insert(self._free_key())
+
     def expected(self) -> list[tuple[Any, ...]]:
         """Return the rows as the table has to hold them, sorted."""
         return sorted(tuple(row[name] for name in _SIMPLE) for row in self.rows.values())

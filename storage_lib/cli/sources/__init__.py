@@ -1,0 +1,1 @@
+"""Commands for the sources of tables: follow them, compare with them, and see what was rejected."""

@@ -1,0 +1,1 @@
+"""Follows all tables of a database by the topics of their changes: creates tables, and ingests into each."""

@@ -1,0 +1,186 @@
+"""Tables that a sync creates and follows: their columns and keys, what stops one, and what it says then."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from storage_lib import Catalog, InvalidInputError, MemoryCatalog, UnavailableError
+from storage_lib.sync.sync_database import SyncResult, sync_topics
+from storage_lib.sync.synced_table import SyncSettings, TableSync
+from storage_lib.sync.topic_rules import TopicRules
+from tests.support.fake_environment import fake_environment
+from tests.support.raw_topic import RawTopic
+from tests.support.raw_topics import RawTopics
+
+ITEM: dict[str, dict[str, Any]] = {
+    "id": {"type": "int32", "optional": False},
+    "name": {"type": "string", "optional": True},
+    "price": {
+        "type": "bytes",
+        "optional": True,
+        "name": "org.apache.kafka.connect.data.Decimal",
+        "parameters": {"scale": "2", "connect.decimal.precision": "10"},
+    },
+    "at": {"type": "int64", "optional": False, "name": "io.debezium.time.MicroTimestamp"},
+}
+ROW = {"id": 1, "name": "tea", "price": "AfQ=", "at": 1_700_000_000_000_000}
+
+
+def record(
+    op: str,
+    after: dict[str, Any] | None,
+    fields: dict[str, dict[str, Any]] = ITEM,
+    key: tuple[str, ...] = ("id",),
+) -> tuple[bytes | None, bytes]:
+    struct = {"type": "struct", "fields": [{"field": name, **of} for name, of in fields.items()], "optional": True}
+    sides = [{"field": side, **struct} for side in ("before", "after")]
+    schema = {"type": "struct", "fields": [*sides, {"field": "op", "type": "string"}], "optional": False}
+    value = {"schema": schema, "payload": {"before": None, "after": after, "op": op}}
+    of_key = {"type": "struct", "fields": [{"field": name, **fields.get(name, ITEM["id"])} for name in key]}
+    told = {"schema": of_key, "payload": {name: (after or ROW).get(name, 0) for name in key}}
+    return (dumped(told) if key else None), dumped(value)
+
+
+def dumped(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def topics_of(**records: list[tuple[bytes | None, bytes | None]]) -> RawTopics:
+    topics = RawTopics({f"shop.public.{name}": RawTopic() for name in records})
+    for name, of_topic in records.items():
+        for key, value in of_topic:
+            topics.topics[f"shop.public.{name}"].tell(key, value)
+    return topics
+
+
+def memory() -> MemoryCatalog:
+    return MemoryCatalog(environment=fake_environment())
+
+
+def sync(
+    catalog: Catalog, topics: RawTopics, format_: str = "debezium-json-schema", **options: str
+) -> dict[str, TableSync]:
+    given = {f"source.{key.replace('_', '-')}": value for key, value in options.items()}
+    settings = SyncSettings(
+        options={"kafka.bootstrap.servers": "nowhere:9092", "log.format": format_, **given},
+        table_options={"log.system": "none", "bucket": "2"},
+        rows_per_turn=10,
+        skip_expired=False,
+        change_tracking=None,
+    )
+    rules = TopicRules(topics=("shop.public.*",), into="shop", rename={r"part_\d": "whole"}, merge_shards=True)
+    result: SyncResult = sync_topics(catalog, topics, rules, settings, workers=2)
+    return {each.table: each for each in result.tables}
+
+
+def test_a_table_is_created_from_the_first_schema_with_the_key_of_the_records() -> None:
+    catalog = memory()
+
+    done = sync(catalog, topics_of(items=[record("c", ROW), record("c", {**ROW, "id": 2})]))["shop.items"]
+
+    assert (done.is_created, done.row_count, done.lag, dict(done.errors)) == (True, 2, 0, {})
+    table = catalog.load_table("shop.items")
+    assert [str(each.type) for each in table.schema.fields] == [
+        "INT NOT NULL",
+        "STRING",
+        "DECIMAL(10, 2)",
+        "TIMESTAMP(6)",
+    ]
+    assert table.schema.primary_keys == ("id",)
+    assert table.schema.options["bucket"] == "2"
+
+
+def test_a_key_of_several_columns_and_none_make_such_tables() -> None:
+    catalog = memory()
+
+    sync(catalog, topics_of(pairs=[record("c", ROW, key=("id", "name"))], bags=[record("c", ROW, key=())]))
+
+    assert catalog.load_table("shop.pairs").schema.primary_keys == ("id", "name")
+    assert catalog.load_table("shop.bags").schema.primary_keys == ()
+
+
+def test_a_topic_without_a_row_waits_and_its_table_comes_with_its_first_row() -> None:
+    catalog, topics = memory(), topics_of(items=[], gone=[(b'{"id":1}', None)])
+
+    waiting = sync(catalog, topics)
+    topics.topics["shop.public.items"].tell(*record("c", ROW))
+    then = sync(catalog, topics)
+
+    assert [each.is_waiting for each in waiting.values()] == [True, True]
+    assert catalog.list_tables() == ["shop.items"]
+    assert (then["shop.items"].is_created, then["shop.gone"].is_waiting) == (True, True)
+
+
+def test_new_columns_of_the_source_are_followed_and_counted() -> None:
+    catalog, topics = memory(), topics_of(items=[record("c", ROW)])
+    sync(catalog, topics)
+    more = {**ITEM, "note": {"type": "string", "optional": True}}
+    topics.topics["shop.public.items"].tell(*record("c", {**ROW, "id": 2, "note": "new"}, more))
+
+    done = sync(catalog, topics)["shop.items"]
+
+    assert (done.schema_change_count, done.row_count) == (1, 1)
+    assert catalog.load_table("shop.items").to_arrow().sort_by("id")["note"].to_pylist() == [None, "new"]
+
+
+def test_shards_go_into_one_table_and_each_has_its_own_position() -> None:
+    catalog = memory()
+    topics = topics_of(part_1=[record("c", ROW)], part_2=[record("c", {**ROW, "id": 2})])
+
+    done = sync(catalog, topics)["shop.whole"]
+    topics.topics["shop.public.part_2"].tell(*record("c", {**ROW, "id": 3}))
+    then = sync(catalog, topics)["shop.whole"]
+
+    assert (done.topics, done.row_count) == (("shop.public.part_1", "shop.public.part_2"), 2)
+    assert (then.row_count, sorted(catalog.load_table("shop.whole").to_arrow()["id"].to_pylist())) == (1, [1, 2, 3])
+
+
+def test_a_topic_that_stops_names_its_reason_and_stops_no_other() -> None:
+    catalog = memory()
+    broken = record("c", {**ROW, "price": "not base64"})
+    topics = topics_of(bad=[record("c", ROW), broken, record("c", {**ROW, "id": 2})], good=[record("c", ROW)])
+    topics.topics["shop.public.silent"] = RawTopic()
+    topics.down.add("shop.public.silent")
+
+    done = sync(catalog, topics)
+
+    (error,) = done["shop.bad"].errors.values()
+    assert "partition 0, offset 1" in str(error)
+    assert isinstance(done["shop.silent"].errors["shop.public.silent"], UnavailableError)
+    assert (catalog.load_table("shop.bad").count(), catalog.load_table("shop.good").count()) == (1, 1)
+    assert sync(catalog, topics, on_reject="quarantine")["shop.bad"].rejected_count == 1
+    assert catalog.load_table("shop.bad").count() == 2
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "format_", "problem"),
+    [
+        (b'{"id":1}', dumped({"after": {"id": 1}, "op": "c"}), "debezium-json", "its records carry no schema"),
+        (b'{"id":1}', dumped({"after": {"id": 1}, "op": "c"}), "debezium-json-schema", "its records carry no schema"),
+        (b"1", record("c", ROW)[1], "debezium-json-schema", "does not name its columns"),
+        (b"?", record("c", ROW)[1], "debezium-json-schema", "can't be read"),
+        (b'{"sku":1}', record("c", ROW)[1], "debezium-json-schema", "column 'sku' of the records' key is not one of"),
+    ],
+)
+def test_a_table_that_nobody_can_tell_is_not_created(key: bytes, value: bytes, format_: str, problem: str) -> None:
+    catalog = memory()
+
+    (error,) = sync(catalog, topics_of(items=[(key, value)]), format_)["shop.items"].errors.values()
+
+    assert isinstance(error, InvalidInputError)
+    assert problem in str(error)
+    assert catalog.list_tables() == []
+
+
+def test_a_table_that_exists_needs_no_schema() -> None:
+    catalog = memory()
+    catalog.create_table("shop.items", pa.schema([("id", pa.int64())]), primary_key=["id"])
+    value = dumped({"before": None, "after": {"id": 1}, "op": "c"})
+
+    done = sync(catalog, topics_of(items=[(b'{"id":1}', value)]), "debezium-json")["shop.items"]
+
+    assert (done.is_created, done.row_count) == (False, 1)
