@@ -1,6 +1,7 @@
 """Completes captured changes that leave out values, with those of the row before them.
 
-The row before is the last one of the key in the same batch, or else the stored one.
+The row before is the last one of the key in the same batch, or else the stored one. With an order of the source, it is
+the one with the greatest sequence below that of the change.
 
     change          a value that it leaves out
     +I, +U          the one of the row before; without such a row null, or unfound if there has to be one
@@ -19,10 +20,12 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from storage_lib.file_store.merge_tree.merge_function.sequence_order import SequenceOrder
 from storage_lib.log_store.capture.captured_changes import any_mask
 from storage_lib.schema.types.nested_arrays import Mask
 from storage_lib.schema.types.row_kind import RETRACT_BIT, RowKind
 from storage_lib.table.changes.comparable_frame import comparable_frame
+from storage_lib.table.changes.update_before import one_batch
 
 _INDEX = "index"
 _LACKS = "lacks"
@@ -51,13 +54,13 @@ def completed_rows(
     required: Mapping[str, Mask],
     find: Callable[[pa.Table], pa.Table],
     *,
-    keeps_deletions: bool = False,
+    order: SequenceOrder | None = None,
 ) -> CompletedRows:
     """Complete ``rows`` (the table's columns, in order); ``left_out`` and ``required`` are masks by column.
 
     ``left_out`` marks the values to complete; where ``required`` is set, they have to be found, elsewhere they become
-    null. ``find`` returns the stored rows of keys. ``keeps_deletions``: those without a row before are kept, because an
-    older row may come later. Needs a table with a primary key.
+    null. ``find`` returns the stored rows of keys. With an ``order``, rows of the source may come late:
+    deletions without a row before are kept, because an older row may follow. Needs a table with a primary key.
     """
     lacks = any_mask(left_out.values(), rows.num_rows)
     if not lacks.any():
@@ -67,7 +70,7 @@ def completed_rows(
     marked = frame.with_columns(pl.Series(_LACKS, lacks)).with_row_index(_INDEX)
     asked = marked.filter(_LACKS).unique(frame.columns, keep="first")[_INDEX].to_numpy()
     concerned = np.flatnonzero(marked.select(pl.col(_LACKS).any().over(frame.columns))[_LACKS].to_numpy())
-    history = _History(primary_keys, rows, kinds, find(keys.take(pa.array(asked))), concerned)
+    history = _History(primary_keys, rows, kinds, find(keys.take(pa.array(asked))), concerned, order)
     columns = list(rows.columns)
     unfound: dict[str, npt.NDArray[np.int64]] = {}
     for name, mask in left_out.items():
@@ -77,7 +80,7 @@ def completed_rows(
         if lost.any():
             unfound[name] = np.flatnonzero(lost)
     whole = pa.Table.from_arrays(columns, schema=rows.schema)
-    kept = np.arange(rows.num_rows) if keeps_deletions else np.flatnonzero(~(history.deletes_nothing & lacks))
+    kept = np.arange(rows.num_rows) if order else np.flatnonzero(~(history.deletes_nothing & lacks))
     if len(kept) < rows.num_rows:
         whole, kinds = whole.take(pa.array(kept)), kinds.take(pa.array(kept))
     return CompletedRows(rows=whole, kinds=kinds, came_from=kept, unfound=unfound)
@@ -93,6 +96,7 @@ class _History:
         kinds: pa.Array,
         stored: pa.Table,
         concerned: npt.NDArray[np.int64],
+        order: SequenceOrder | None,
     ) -> None:
         self._rows = rows
         self._stored = stored.select(rows.column_names).cast(rows.schema)
@@ -102,6 +106,14 @@ class _History:
         frame = comparable_frame(every)
         of_key = frame.with_row_index(_INDEX).select(pl.col(_INDEX).min().over(frame.columns))[_INDEX].to_numpy()
         self._order = np.argsort(of_key, kind="stable")
+        if order is not None:
+            fields = list(order.fields)
+            versions = pa.concat_tables(
+                [self._stored.select(fields), rows.select(fields).take(pa.array(concerned))]
+            ).combine_chunks()
+            oldest_first = order.oldest_first(one_batch(versions))
+            if oldest_first is not None:
+                self._order = oldest_first[np.argsort(of_key[oldest_first], kind="stable")]
         # Positions in the stored rows, followed by all changes.
         self._place = np.concatenate([np.arange(stored.num_rows), concerned + stored.num_rows])[self._order]
         codes = np.concatenate([np.zeros(stored.num_rows, np.int8), kinds.to_numpy(zero_copy_only=False)])[self._place]

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from storage_lib.errors import CommitConflictError
 from storage_lib.file_store.merge_tree.merge_function.merge_function import retracts
+from storage_lib.file_store.merge_tree.merge_function.sequence_order import SequenceOrder
 from storage_lib.log_store.capture.captured_changes import all_nullable, any_mask
 from storage_lib.log_store.external.captured_topic import RefusedRecord
 from storage_lib.schema.options.source_options import OnReject
@@ -90,7 +91,8 @@ class SourceChanges:
         metadata = captured.decoder.table.metadata_names
         self.fitting = FittingRecords(table.name, table.schema, options, metadata=metadata)
         # Then a deletion has its own place in the order of its key, and outlives older rows that come later.
-        self._is_ordered = bool(options.sequence_field) and set(options.sequence_field) <= set(metadata)
+        is_ordered = bool(options.sequence_field) and set(options.sequence_field) <= set(metadata)
+        self._order = SequenceOrder(fields=options.sequence_field) if is_ordered else None
         # Null leaves the stored value in these, or adds nothing to it; a stored value would count twice.
         self._keeps_nulls = options.merge_engine.keeps_nulls
 
@@ -191,10 +193,8 @@ class SourceChanges:
         while True:
             changes = self._without_unsure(self._without_unordered(changes, late), late)
             left_out, required = self._left_out(changes)
-            found = completed_rows(
-                keys, changes.rows, changes.kinds, left_out, required, find, keeps_deletions=self._is_ordered
-            )
-            if self._is_ordered:
+            found = completed_rows(keys, changes.rows, changes.kinds, left_out, required, find, order=self._order)
+            if self._order:
                 found = replace(found, rows=with_stand_ins(found.rows, found.kinds, self._table.schema))
             lacked = any_mask(left_out.values(), len(changes.offsets))[found.came_from]
             refused = self._refused_late(changes, self._problems(found, lacked), late)
@@ -202,14 +202,14 @@ class SourceChanges:
                 break
             changes = changes.where(~refused)
         rows, kinds = found.rows, found.kinds
-        if not self._is_ordered:  # a table with sequence.field has no log, which needs whole deletions
+        if not self._order:  # a table with sequence.field has no log, which needs whole deletions
             rows, kinds = with_whole_deletes(keys, rows, kinds, find, completed=lacked)
         # Both look-ups have to be those of one snapshot, or of an older one that nothing has changed since.
         return (base[0] if base else None), with_kind_column(rows, kinds, kind_column), (*changes.refused, *late)
 
     def _without_unordered(self, changes: GatheredChanges, late: list[RefusedRecord]) -> GatheredChanges:
         """Refuse the records that leave out unchanged values, if the row before them may not have been read yet."""
-        if self._is_in_order or not self._is_ordered:
+        if self._is_in_order or not self._order:
             return changes
         problems: dict[int, tuple[str | None, str]] = {
             int(place): (name, _UNORDERED)

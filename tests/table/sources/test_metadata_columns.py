@@ -322,6 +322,19 @@ def test_a_deletion_that_is_older_than_the_row_does_not_delete_it() -> None:
     assert rows_of(table) == [(1, "pot", 6)]
 
 
+@pytest.mark.parametrize("item", [None, "longer than the column"])
+def test_an_older_deletion_with_its_whole_row_does_not_delete_a_newer_row(item: str | None) -> None:
+    table, topic = table_of({**ROW, "item": "VARCHAR(5)", "ordinal": "BIGINT"}, ORDERED), RawTopic(partition_count=2)
+    before = {"id": 1, "item": item}
+    deletion = {"before": before, "after": None, "op": "d", "source": {"connector": "mysql", "lsn": 5}}
+    topic.tell(key_of(1), change("c", 1, "pot", 6), 0)
+    topic.tell(key_of(1), json.dumps(deletion).encode(), 1)
+
+    topic.ingest(table, metadata=LSN, rows_per_commit=1)
+
+    assert rows_of(table) == [(1, "pot", 6)]
+
+
 @pytest.mark.parametrize("batch_size", [1, 1000])
 def test_tombstones_of_envelopes_are_passed_over_unless_compaction_may_have_left_them_alone(batch_size: int) -> None:
     kept, compacted = ordered_table(), ordered_table()
