@@ -79,8 +79,10 @@ def _completed(
             row[name] = None if known[name] is _UNKNOWN else known[name]
             if known[name] is _UNKNOWN and required[name][place]:
                 unfound.setdefault(name, []).append(place)
+        follows = list(zip(kinds, map(_key, changes), strict=True))[place + 1 : place + 2]
+        is_moved = kind is RowKind.UPDATE_BEFORE and follows != [(RowKind.UPDATE_AFTER, _key(change))]
         # The row before an update has just been seen; its values are those of the update, too.
-        state[_key(change)] = None if kind is RowKind.DELETE else known
+        state[_key(change)] = None if kind is RowKind.DELETE or is_moved else known
         if not (lacks and kind in (RowKind.DELETE, RowKind.UPDATE_BEFORE) and before is None):
             rows.append(row)
             places.append(place)
