@@ -19,6 +19,7 @@ from storage_lib.log_store.codec.record_origin import RecordOrigin
 from storage_lib.log_store.external.compacted_topic import sure_changes
 from storage_lib.log_store.external.skipped_offsets import places_of
 from storage_lib.log_store.external.source_schema_change import changes_for, described
+from storage_lib.log_store.external.told_tombstones import without_told_tombstone
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.options.source_options import (
     ON_REJECT,
@@ -107,7 +108,8 @@ class CapturedTopic:
         """
         for records in self.log.records(start, end, buckets=buckets):
             skipped = self._skipped_by_hand(records.bucket, records.columns)
-            columns = self._with_origin(records.bucket, records.columns)
+            columns = without_told_tombstone(records.bucket, records.columns, self.decoder, self.log)
+            columns = self._with_origin(records.bucket, columns)
             columns = columns.without(skipped[0]) if len(skipped[0]) else columns
             changes = sure_changes(self.decoder.captured(columns), self.decoder.table, self.log)
             waiting = skipped[1]

@@ -9,8 +9,11 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from pyspark.sql.types import StructType
+
 from storage_lib.errors import InvalidInputError
 from storage_lib.spark import read_changelog
+from storage_lib.spark.data_source.changelog_source import ChangelogSource
 from storage_lib.spark.types.spark_errors import storage_errors_of_spark
 from tests.support.shared_server import unique_name
 from tests.support.spark_topics import produce
@@ -86,3 +89,11 @@ def test_a_schema_without_the_row_kind_is_refused(spark: SparkSession, bootstrap
         rows_of(reader().schema("id BIGINT").load("some-topic"), tmp_path / "checkpoint")
     with pytest.raises(InvalidInputError, match="needs the columns"), storage_errors_of_spark():
         reader().load("some-topic")
+
+
+def test_columns_are_not_filled_from_metadata_in_a_stream() -> None:
+    schema = StructType().add("id", "long").add("lsn", "long").add("_row_kind", "string")
+    source = ChangelogSource({"topic": "t", "source.metadata": "lsn = value.source.lsn"})
+
+    with pytest.raises(InvalidInputError, match=r"fills no columns from metadata.*use ingest\(\) with source.metadata"):
+        source.streamReader(schema)

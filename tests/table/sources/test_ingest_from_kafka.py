@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from storage_lib import CorruptFileError, InvalidInputError, NotFoundError, StreamPosition, ingest, open_catalog
 from storage_lib.log_store.log_offsets import LogOffsets
@@ -131,3 +134,38 @@ def test_the_lag_of_a_table_is_what_its_source_has_beyond_its_newest_snapshot(
     produce(kafka.bootstrap_servers, topic, {"before": row(2, "Ag=="), "after": None, "op": "d"})
 
     assert (untouched, up_to_date, source_lag(table, topic, options)) == (3, 0, 1)
+
+
+def test_the_source_orders_rows_over_a_partition_that_is_added(kafka: LocalKafka, tmp_path: Path) -> None:
+    topic, options = f"grown-{unique_name(tmp_path)}", {"kafka.bootstrap.servers": kafka.bootstrap_servers}
+    metadata = "ordinal = value.source.lsn, part = partition, place = offset, at = timestamp, of = topic"
+    columns = {"ordinal": "BIGINT", "part": "INT", "place": "BIGINT", "at": "TIMESTAMP_LTZ(3)", "of": "STRING"}
+    made = {"log.system": "none", "sequence.field": "ordinal", "compaction.keep-deletes": "true"}
+    table = open_catalog(str(tmp_path)).create_table(
+        "shop.ordered", {"id": "BIGINT NOT NULL", **columns}, primary_key=["id"], options=made
+    )
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(120)
+
+    def write(key: int, op: str, lsn: int, partition: int, at: int) -> None:
+        row = {"id": key}
+        before, after = (row, None) if op == "d" else (None, row)
+        value = {"before": before, "after": after, "op": op, "source": {"connector": "postgresql", "lsn": lsn}}
+        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})  # each knows the partitions that there are
+        producer.produce(topic, json.dumps(value), json.dumps(row), partition=partition, timestamp=at)
+        assert producer.flush(120) == 0
+
+    write(1, "c", 1, 1, 1000)
+    ingest(table, topic, options={**options, "source.metadata": metadata})
+    write(1, "u", 2, 1, 2000)
+    write(2, "c", 3, 1, 3000)
+    admin.create_partitions([NewPartitions(topic, 3)])[topic].result(120)
+    write(1, "u", 4, 0, 4000)
+    write(2, "d", 5, 0, 5000)
+    write(3, "c", 6, 2, 6000)
+    ingest(table, topic, options={**options, "source.metadata": metadata}, rows_per_commit=1)
+
+    assert [tuple(row.values()) for row in table.to_arrow().sort_by("id").to_pylist()] == [
+        (1, 4, 0, 0, datetime.fromtimestamp(4, UTC), topic),
+        (3, 6, 2, 0, datetime.fromtimestamp(6, UTC), topic),
+    ]

@@ -353,6 +353,22 @@ def test_tombstones_of_envelopes_are_passed_over_unless_compaction_may_have_left
     assert (rejecting.rejected_count, again.record_count, len(again.remaining)) == (1, 0, 1)
 
 
+@pytest.mark.parametrize("batch_size", [1, 1000])
+@pytest.mark.parametrize("is_flattened", [True, False])
+def test_a_tombstone_directly_after_its_deletion_says_nothing_new(*, is_flattened: bool, batch_size: int) -> None:
+    table, topic = ordered_table(), RawTopic(batch_size=batch_size, is_compacting=True)
+    deletion = {"id": 1, "item": None, "__deleted": "true", "__lsn": 5}
+    topic.tell(key_of(1), json.dumps(deletion).encode() if is_flattened else change("d", 1, None, 5))
+    topic.tell(key_of(1), None)
+    topic.tell(key_of(2), None)
+    of_format = "debezium-flattened-json" if is_flattened else "debezium-json"
+
+    found = topic.ingest(table, format=of_format, metadata=LSN, on_reject="quarantine")
+
+    assert table.inspect.rejected()["offset"].to_pylist() == [2]
+    assert found.row_count == 1
+
+
 def test_a_tombstone_is_ordered_by_the_time_of_kafka() -> None:
     table, topic = ordered_table(), RawTopic(partition_count=2)
     metadata = "ordinal = timestamp"
