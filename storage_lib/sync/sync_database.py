@@ -9,6 +9,7 @@ No other state is kept: where a topic was read up to is in the newest snapshot o
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 from storage_lib.errors import InvalidInputError, StorageError
 from storage_lib.log_store.external.external_format import ExternalFormat
 from storage_lib.log_store.external.topic_list import KafkaTopicList
-from storage_lib.progress.operation import operation, report_to
+from storage_lib.progress.operation import Operation, operation, report_to
 from storage_lib.sync.synced_table import SyncedTable, SyncSettings, TableSync
 from storage_lib.sync.topic_rules import TopicRules
 
@@ -115,10 +116,22 @@ def sync_topics(
 
 
 def _read_in_turns(tables: Sequence[SyncedTable], into: str, workers: int) -> None:
-    with (
-        operation("sync", into, total=len(tables), unit="tables") as finished,
-        ThreadPoolExecutor(workers, thread_name_prefix="sync") as pool,
-    ):
+    with operation("sync", into, total=len(tables), unit="tables") as finished:
+        if workers == 1:
+            # In the caller's thread, so that an exception which a signal raises there ends the work.
+            waiting = deque(tables)
+            while waiting:
+                table = waiting.popleft()
+                if table.turn():
+                    waiting.append(table)
+                else:
+                    finished.advance(1)
+            return
+        _read_on_threads(tables, workers, finished)
+
+
+def _read_on_threads(tables: Sequence[SyncedTable], workers: int, finished: Operation) -> None:
+    with ThreadPoolExecutor(workers, thread_name_prefix="sync") as pool:
         # The pool takes turns in the order of their submission.
         turns: dict[Future[bool], SyncedTable] = {pool.submit(each.turn): each for each in tables}
         try:

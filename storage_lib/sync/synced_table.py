@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from polars.exceptions import PolarsError
+
+from storage_lib.errors import StorageError
 from storage_lib.log_store.external.external_topic import ExternalTopic
 from storage_lib.sync.first_columns import first_columns
 from storage_lib.table.sources.ingest import SourceReader
@@ -17,6 +20,19 @@ if TYPE_CHECKING:
     from storage_lib.log_store.external.topic_list import TopicList
     from storage_lib.log_store.log_offsets import LogOffsets
     from storage_lib.table.dynamic_table import DynamicTable
+
+_OF_A_TOPIC = (
+    StorageError,
+    OSError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    PolarsError,
+)
+"""Errors that stop one topic, and are in the result. Others are of who calls, such as the end of its task."""
 
 _log = logging.getLogger(__name__)
 
@@ -39,9 +55,10 @@ class SyncSettings:
 class TableSync:
     """What a run did for one table.
 
-    ``lag`` is the number of offsets that its topics have and the table does not; None if that is unknown.
-    ``schema_change_count`` counts changes of its columns, ``is_waiting``: there is no table, because its topics have no
-    records yet. ``errors`` are by topic: reading it has stopped there until the next run.
+    ``snapshot_id`` is that of the last commit, None without one. ``lag`` is the number of offsets that its topics have
+    and the table does not; None if that is unknown. ``schema_change_count`` counts changes of its columns,
+    ``is_waiting``: there is no table, because its topics have no records yet. ``errors`` are by topic: reading it has
+    stopped there until the next run.
     """
 
     table: str
@@ -50,6 +67,7 @@ class TableSync:
     is_waiting: bool = False
     row_count: int = 0
     commit_count: int = 0
+    snapshot_id: int | None = None
     skipped_count: int = 0
     rejected_count: int = 0
     schema_change_count: int = 0
@@ -75,7 +93,7 @@ class SyncedTable:
         for topic in list(self._left):
             try:
                 is_done = self._read_some(topic)
-            except Exception as error:  # noqa: BLE001  told in the result; other topics and tables go on
+            except _OF_A_TOPIC as error:
                 _log.warning("sync of %s: topic %r stops: %s", self.result.table, topic, error)
                 self.result = replace(self.result, errors={**self.result.errors, topic: error})
                 is_done = True
@@ -108,6 +126,7 @@ class SyncedTable:
             is_waiting=False,
             row_count=self.result.row_count + read.row_count,
             commit_count=self.result.commit_count + read.commit_count,
+            snapshot_id=self.result.snapshot_id if read.snapshot is None else read.snapshot.id,
             skipped_count=self.result.skipped_count + read.skipped_count,
             rejected_count=self.result.rejected_count + read.rejected_count,
             schema_change_count=self.result.schema_change_count + table.refresh().schema.id - schema_id,

@@ -38,6 +38,7 @@ DAG_IDS = {
     "maintain",
     "reprocess",
     "reingest",
+    "sync",
     "drop_old_partitions",
     "validate",
 }

@@ -25,6 +25,7 @@ from dynamic_table.operators.remove_orphan_files import RemoveOrphanFilesOperato
 from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOperator
 from dynamic_table.operators.rollback_table import RollbackTableOperator
 from dynamic_table.operators.run_sql import SqlOperator
+from dynamic_table.operators.run_sync import SyncDatabaseOperator
 from dynamic_table.operators.table_operator import TaskEndedError
 from dynamic_table.operators.tier_log import TierLogOperator
 from tests.support.held_writes import held_before
@@ -58,6 +59,7 @@ KINDS: dict[str, tuple[type[Any], dict[str, Any]]] = {
     ),
     "reingest": (ReingestRejectedOperator, {}),
     "ingest": (IngestOperator, {"topic": "ended.source"}),
+    "synced": (SyncDatabaseOperator, {"topics": "of_sync.synced", "into": "ended", "workers": 1}),
     "tier": (TierLogOperator, {}),
     "sql": (SqlOperator, {"sql": "CALL sys.create_tag(table => 'ended.sql', tag => 'kept')", "master": "local[1]"}),
 }
@@ -67,7 +69,7 @@ def run_until_ended(kind: str, extra: dict[str, Any], told: Connection) -> None:
     """Report when the operator blocks; exit with ``ENDED`` after it was ended and has cleaned up."""
     os.environ["AIRFLOW_CONN_DYNAMIC_TABLE_DEFAULT"] = json.dumps({"conn_type": "dynamic_table", "extra": extra})
     operator, arguments = KINDS[kind]
-    about = {} if kind == "sql" else {"table": f"ended.{kind}"}
+    about = {} if kind in ("sql", "synced") else {"table": f"ended.{kind}"}
     task = operator(task_id=kind, **about, **arguments)
     # As Airflow's task runner does; it does not stop the work itself.
     signal.signal(signal.SIGTERM, lambda *_: task.on_kill())

@@ -9,14 +9,13 @@ from dynamic_table.events.progress_log import progress_in_log
 from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.policies.allowed_servers import OPTIONS_OF_A_TOPIC, refuse_options_of_form
 from dynamic_table.policies.first_try import seen_by_first_try
+from dynamic_table.policies.last_of_source import last_of_source
 from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from airflow.sdk import Context
-
-    from storage_lib import DynamicTable
 
 __all__ = ["IngestOperator"]
 
@@ -92,7 +91,7 @@ class IngestOperator(TableOperator):
         if result.snapshot is not None:
             version: int | None = result.snapshot.id
         else:
-            version = _last_of_source(table, arguments["source"] or arguments["topic"], before)
+            version = last_of_source(table, arguments["source"] or arguments["topic"], before)
         return announce(
             context,
             table=self.table,
@@ -102,22 +101,3 @@ class IngestOperator(TableOperator):
             rejected=result.rejected_count,
             skipped=result.skipped_count,
         )
-
-
-def _last_of_source(table: DynamicTable, source: str, before: int) -> int | None:
-    """Return the newest snapshot after ``before`` that read the source further; None if there is none.
-
-    An earlier try may have committed it. The offsets of a snapshot that has expired are not known.
-    """
-    from storage_lib.errors import SnapshotExpiredError
-
-    newest = table.inspect.latest_snapshot_id() or 0
-    try:
-        reached = table.inspect.source_offsets(source) if newest > before else None
-        for snapshot_id in range(newest, before, -1):
-            earlier = table.inspect.source_offsets(source, snapshot_id=snapshot_id - 1) if snapshot_id > 1 else None
-            if earlier != reached:
-                return snapshot_id
-    except SnapshotExpiredError:
-        pass
-    return None

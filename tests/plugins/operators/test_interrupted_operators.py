@@ -54,8 +54,8 @@ OTHERS = {
     "ValidateTableOperator",
     "VerifyOperator",
 }
-OF_KAFKA = ("ingest", "tier")
-MARKS = {"ingest": pytest.mark.kafka, "tier": pytest.mark.kafka, "sql": pytest.mark.spark}
+OF_KAFKA = ("ingest", "synced", "tier")
+MARKS = {**dict.fromkeys(OF_KAFKA, pytest.mark.kafka), "sql": pytest.mark.spark}
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,13 @@ def processes() -> Any:
 
 def prepare(catalog: Catalog, kind: str, connection: dict[str, str]) -> DynamicTable | None:
     """Create the table of two commits for the operator; return None if the operator creates it."""
-    if kind == "made":
+    if kind == "synced":
+        fields = [{"field": "id", "type": "int64", "optional": False}]
+        sides = [{"field": side, "type": "struct", "fields": fields, "optional": True} for side in ("before", "after")]
+        schema = {"type": "struct", "fields": [*sides, {"field": "op", "type": "string", "optional": False}]}
+        payload: dict[str, object] = {"before": None, "after": {"id": 1}, "op": "c"}
+        produce(connection["log.kafka.bootstrap.servers"], "of_sync.synced", {"schema": schema, "payload": payload})
+    if kind in ("made", "synced"):
         return None
     options = {"log.consistency": "eventual"} if kind == "tier" else {"log.system": "none"}
     table = catalog.create_table(
