@@ -20,7 +20,7 @@ class CapturedTable:
     """``schema`` has the key and the columns that rows of the source fill; picklable.
 
     ``metadata`` are the other columns, in the table's order, and ``topic`` is the name of the records' topic.
-    ``ignores_tombstones``: a deletion is told by a record before its tombstone, which tells less.
+    ``ignores_tombstones``: a record before each tombstone deletes its key already.
     ``needs_old_rows``: each update and deletion has to tell the whole old row, because the table has no key to find it
     by, or combines the rows of a key. ``modes`` say how values are written. ``is_known`` is false if the changes are
     read without a table, with keys only if the reader declares them.

@@ -40,7 +40,7 @@ class ReadGroup:
     """What the records of a group say; ``operations`` (int8), ``connectors`` (names, or None) and rows by record.
 
     ``columns`` are those of the source, None for records without a schema; ``metadata`` are the columns that are filled
-    from what the records say beside their rows.
+    from what the records say apart from their rows.
     """
 
     operations: np.ndarray

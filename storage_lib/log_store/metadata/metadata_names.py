@@ -44,7 +44,7 @@ class Metadata:
         return _UNITS.get(self.key)
 
     def paths(self, *, is_flattened: bool) -> tuple[str, ...]:
-        """Where records of a format have it: the first of these that there is."""
+        """Return where records of a format may have it; the first of these that a record has counts."""
         if self.path is None:
             return ()
         if not is_flattened:

@@ -21,7 +21,10 @@ _log = logging.getLogger(__name__)
 
 
 def has_grown(recorded: LogOffsets, end: LogOffsets) -> bool:
-    """Whether there are partitions of which nothing has been read yet, though others have been."""
+    """Whether there are partitions of which nothing has been read yet, though others have been.
+
+    Added partitions are the last that are read, so this still holds for a run after one that has ended early.
+    """
     if not recorded.next_offsets or not recorded.is_of(end.log_id):
         return False
     return not end.next_offsets.keys() <= recorded.next_offsets.keys()

@@ -151,7 +151,9 @@ def test_the_source_orders_rows_over_a_partition_that_is_added(kafka: LocalKafka
         row = {"id": key}
         before, after = (row, None) if op == "d" else (None, row)
         value = {"before": before, "after": after, "op": op, "source": {"connector": "postgresql", "lsn": lsn}}
-        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})  # each knows the partitions that there are
+        producer = Producer(
+            {"bootstrap.servers": kafka.bootstrap_servers}
+        )  # it knows only the partitions of its first record
         producer.produce(topic, json.dumps(value), json.dumps(row), partition=partition, timestamp=at)
         assert producer.flush(120) == 0
 

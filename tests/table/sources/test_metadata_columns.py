@@ -12,7 +12,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
-from storage_lib import DynamicTable, InvalidInputError, MemoryCatalog, reingest
+from storage_lib import CorruptFileError, DynamicTable, InvalidInputError, MemoryCatalog, reingest
 from storage_lib.log_store.capture.avro_record_decoder import AvroRecordDecoder
 from storage_lib.log_store.capture.capture_decoder import CaptureDecoder
 from storage_lib.log_store.codec.schema_registry import SchemaRegistry
@@ -401,6 +401,24 @@ def test_an_unchanged_value_is_not_taken_from_a_row_while_added_partitions_are_r
 
     assert found.record_count == 1
     assert rows_of(table) == [(1, "second", 5)]
+
+
+def test_a_run_that_ends_early_leaves_added_partitions_for_the_next_one() -> None:
+    table, topic = ordered_table(), RawTopic(partition_count=2)
+    topic.tell(key_of(1), change("c", 1, "first", 1), 1)
+    topic.ingest(table, metadata=LSN)
+    topic.grow(3)
+    topic.tell(key_of(2), change("c", 2, "cup", 2), 0)
+    topic.tell(key_of(3), b"{", 1)
+    topic.tell(key_of(1), change("u", 1, "second", 3), 1)
+    topic.tell(key_of(1), change("u", 1, "__debezium_unavailable_value", 5), 2)
+
+    with pytest.raises(CorruptFileError, match="partition 1, offset 1"):
+        topic.ingest(table, metadata=LSN)
+    topic.ingest(table, metadata=LSN, on_reject="quarantine")
+
+    assert rows_of(table) == [(1, "second", 3), (2, "cup", 2)]
+    assert sorted(table.inspect.rejected()["partition"].to_pylist()) == [1, 2]
 
 
 def test_an_older_row_of_a_commit_that_completes_others_is_passed_over() -> None:
