@@ -12,6 +12,8 @@ import pyarrow as pa
 from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.conversion.new_column_type import table_type
 from storage_lib.log_store.external.external_topic import ExternalTopic
+from storage_lib.log_store.external.source_metadata import metadata_of
+from storage_lib.schema.options.source_options import METADATA
 
 if TYPE_CHECKING:
     from storage_lib.log_store.codec.record_log import RecordLog
@@ -37,7 +39,7 @@ def first_columns(options: Mapping[str, str], log: RecordLog) -> FirstColumns | 
 
     Raises ``InvalidInputError`` if its records don't carry schemas.
     """
-    topic = ExternalTopic.parse(options, _NO_COLUMN)
+    topic = ExternalTopic.parse({key: text for key, text in options.items() if key != METADATA}, _NO_COLUMN)
     captured = topic.captured(log)
     start = log.earliest_offsets()
     for records in islice(log.records(start, log.latest_offsets()), _BATCHES):
@@ -48,8 +50,9 @@ def first_columns(options: Mapping[str, str], log: RecordLog) -> FirstColumns | 
             first = changes.schemas[0]
             key = records.columns.keys[first.record_index].as_py()
             names = () if key is None else topic.key_columns(key)
+            of_rows = tuple((name, table_type(written)) for name, written in first.columns.items())
             return FirstColumns(
-                columns=tuple((name, table_type(written)) for name, written in first.columns.items()),
+                columns=(*of_rows, *_of_metadata(topic.name, options, first.columns)),
                 key=_checked(topic.name, names, first.columns),
             )
         if len(changes.rows) or changes.refusals:
@@ -61,6 +64,20 @@ def first_columns(options: Mapping[str, str], log: RecordLog) -> FirstColumns | 
             )
             raise InvalidInputError(message)
     return None
+
+
+def _of_metadata(topic: str, options: Mapping[str, str], columns: Mapping[str, object]) -> list[tuple[str, DataType]]:
+    """Return the columns that are filled from the metadata of records."""
+    found = []
+    for name, of in metadata_of(options.get(METADATA)).items():
+        if name in columns:
+            message = (
+                f"topic {topic!r}: option {METADATA} fills column {name!r}, which the source has as well. Give the "
+                "column of the metadata another name"
+            )
+            raise InvalidInputError(message)
+        found.append((name, table_type(of.written)))
+    return found
 
 
 def _checked(topic: str, key: tuple[str, ...], columns: Mapping[str, object]) -> tuple[str, ...]:

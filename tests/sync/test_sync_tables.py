@@ -65,9 +65,10 @@ def sync(
     catalog: Catalog, topics: RawTopics, format_: str = "debezium-json-schema", **options: str
 ) -> dict[str, TableSync]:
     given = {f"source.{key.replace('_', '-')}": value for key, value in options.items()}
+    ordered = {"sequence.field": "written"} if "source.metadata" in given else {}
     settings = SyncSettings(
         options={"kafka.bootstrap.servers": "nowhere:9092", "log.format": format_, **given},
-        table_options={"log.system": "none", "bucket": "2"},
+        table_options={"log.system": "none", "bucket": "2", **ordered},
         rows_per_turn=10,
         skip_expired=False,
         change_tracking=None,
@@ -184,3 +185,15 @@ def test_a_table_that_exists_needs_no_schema() -> None:
     done = sync(catalog, topics_of(items=[(b'{"id":1}', value)]), "debezium-json")["shop.items"]
 
     assert (done.is_created, done.row_count) == (False, 1)
+
+
+def test_a_new_table_has_the_columns_that_metadata_fills() -> None:
+    catalog, topics = memory(), topics_of(items=[record("c", ROW)], clash=[record("c", ROW)])
+
+    done = sync(catalog, topics, metadata="written = timestamp, place = offset")
+    clash = sync(memory(), topics, metadata="written = timestamp, name = topic")
+
+    assert dict(done["shop.items"].errors) == {}
+    assert catalog.load_table("shop.items").schema.options["sequence.field"] == "written"
+    assert catalog.load_table("shop.items").to_arrow().to_pylist()[0]["place"] == 0
+    assert "fills column 'name', which the source has as well" in str(clash["shop.clash"].errors)
