@@ -50,9 +50,10 @@ def first_columns(options: Mapping[str, str], log: RecordLog) -> FirstColumns | 
             first = changes.schemas[0]
             key = records.columns.keys[first.record_index].as_py()
             names = () if key is None else topic.key_columns(key)
-            of_rows = tuple((name, table_type(written)) for name, written in first.columns.items())
+            metadata = metadata_of(options.get(METADATA))
+            of_rows = [(name, table_type(of)) for name, of in first.columns.items() if name not in metadata]
             return FirstColumns(
-                columns=(*of_rows, *_of_metadata(topic.name, options, first.columns)),
+                columns=(*of_rows, *((name, table_type(of.written)) for name, of in metadata.items())),
                 key=_checked(topic.name, names, first.columns),
             )
         if len(changes.rows) or changes.refusals:
@@ -64,20 +65,6 @@ def first_columns(options: Mapping[str, str], log: RecordLog) -> FirstColumns | 
             )
             raise InvalidInputError(message)
     return None
-
-
-def _of_metadata(topic: str, options: Mapping[str, str], columns: Mapping[str, object]) -> list[tuple[str, DataType]]:
-    """Return the columns that are filled from the metadata of records."""
-    found = []
-    for name, of in metadata_of(options.get(METADATA)).items():
-        if name in columns:
-            message = (
-                f"topic {topic!r}: option {METADATA} fills column {name!r}, which the source has as well. Give the "
-                "column of the metadata another name"
-            )
-            raise InvalidInputError(message)
-        found.append((name, table_type(of.written)))
-    return found
 
 
 def _checked(topic: str, key: tuple[str, ...], columns: Mapping[str, object]) -> tuple[str, ...]:

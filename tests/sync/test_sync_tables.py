@@ -188,12 +188,10 @@ def test_a_table_that_exists_needs_no_schema() -> None:
 
 
 def test_a_new_table_has_the_columns_that_metadata_fills() -> None:
-    catalog, topics = memory(), topics_of(items=[record("c", ROW)], clash=[record("c", ROW)])
+    catalog, topics = memory(), topics_of(items=[record("c", ROW)])
 
-    done = sync(catalog, topics, metadata="written = timestamp, place = offset")
-    clash = sync(memory(), topics, metadata="written = timestamp, name = topic")
+    done = sync(catalog, topics, metadata="written = timestamp, name = topic")
 
     assert dict(done["shop.items"].errors) == {}
     assert catalog.load_table("shop.items").schema.options["sequence.field"] == "written"
-    assert catalog.load_table("shop.items").to_arrow().to_pylist()[0]["place"] == 0
-    assert "fills column 'name', which the source has as well" in str(clash["shop.clash"].errors)
+    assert catalog.load_table("shop.items").to_arrow()["name"].to_pylist() == ["shop.public.items"]
