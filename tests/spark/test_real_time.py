@@ -104,6 +104,19 @@ class Driver:
     def output(self) -> str:
         return self._log_file.read_text()[-3000:]
 
+    def streaming_threads(self) -> str:
+        """Return what the threads of Spark's streams are doing; the JVM prints it into the answers."""
+        assert self.process.stdout is not None
+        for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
+            if "java" in Path(f"/proc/{pid}/comm").read_text():
+                os.kill(int(pid), signal.SIGQUIT)
+        printed = ""
+        while select.select([self.process.stdout], [], [], 5)[0]:
+            printed += os.read(self.process.stdout.fileno(), 1 << 16).decode(errors="replace")
+        names = ("stream execution", "Executor task", "kafka-producer")
+        threads = [each for each in printed.split("\n\n") if any(name in each.split("\n")[0] for name in names)]
+        return "\n\n".join(threads)[:20_000]
+
     def _tell(self, line: str) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write(line + "\n")
@@ -160,7 +173,7 @@ class LogFollower:
             message = self._consumer.poll(1)
             polls += message is None
             assert driver.is_streaming(), f"the stream has ended: {driver.answer()}"
-            assert polls < SECONDS, f"no rows after the {len(self.seen)} that came: {driver.output()}"
+            assert polls < SECONDS, f"no rows after {len(self.seen)}: {driver.output()}\n{driver.streaming_threads()}"
             value = None if message is None or message.error() else message.value()
             if message is not None and value is not None:
                 self.seen.append((message.partition() or 0, json.loads(value)))

@@ -174,6 +174,9 @@ def test_random_lives_seen_from_two_hosts(seed: int, hosts: Hosts, tmp_path: Pat
     draw = random.Random(seed)  # noqa: S311  seeded
     job = started(tmp_path)
     watches = {host: SinkWatch(job, stale_seconds=STALE) for host in "ab"}
+    # A heartbeat is as old as the first look that sees it.
+    for hosts.at in "ab":
+        watches[hosts.at].look()
     number, changed, ended = 1, hosts.now, None
     for _ in range(60):
         hosts.now += draw.uniform(0, STALE / 3)
