@@ -140,6 +140,10 @@ def test_the_options_of_a_topic_are_those_that_its_reader_knows() -> None:
 @pytest.fixture
 def reached(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Return the addresses that sockets were connected to or names that were resolved; none is."""
+    from storage_lib.log_store.kafka.kafka_cluster import close_connections
+
+    # Those that earlier tests have left would be opened again, by their own thread.
+    close_connections()
     found: list[Any] = []
 
     def refuse(*address: Any, **_: Any) -> None:
