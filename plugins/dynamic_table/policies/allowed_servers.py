@@ -60,6 +60,7 @@ OPTIONS_OF_A_TOPIC = frozenset(
         "source.schema-change",
         "source.skip",
         "source.out-of-range",
+        "source.metadata",
         "source.time-precision",
         "debezium.decimal-handling-mode",
         "debezium.time-precision-mode",
