@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from polars.exceptions import PolarsError
 
-from storage_lib.errors import StorageError
+from storage_lib.errors import AlreadyExistsError, StorageError
 from storage_lib.log_store.external.external_topic import ExternalTopic
 from storage_lib.sync.first_columns import first_columns
 from storage_lib.table.sources.ingest import SourceReader
@@ -156,13 +156,16 @@ class SyncedTable:
         found = first_columns({**self._settings.options, "topic": topic}, log)
         if found is None:
             return None
-        table = self._catalog.create_table(
-            name,
-            [(column, of.not_null() if column in found.key else of) for column, of in found.columns],
-            primary_key=found.key,
-            options=dict(self._settings.table_options),
-            if_not_exists=True,
-        )
+        try:
+            table = self._catalog.create_table(
+                name,
+                [(column, of.not_null() if column in found.key else of) for column, of in found.columns],
+                primary_key=found.key,
+                options=dict(self._settings.table_options),
+                if_not_exists=True,
+            )
+        except AlreadyExistsError:
+            return self._catalog.load_table(name)  # another run has created it at this moment
         _log.info("sync: created table %s with key (%s) for topic %r", name, ", ".join(found.key), topic)
         self.result = replace(self.result, is_created=True)
         return table

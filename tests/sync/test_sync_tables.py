@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from storage_lib import Catalog, InvalidInputError, MemoryCatalog, UnavailableError
+from storage_lib import AlreadyExistsError, Catalog, DynamicTable, InvalidInputError, MemoryCatalog, UnavailableError
 from storage_lib.sync.sync_database import SyncResult, sync_topics
 from storage_lib.sync.synced_table import SyncSettings, TableSync
 from storage_lib.sync.topic_rules import TopicRules
@@ -195,3 +195,20 @@ def test_a_new_table_has_the_columns_that_metadata_fills() -> None:
     assert dict(done["shop.items"].errors) == {}
     assert catalog.load_table("shop.items").schema.options["sequence.field"] == "written"
     assert catalog.load_table("shop.items").to_arrow()["name"].to_pylist() == ["shop.public.items"]
+
+
+class OvertakenCatalog(MemoryCatalog):
+    """A catalog in which another process creates each table first."""
+
+    def create_table(self, *arguments: Any, **named: Any) -> DynamicTable:
+        super().create_table(*arguments, **named)
+        message = "it was created concurrently by another process"
+        raise AlreadyExistsError(message)
+
+
+def test_a_table_that_another_run_creates_at_the_same_moment_is_followed() -> None:
+    catalog = OvertakenCatalog(environment=fake_environment())
+
+    done = sync(catalog, topics_of(items=[record("c", ROW)]))["shop.items"]
+
+    assert (done.is_created, done.row_count, dict(done.errors)) == (False, 1, {})
