@@ -5,7 +5,7 @@
     offset 3    id 7, note unchanged           "b" in the source, and "a" in the table
 
 So the record at offset 3 is refused as well, until the one at offset 2 has been re-ingested or deleted. A record that
-was refused but leaves out the same value as unchanged has not changed it, and does not count.
+was refused but leaves out the same value as unchanged has not changed it, and does not count if it can be decoded.
 """
 
 from __future__ import annotations

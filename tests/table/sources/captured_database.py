@@ -168,7 +168,8 @@ class CapturedDatabase:
         self.rows[to] = new
         if self.moves_at_once and self.settings.is_full and not self.settings.is_flattened:
             self._write(to, "u", old, new)
-            self.written.append(Written(offset=self.written[-1].offset, key=key, row=None))
+            if to != key:
+                self.written.append(Written(offset=self.written[-1].offset, key=key, row=None))
             return
         self._write(key, "d", old, None)
         self._tombstone(key)
