@@ -31,6 +31,10 @@ class LogOffsets:
             merged[bucket] = max(offset, merged.get(bucket, 0))
         return LogOffsets(merged, self.log_id)
 
+    def distance_to(self, end: LogOffsets) -> int:
+        """Return the number of offsets from here to ``end``, in all its buckets; those beyond it do not count."""
+        return sum(max(0, offset - self.of(bucket)) for bucket, offset in end.next_offsets.items())
+
     def is_of(self, log_id: str | None) -> bool:
         """Whether these offsets may belong to that log: False only if both ids are known and differ."""
         return self.log_id is None or log_id is None or self.log_id == log_id

@@ -53,12 +53,12 @@ class SyncSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSync:
-    """What a run did for one table.
+    """The work of a run for one table.
 
     ``snapshot_id`` is that of the last commit, None without one. ``lag`` is the number of offsets that its topics have
     and the table does not; None if that is unknown. ``schema_change_count`` counts changes of its columns,
-    ``is_waiting``: there is no table, because its topics have no records yet. ``errors`` are by topic: reading it has
-    stopped there until the next run.
+    ``is_waiting``: the table does not exist, because its topics have no records yet. ``errors`` are by topic: reading
+    it has stopped there until the next run.
     """
 
     table: str
@@ -131,10 +131,9 @@ class SyncedTable:
             rejected_count=self.result.rejected_count + read.rejected_count,
             schema_change_count=self.result.schema_change_count + table.refresh().schema.id - schema_id,
         )
-        if any(read.offsets.of(each) < offset for each, offset in end.next_offsets.items()):
+        if read.offsets.distance_to(end):
             return False
-        newest = log.latest_offsets().next_offsets
-        behind = sum(max(0, offset - read.offsets.of(each)) for each, offset in newest.items())
+        behind = read.offsets.distance_to(log.latest_offsets())
         self.result = replace(self.result, lag=(self.result.lag or 0) + behind)
         return True
 

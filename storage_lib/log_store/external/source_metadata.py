@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from storage_lib.schema.table_schema import TableSchema
 
 _EXAMPLE = "write column = metadata, such as lsn = value.source.lsn, written = timestamp"
-_COMBINING = (MergeEngine.AGGREGATION, MergeEngine.VALUE_COUNT)
 _WITHOUT_ORDER = (PARTITION, OFFSET, TOPIC)
 
 
@@ -106,7 +105,7 @@ def metadata_columns(
 
 def _refuse_without_key(where: str, table: TableSchema, options: TableOptions) -> None:
     """Refuse tables that take rows back by all of their values: those of a deletion are not those of its row."""
-    if table.is_append_only or (table.primary_keys and options.merge_engine not in _COMBINING):
+    if table.is_append_only or (table.primary_keys and not options.merge_engine.needs_old_rows):
         return
     what = f"merge-engine={options.merge_engine}" if table.primary_keys else "no primary key"
     message = (

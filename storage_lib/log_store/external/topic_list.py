@@ -17,7 +17,7 @@ _NO_COLUMN = pa.schema([("_", pa.string())])
 
 
 class TopicList(Protocol):
-    """What has topics."""
+    """Topics by name."""
 
     def names(self) -> list[str]:
         """Return the names of all topics, sorted."""

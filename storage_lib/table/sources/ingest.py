@@ -189,7 +189,7 @@ class SourceReader:
             self._follow_schema()
         position = self._start(recorded)
         done = _Done(recorded)
-        with operation("ingest", self._table.name, total=_distance(position, end), unit="offsets") as offsets:
+        with operation("ingest", self._table.name, total=position.distance_to(end), unit="offsets") as offsets:
             while self._read_under_schema(position, end, offsets, done, change_tracking=change_tracking):
                 # What precedes the change of the schema is committed.
                 position = done.reached or position
@@ -326,8 +326,3 @@ class _Done:
             snapshot=self._snapshot,
             offsets=self.reached or start,
         )
-
-
-def _distance(start: LogOffsets, end: LogOffsets) -> int:
-    """Return the number of offsets between two positions, in all partitions."""
-    return sum(max(0, offset - start.of(partition)) for partition, offset in end.next_offsets.items())

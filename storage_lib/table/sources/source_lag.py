@@ -22,5 +22,4 @@ def source_lag(table: DynamicTable, topic: str, options: Mapping[str, str]) -> i
     reached, earliest = table.inspect.source_offsets(foreign.source), log.earliest_offsets()
     if reached is None or not reached.is_of(earliest.log_id):
         reached = earliest
-    ends = log.latest_offsets().next_offsets
-    return sum(max(0, end - reached.of(partition)) for partition, end in ends.items())
+    return reached.distance_to(log.latest_offsets())

@@ -101,7 +101,7 @@ class UnsureValues:
         return frozenset(self._changes.keys.unique().to_pylist())
 
     def _keeping(self, candidates: pl.DataFrame, names: Sequence[str]) -> dict[str, Mask]:
-        """Return by column the mask of the refused records that leave out the value as unchanged, too."""
+        """Return by column the mask of the refused records that also leave out the value as unchanged."""
         count = candidates.height
         columns = LogColumns(
             keys=candidates["key"].to_arrow().cast(pa.binary()),
