@@ -15,7 +15,7 @@ from dynamic_table.arguments.rendered_argument import (
 )
 from dynamic_table.connection.airflow_api import AIRFLOW_CONN_ID, AirflowApi
 from dynamic_table.operators.table_operator import TableOperator
-from dynamic_table.policies.allowed_servers import refuse_options_of_form
+from dynamic_table.policies.allowed_servers import refuse_table_options_of_form
 from dynamic_table.policies.first_try import seen_by_first_try
 from dynamic_table.table_events import announce
 from dynamic_table.table_pools import DeclaredPool, table_pool
@@ -99,7 +99,7 @@ class ProvisionTableOperator(TableOperator):
 
         checked_choice(self.on_drift, "on_drift", ON_DRIFT)
         declared = self._declared()
-        self._refuse_what_reaches_out(declared)
+        refuse_table_options_of_form(self.table, declared.options, self.hook)
         pool = self._pool()
         catalog = self.hook.get_conn()
         is_new = not catalog.table_exists(self.table)
@@ -134,14 +134,6 @@ class ProvisionTableOperator(TableOperator):
         slots = checked_count(self.table_pool_slots, "table_pool_slots", least=1)
         what = f"Tasks that rewrite files of {self.table}"
         return DeclaredPool(table_pool(self.table), slots, what, AirflowApi(self.airflow_conn_id))
-
-    def _refuse_what_reaches_out(self, declared: TableDescriptor) -> None:
-        """Refuse options that make readers of the table send credentials or run code: a form may declare the table."""
-        refuse_options_of_form(declared.options, self.hook)
-        if any(key.startswith("column.") for key in declared.options):
-            from storage_lib.sql.definition.virtual_columns import refuse_reaching_out
-
-            refuse_reaching_out(self.table, declared.options)
 
     def _report(self, drift: Sequence[str]) -> None:
         from storage_lib.errors import AlreadyExistsError

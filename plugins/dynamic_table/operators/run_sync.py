@@ -18,7 +18,11 @@ from dynamic_table.arguments.rendered_argument import (
 )
 from dynamic_table.events.progress_log import progress_in_log
 from dynamic_table.operators.table_operator import CatalogOperator
-from dynamic_table.policies.allowed_servers import OPTIONS_OF_A_TOPIC, refuse_options_of_form
+from dynamic_table.policies.allowed_servers import (
+    OPTIONS_OF_A_TOPIC,
+    refuse_options_of_form,
+    refuse_table_options_of_form,
+)
 from dynamic_table.policies.first_try import seen_by_first_try
 from dynamic_table.policies.last_of_source import last_of_source
 from dynamic_table.table_events import announce, with_table_events
@@ -112,7 +116,8 @@ class SyncDatabaseOperator(CatalogOperator):
 
         options = {} if is_nothing(self.options) else checked_options(self.options, "options")
         table_options = {} if is_nothing(self.table_options) else checked_options(self.table_options, "table_options")
-        self._refuse_what_reaches_out(options, table_options)
+        refuse_options_of_form(options, self.hook, of_source=OPTIONS_OF_A_TOPIC)
+        refuse_table_options_of_form(f"{self.into}.*", table_options, self.hook)
         rename = {} if is_nothing(self.rename) else checked_mapping(self.rename, "rename")
         catalog = self.hook.get_conn()
         into = checked_text(self.into, "into")
@@ -138,14 +143,6 @@ class SyncDatabaseOperator(CatalogOperator):
             self.log.info("%s", _said(each))
         self._fail_if_stopped(result)
         return [_announced(context, catalog, each, before.get(each.table, 0)) for each in result.tables]
-
-    def _refuse_what_reaches_out(self, options: Mapping[str, str], table_options: Mapping[str, str]) -> None:
-        from storage_lib.sql.definition.virtual_columns import refuse_reaching_out
-
-        refuse_options_of_form(options, self.hook, of_source=OPTIONS_OF_A_TOPIC)
-        refuse_options_of_form(table_options, self.hook)
-        if any(key.startswith("column.") for key in table_options):
-            refuse_reaching_out(f"{self.into}.*", table_options)
 
     def _fail_if_stopped(self, result: SyncResult) -> None:
         from storage_lib.errors import RetryableError

@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 
     from dynamic_table.hook import DynamicTableHook
 
-__all__ = ["OPTIONS_OF_A_TOPIC", "refuse_options_of_form", "refuse_other_servers_of_form"]
+__all__ = [
+    "OPTIONS_OF_A_TOPIC",
+    "refuse_options_of_form",
+    "refuse_other_servers_of_form",
+    "refuse_table_options_of_form",
+]
 
 BROKERS = "log.kafka.bootstrap.servers"
 REGISTRY = "log.schema-registry.url"
@@ -85,6 +90,15 @@ def refuse_options_of_form(
     _, secret, _ = secrets_apart(hook.options, hook.secret_keys)
     refuse_other_servers(options, secret)
     refuse_other_servers_of_form(options, hook, of_source=of_source)
+
+
+def refuse_table_options_of_form(table: str, options: Mapping[str, str], hook: DynamicTableHook) -> None:
+    """Raise InvalidInputError for options that make readers of a new table send credentials or run code."""
+    refuse_options_of_form(options, hook)
+    if any(key.startswith("column.") for key in options):
+        from storage_lib.sql.definition.virtual_columns import refuse_reaching_out
+
+        refuse_reaching_out(table, options)
 
 
 def refuse_other_servers_of_form(
