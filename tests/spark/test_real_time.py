@@ -349,6 +349,10 @@ def survives_kills(job: Job, conf: dict[str, str], log_file: Path, *, kills: int
     chance = random.Random(seed)  # noqa: S311  repeatable
     sent: list[tuple[int, int]] = []
     follower = followed(job)
+    # A driver that dies while it writes its first checkpoint leaves such a file.
+    commits = Path(job.request["checkpoint"]) / "commits"
+    commits.mkdir(parents=True)
+    (commits / ".0.6b1f2c0e-6a51-4d0f-9d1c-0c8f0a3c7e55.tmp").write_text("v1\n{")
 
     def send(count: int) -> None:
         rows = [(chance.randrange(50), len(sent) + place) for place in range(count)]

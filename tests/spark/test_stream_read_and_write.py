@@ -131,6 +131,44 @@ def test_a_batch_that_was_committed_but_not_noted_by_spark_is_not_written_again(
     assert len(parquet) == len(table.inspect.files().to_pylist()), "the replayed batch left no files behind"
 
 
+@pytest.mark.parametrize("directory", ["offsets", "commits"])
+def test_a_stream_starts_after_a_driver_that_died_while_it_wrote_its_first_checkpoint(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], source: JsonSource, tmp_path: Path, directory: str
+) -> None:
+    table = make_table(log=True)
+    source.add(("+I", 1, "a"))
+    left = tmp_path / "checkpoint" / directory
+    left.mkdir(parents=True)
+    for name in (".0.6b1f2c0e-6a51-4d0f-9d1c-0c8f0a3c7e55.tmp", "..0.6b1f2c0e-6a51-4d0f-9d1c-0c8f0a3c7e55.tmp.crc"):
+        (left / name).write_text("v1\n{")
+
+    checkpoint = str(tmp_path / "checkpoint")
+    finish(
+        write_stream(source.stream(spark), table, checkpoint_location=checkpoint, available_now=True, compaction=False)
+    )
+
+    assert content_of(table) == {1: "a"}
+    assert {path.name for path in left.iterdir()} <= {"0", ".0.crc"}
+
+
+def test_an_unknown_file_in_a_checkpoint_is_left_to_spark_which_refuses_it(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], source: JsonSource, tmp_path: Path
+) -> None:
+    source.add(("+I", 1, "a"))
+    foreign = tmp_path / "checkpoint" / "offsets" / ".0.tmp"
+    foreign.parent.mkdir(parents=True)
+    foreign.write_text("not of Spark")
+    checkpoint = str(tmp_path / "checkpoint")
+
+    stream = write_stream(
+        source.stream(spark), make_table(), checkpoint_location=checkpoint, available_now=True, compaction=False
+    )
+    with pytest.raises(Exception, match="CHECKPOINT_LOCATION_NOT_EMPTY"):
+        stream.awaitTermination()
+
+    assert foreign.read_text() == "not of Spark"
+
+
 def test_the_checkpoint_of_a_stream_into_another_table_is_refused(
     spark: SparkSession, make_table: Callable[..., DynamicTable], source: JsonSource, tmp_path: Path
 ) -> None:

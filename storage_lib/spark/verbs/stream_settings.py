@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from storage_lib.spark.data_source.unfinished_checkpoint import remove_unfinished
 from storage_lib.spark.runtime.spark_session import STREAM_POOL, scheduler_pool
 from storage_lib.spark.tasks.active_session import active_session
 
@@ -60,11 +61,15 @@ _ROW_BY_ROW = frozenset(
 
 
 def stream_start(writer: DataStreamWriter, df: DataFrame, checkpoint_location: str) -> Callable[[], StreamingQuery]:
-    """Return a function that starts ``writer``, a stream of ``df``, with these settings, in the pool of streams."""
+    """Return a function that starts ``writer``, a stream of ``df``, with these settings, in the pool of streams.
+
+    It first removes what a killed driver has left of a first micro-batch, from which Spark would not start.
+    """
     spark = df.sparkSession
     writer = writer.option("checkpointLocation", checkpoint_location)
 
     def start() -> StreamingQuery:
+        remove_unfinished(spark, checkpoint_location)
         with active_session(spark), scheduler_pool(spark, STREAM_POOL), quick_batches(df, checkpoint_location):
             return writer.start()
 
