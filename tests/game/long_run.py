@@ -9,14 +9,11 @@
 from __future__ import annotations
 
 import sys
-import traceback
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from tests.game.pairs_met import PairsMet, united
-from tests.game.play import play
-from tests.game.player import DifferenceError
+from tests.game.play import failure_of
 
 MOVES = 20
 GAMES_AT_ONCE = 20
@@ -26,15 +23,11 @@ GAMES_AT_ONCE = 20
 def run(directory: Path, first: int, moves: int) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     for start in count(first, GAMES_AT_ONCE):
-        pairs, failed = PairsMet(), []
+        pairs, failed = PairsMet(), list[str]()
         for seed in range(start, start + GAMES_AT_ONCE):
-            try:
-                with TemporaryDirectory() as states:
-                    pairs.add(play(seed, moves, Path(states)).pairs)
-            except DifferenceError as difference:
-                failed.append(f"DIFFERENCE {difference}")
-            except Exception:  # noqa: BLE001  the next games are played
-                failed.append(f"ERROR in seed {seed}\n{traceback.format_exc()}")
+            failure = failure_of(seed, moves, pairs)
+            if failure is not None:
+                failed.append(failure)
         (directory / f"pairs-{start}-{moves}.json").write_text(pairs.to_json())
         if failed:
             with (directory / "failures.txt").open("a") as file:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -97,16 +97,29 @@ def _move(game: Game, moves: Moves) -> None:
     check(game)
 
 
+def failure_of(seed: int, moves: int, pairs: PairsMet) -> str | None:
+    """Play one game and count its ``pairs``; return what went wrong, or None."""
+    try:
+        with TemporaryDirectory() as directory:
+            pairs.add(play(seed, moves, Path(directory)).pairs)
+    except DifferenceError as difference:
+        return f"DIFFERENCE in seed {seed}: {difference}"
+    except Exception:  # noqa: BLE001  the next games are played
+        return f"ERROR in seed {seed}\n{traceback.format_exc()}"
+    return None
+
+
+def first_failure(seeds: Iterable[int], moves: int) -> str | None:
+    """Play games until one fails; return what went wrong in it, or None."""
+    return next((failure for seed in seeds if (failure := failure_of(seed, moves, PairsMet())) is not None), None)
+
+
 def main(first: int, games: int, moves: int) -> None:
     pairs = PairsMet()
     for seed in range(first, first + games):
-        try:
-            with TemporaryDirectory() as directory:
-                pairs.add(play(seed, moves, Path(directory)).pairs)
-        except DifferenceError as difference:
-            print(f"DIFFERENCE {difference}\n", flush=True)
-        except Exception:  # noqa: BLE001  the next games go on
-            print(f"ERROR in seed {seed}\n{traceback.format_exc()}", flush=True)
+        failure = failure_of(seed, moves, pairs)
+        if failure is not None:
+            print(f"{failure}\n", flush=True)
     for line in pairs.report():
         print(line)
 
