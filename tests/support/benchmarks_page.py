@@ -139,6 +139,10 @@ _LOG = """\
 Writing and reading the changes of one bucket in debezium-json, in transactions, compared with confluent-kafka
 (librdkafka). This library starts and ends with Arrow batches. confluent-kafka is timed with rows that have to be
 encoded, and with records that were encoded before; its reader decodes nothing."""
+_CAPTURE = """\
+Records that Debezium writes, in JSON without and with a schema in each record, into a table with a key, with a commit
+every 100,000 rows, and into many tables by `sync`. The peer is a consumer of confluent-kafka (librdkafka) that stores
+nothing: it gets the bytes, or decodes each record with `json.loads`, as a program in Python has to."""
 _FILE_STORE = """\
 The same work done by several libraries, in seconds; lower is better. An empty cell means that the
 library does not offer the operation, or was not measured. All answers are compared with the expected ones.
@@ -200,6 +204,7 @@ SECTIONS: tuple[tuple[str, str, str, Callable[[list[dict[str, Any]]], list[list[
     ("latency", "Age of a row at its reader", _LATENCY, _one(_named)),
     ("real_time", "Real-time mode", _REAL_TIME, _one(_named)),
     ("log", "Throughput of the log", _LOG, _one(_named)),
+    ("capture", "Change data capture", _CAPTURE, _one(_named)),
     ("file_store", "File store", _FILE_STORE, _one(_file_store)),
     ("spark", "Through Spark", _THROUGH_SPARK, _one(_through_spark)),
     ("tpch", "TPC-H", _TPCH, _one(_tpch)),

@@ -12,7 +12,9 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from dynamic_table.pages.outside_states import log_state, source_states
 from dynamic_table.pages.shown_error import shown_error
+from dynamic_table.pages.slow_look import SlowLook
 from dynamic_table.pages.table_graph import definition_view, table_graph
 
 if TYPE_CHECKING:
@@ -52,7 +54,8 @@ class CatalogBoard:
         self._tables: dict[str, DynamicTable] = {}
         self._rows: dict[str, dict[str, Any]] = {}
         self._looking: dict[str, Future[dict[str, Any]]] = {}
-        self._logs: dict[str, _LogLook] = {}
+        self._logs: dict[str, SlowLook[dict[str, Any]]] = {}
+        self._topics: dict[str, SlowLook[list[dict[str, Any]]]] = {}
         self._describing: dict[str, Future[Description]] = {}
         self._lock = threading.Lock()
         self._looks = ThreadPoolExecutor(LOOKS_AT_ONCE, thread_name_prefix="table-look")
@@ -66,7 +69,7 @@ class CatalogBoard:
         names = self._catalog.list_tables()
         with self._lock:
             for absent in (self._tables.keys() | self._rows.keys() | self._looking.keys()) - set(names):
-                for cache in (self._tables, self._rows, self._looking, self._logs):
+                for cache in (self._tables, self._rows, self._looking, self._logs, self._topics):
                     cache.pop(absent, None)
             for name in names:
                 if name not in self._looking:
@@ -105,6 +108,7 @@ class CatalogBoard:
             "partitions": partitions[-PARTITIONS_SHOWN:],
             "partition_count": len(partitions),
             "materialized": self._definition(table),
+            "sources": self._sources(name, table),
             "tags": [tag.name for tag in table.tags.list()],
             "branches": list(table.branches.list()),
             **self._related(name),
@@ -160,7 +164,8 @@ class CatalogBoard:
         except Exception as error:  # noqa: BLE001  one broken table must not hide the others
             self._forget(name)
             return {"name": name, "error": shown_error(error, self._secrets)}
-        return {"name": name, **health, "lease_held_by": holder, "log": self._log(name, table), **related}
+        asked = {"log": self._log(name, table), "sources": self._sources(name, table)}
+        return {"name": name, **health, "lease_held_by": holder, **asked, **related}
 
     def _table(self, name: str) -> DynamicTable:
         known = self._tables.get(name)
@@ -180,43 +185,22 @@ class CatalogBoard:
         with self._lock:
             self._tables.pop(name, None)
             self._logs.pop(name, None)
+            self._topics.pop(name, None)
 
     def _log(self, name: str, table: DynamicTable) -> dict[str, Any]:
-        with self._lock:
-            look = self._logs.setdefault(name, _LogLook(self._secrets))
-        return look.last(self._log_looks, table)
-
-
-class _LogLook:
-    """Cached state of a table's log; refreshed by each request, with one query at a time."""
-
-    def __init__(self, secrets: Sequence[str]) -> None:
-        self._secrets = secrets
-        self._said: dict[str, Any] = {"state": "asked"}
-        self._asking: Future[dict[str, Any]] | None = None
-
-    def last(self, threads: ThreadPoolExecutor, table: DynamicTable) -> dict[str, Any]:
         if table.log is None:
             return {"state": "none"}
-        if self._asking is not None and self._asking.done():
-            self._said, self._asking = self._asking.result(), None
-        if self._asking is None:
-            self._asking = threads.submit(_ask_log, table, self._secrets)
-        return self._said
+        with self._lock:
+            look = self._logs.setdefault(
+                name, SlowLook(lambda: log_state(table, self._secrets), first={"state": "asked"})
+            )
+        return look.last(self._log_looks)
 
-
-def _ask_log(table: DynamicTable, secrets: Sequence[str]) -> dict[str, Any]:
-    from storage_lib.schema.options.secret_text import hidden_in
-
-    try:
-        described = table.describe()
-    except Exception as error:  # noqa: BLE001  shown in the table's row
-        return {"state": "error", "error": shown_error(error, secrets)}
-    end = described.get("log end", "")
-    if end.startswith("unknown"):
-        return {"state": "error", "error": hidden_in(end, secrets)}
-    lag = described.get("log records not yet in files")
-    return {"state": "ok", "lag": None if lag is None else int(lag)}
+    def _sources(self, name: str, table: DynamicTable) -> list[dict[str, Any]]:
+        nothing: list[dict[str, Any]] = []
+        with self._lock:
+            look = self._topics.setdefault(name, SlowLook(lambda: source_states(table, self._secrets), first=nothing))
+        return look.last(self._log_looks)
 
 
 def _json_health(health: TableHealth) -> dict[str, Any]:

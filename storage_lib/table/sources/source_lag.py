@@ -1,7 +1,8 @@
-"""Lag of a table behind an external topic that is read into it."""
+"""Topics that are read into a table, and its lag behind them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,18 @@ from storage_lib.log_store.external.external_topic import ExternalTopic
 
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
+
+
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+"""Names that Kafka allows. Sources of materialized tables have others."""
+
+
+def topics_read(table: DynamicTable) -> tuple[str, ...]:
+    """Return the sources of the newest snapshot that have the name of a topic, as they have by default."""
+    newest = table.inspect.latest_snapshot_id()
+    if newest is None:
+        return ()
+    return tuple(sorted(filter(_TOPIC.fullmatch, table.inspect.source_positions(newest).positions)))
 
 
 def source_lag(table: DynamicTable, topic: str, options: Mapping[str, str]) -> int:

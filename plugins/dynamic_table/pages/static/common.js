@@ -146,6 +146,16 @@ function sinkDetail(sink) {
   if (sink.row_count !== undefined) told.push(`${count(sink.row_count)} rows`);
   return [...told, sink.error, sink.compaction_error, sink.tiering_error].filter(Boolean).join(", ");
 }
+function sourceText(source) { return source.error ? source.error : source.lag === null ? "unknown" : source.lag ? `${count(source.lag)} behind` : "in step"; }
+function sourcesLines(sources) { return sources && sources.length ? sources.map((source) => `${source.source}: ${sourceText(source)}`).join("\n") : undefined; }
+// Topics that are read into a table: how far it is behind them, and how many of their records were rejected.
+function sourcesText(row) {
+  const sources = row.sources || [];
+  const behind = sources.reduce((sum, source) => sum + (source.lag || 0), 0);
+  const state = !sources.length ? "" : sources.some((source) => source.error) ? "unreachable" : behind ? `${count(behind)} behind` : "in step";
+  return [state, row.rejected_count ? `${count(row.rejected_count)} rejected` : ""].filter(Boolean).join(", ");
+}
+function sourcesGrade(row) { return (row.sources || []).some((source) => source.error) ? "bad" : row.rejected_count ? "warn" : ""; }
 function validationText(found) {
   if (!found) return "";
   const failed = (found.failed.critical || 0) + (found.failed.warning || 0) + (found.failed.info || 0);

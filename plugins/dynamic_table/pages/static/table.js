@@ -104,6 +104,14 @@ function drawBeside(view) {
   byId("related").replaceChildren(...(told.length ? told : [element("p", { className: "faint", textContent: "No sink, no validation." })]));
 }
 
+function drawSources(view) {
+  const { sources, health } = view;
+  byId("topics").hidden = !sources.length && !health.rejected_count;
+  const lines = sources.map((source) => element("li", { className: source.error ? "bad" : "", textContent: `${source.source}: ${sourceText(source)}` }));
+  const rejected = health.rejected_count ? [element("p", { className: "warn", textContent: `${count(health.rejected_count)} records were rejected; SELECT * FROM ${name}$rejected lists them, Re-ingest rejected writes them after a fix.` })] : [];
+  byId("sources").replaceChildren(element("ul", {}, ...lines), ...rejected);
+}
+
 function drawDescription(view) {
   byId("describe").replaceChildren(...Object.entries(view.describe).filter(([, value]) => value !== "").flatMap(([key, value]) => [element("dt", { textContent: key }), element("dd", { textContent: value })]));
 }
@@ -182,6 +190,7 @@ async function refresh() {
     if (status !== actionsOf) { drawActions(view.materialized); actionsOf = status; }
     drawDefinition(view.materialized);
     drawBeside(view);
+    drawSources(view);
     drawDescription(view);
     const version = JSON.stringify([view.health.snapshot_id, document.documentElement.dataset.theme, innerWidth]);
     if (version !== drawn) { drawHistory(view); drawBuckets(view); drawPartitions(view); drawn = version; }

@@ -10,6 +10,7 @@ const COLUMNS = [
   { key: "runs_max", title: "Runs per bucket", number: true, shown: (row) => count(row.runs_max), grade: (row) => (row.runs_max > 20 ? "bad" : row.runs_max > 8 ? "warn" : "") },
   { key: "compaction_millis", title: "Compacted", number: true, shown: (row) => (row.compaction_millis ? `${age(row.compaction_millis)} ago` : "never") },
   { key: "validated", title: "Validated", number: true, shown: (row) => validationText(row.validation), grade: (row) => validationGrade(row.validation) },
+  { key: "sources_lag", title: "Topics read", number: true, shown: (row) => sourcesText(row), grade: (row) => sourcesGrade(row) },
   { key: "sink_state", title: "Sink", shown: (row) => sinkText(row.sink), grade: (row) => sinkGrade(row.sink) },
   { key: "lease_held_by", title: "Lease held by", shown: (row) => row.lease_held_by || "" },
 ];
@@ -26,6 +27,7 @@ function logText(log) {
 
 function sortValue(row, key) {
   if (key === "lag") return row.log && row.log.lag ? row.log.lag : 0;
+  if (key === "sources_lag") return (row.sources || []).reduce((sum, source) => sum + (source.lag || 0), row.rejected_count || 0);
   const value = row[key];
   return value === undefined || value === null ? -Infinity : value;
 }
@@ -62,7 +64,7 @@ function drawRow(row) {
   if (row.is_late && row.file_count === undefined && !row.error) cells.push(element("td", { className: "late", colSpan: COLUMNS.length - 1, textContent: "…", dataset: { label: "Health" } }));
   else if (row.error) cells.push(element("td", { className: "bad", colSpan: COLUMNS.length - 1, textContent: row.error, dataset: { label: "Error" } }));
   else for (const column of COLUMNS.slice(1)) {
-    const title = column.key === "lag" ? row.log.error : column.key === "sink_state" ? (row.sink || {}).error : column.key === "validated" ? validationLines(row.validation) : column.key.endsWith("_millis") ? moment(row[column.key]) : undefined;
+    const title = column.key === "lag" ? row.log.error : column.key === "sink_state" ? (row.sink || {}).error : column.key === "sources_lag" ? sourcesLines(row.sources) : column.key === "validated" ? validationLines(row.validation) : column.key.endsWith("_millis") ? moment(row[column.key]) : undefined;
     cells.push(element("td", { className: `${column.number ? "number" : ""} ${column.key === "sink_state" ? "word" : ""} ${column.grade ? column.grade(row) : ""}`, textContent: column.shown(row), title, dataset: { label: column.title } }));
   }
   return element("tr", {}, ...cells);
