@@ -39,6 +39,7 @@ DAG_IDS = {
     "reprocess",
     "reingest",
     "sync",
+    "sync_databases",
     "drop_old_partitions",
     "validate",
 }
@@ -87,6 +88,7 @@ def test_every_task_that_changes_a_table_announces_it(dags: dict[str, DAG]) -> N
         "list_compactions",
         "read_tables",
         "read_streams",
+        "read_syncs",
         "await_changes",
         "create_branch",
         "approve_drop",
@@ -165,6 +167,12 @@ def test_every_sink_of_a_file_is_kept_by_one_run_at_a_time_and_watched_without_a
 
     assert (supervisor.max_active_runs, supervisor.disable_bundle_versioning) == (1, True)
     assert sinks.partial_kwargs["deferrable"]
+
+
+def test_databases_are_followed_by_one_run_at_a_time(dags: dict[str, DAG]) -> None:
+    syncs: Any = dags["sync_databases"]
+
+    assert (syncs.max_active_runs, syncs.get_task("sync").upstream_task_ids) == (1, {"read_syncs"})
 
 
 def test_a_run_of_the_schedule_is_for_the_day_before_it(dags: dict[str, DAG]) -> None:

@@ -168,7 +168,7 @@ def test_airflow_finds_the_plugin_the_provider_and_the_dags(beside_airflow: Inst
 
     names = (
         "change_refresh_status drop_old_partitions keep_tables_fresh maintain provision provision_tables publish "
-        "refresh_materialized_tables reingest reprocess stream stream_tables sync validate"
+        "refresh_materialized_tables reingest reprocess stream stream_tables sync sync_databases validate"
     )
     assert said == f"DAGS {names}"
 

@@ -23,9 +23,17 @@ from dynamic_table.policies.allowed_callable import load_allowed_callable
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["declared_tables", "load_yaml", "read_declarations", "refusal"]
+__all__ = [
+    "SYNCS",
+    "declared_tables",
+    "load_declarations",
+    "load_yaml",
+    "read_declarations",
+    "refusal",
+    "refuse_secrets",
+]
 
-TOP = "tables"
+TABLES, SYNCS = "tables", "syncs"
 MERGE_TAG = "tag:yaml.org,2002:merge"
 EXAMPLE = "tables: {shop.orders: {columns: {id: BIGINT}, primary_key: [id]}}"
 
@@ -41,14 +49,24 @@ def read_declarations(source: str, folder: Path) -> list[dict[str, Any]]:
 
 def declared_tables(source: str, folder: Path) -> tuple[str, dict[str, Mapping[str, Any]]]:
     """Return the source for error messages and each table's mapping by its name; checks the keys."""
+    where, declared = load_declarations(source, folder)
+    return where, {str(name): _checked_keys(where, str(name), table) for name, table in declared[TABLES].items()}
+
+
+def load_declarations(source: str, folder: Path) -> tuple[str, dict[str, Mapping[Any, Any]]]:
+    """Return the source for error messages, and the mappings of tables and of syncs, one of which may be empty."""
     is_function = ":" in source and Path(source).suffix not in (".yaml", ".yml")
     where = source if is_function else str(folder / source)
     declared = load_allowed_callable(source)() if is_function else load_yaml(folder / source)
-    if not isinstance(declared, Mapping) or not isinstance(declared.get(TOP), Mapping) or not declared[TOP]:
+    if not isinstance(declared, Mapping) or not any(declared.get(key) for key in (TABLES, SYNCS)):
         raise refusal(where, f"declares no tables; write {EXAMPLE}")
-    if unknown := sorted(str(key) for key in declared if key != TOP):
-        raise refusal(where, f"has the unknown key {unknown[0]!r} next to {TOP!r}; remove it")
-    return where, {str(name): _checked_keys(where, str(name), table) for name, table in declared[TOP].items()}
+    if unknown := sorted(str(key) for key in declared if key not in (TABLES, SYNCS)):
+        raise refusal(where, f"has the unknown key {unknown[0]!r} next to {TABLES!r}; remove it")
+    found = {key: declared.get(key) or {} for key in (TABLES, SYNCS)}
+    for key, value in found.items():
+        if not isinstance(value, Mapping):
+            raise refusal(where, f"has {key} that are {value!r}; they have to be a mapping of names")
+    return where, found
 
 
 def _checked_keys(where: str, name: str, declared: object) -> Mapping[str, Any]:
@@ -74,7 +92,7 @@ def _table(where: str, name: str, declared: Mapping[str, Any]) -> dict[str, Any]
     for key in ("primary_key", "partition_by"):
         _check_names(where, f"table {name}: {key}", declared.get(key) or (), columns)
     _check_types(where, name, columns)
-    _refuse_secrets(where, name, declared.get("options") or {})
+    refuse_secrets(where, f"table {name}", declared.get("options") or {})
     return {
         "table": name,
         "columns": columns,
@@ -104,13 +122,13 @@ def _check_types(where: str, name: str, columns: Mapping[str, str]) -> None:
             raise refusal(where, f"table {name}, column {column}: {wrong}") from wrong
 
 
-def _refuse_secrets(where: str, name: str, options: Mapping[str, Any]) -> None:
+def refuse_secrets(where: str, what: str, options: Mapping[str, Any]) -> None:
     """Refuse secrets: Airflow's database stores the arguments that tasks pass on."""
     from storage_lib.schema.options.table_options import is_secret_option
 
     for key, value in options.items():
         if is_secret_option(key, value):
-            raise refusal(where, f"table {name}: option {key} is a secret or holds one; move it to the connection")
+            raise refusal(where, f"{what}: option {key} is a secret or holds one; move it to the connection")
 
 
 def _is_text_by_text(value: object) -> bool:
