@@ -1,0 +1,296 @@
+"""What the records of a topic tell of a table, one by one: the rows that the table of a sync may have.
+
+A record replaces the row of its key. A column that the row does not have keeps its stored value, and so does a long
+value that the record leaves out. That is why a table is not always what the database shows now: a dropped table, an
+older name of a column and a default of a new one leave no record. Independent of the product.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from tests.cdc.living_table import Key, Row
+
+__all__ = ["DifferenceError", "Event", "Following", "ToldRows", "same"]
+
+Shape = Mapping[str, str]
+"""Type of each column, as this project spells it."""
+
+_WIDENING = (
+    ("SMALLINT", "INT", "BIGINT"),
+    ("FLOAT", "DOUBLE"),
+    ("DECIMAL(10, 2)", "DECIMAL(38, 10)"),
+    ("TIMESTAMP(3)", "TIMESTAMP(6)"),
+)
+_TEXTS = ("STRING", "VARCHAR(20)")
+
+
+class DifferenceError(AssertionError):
+    """A table is not what its records tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """How the sync of a game treats its sources."""
+
+    schema_change: str = "evolve"
+    on_reject: str = "fail"
+    on_truncate: str = "apply"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """A change of one row: ``old`` has become ``new``, each None if there is none.
+
+    ``names`` are the columns of the key, and ``shape`` all columns, as the table in the database has them at that time;
+    ``unsent`` are the long values that the record leaves out. A row that moves to another key is two changes.
+    """
+
+    names: tuple[str, ...]
+    shape: Shape
+    old: Row | None
+    new: Row | None
+    unsent: frozenset[str] = frozenset()
+
+
+@dataclass
+class ToldRows:
+    """The rows of a table whose key are the columns ``key``, none for a table without one.
+
+    Each key has the rows that its table may have; the last is that of all records, the others lack some that may have
+    been rejected. ``must_stop``: what an error says that the table has to stop at, ``may_stop``: it may stop.
+    """
+
+    following: Following
+    key: tuple[str, ...]
+    columns: dict[str, str]
+    must_stop: str | None = None
+    may_stop: bool = False
+    may_reject: bool = False
+    must_reject: int = 0
+    _rows: dict[Key, list[Row | None]] = field(default_factory=dict)
+    _bag: Counter[frozenset[tuple[str, str]]] = field(default_factory=Counter)
+    _steps: list[_Step] = field(default_factory=list)
+
+    # What is told.
+
+    def tell(self, event: Event) -> None:
+        """Apply a change."""
+        if self.must_stop is None and {*event.names} != {*self.key}:
+            self.must_stop = "key"  # rows may be told apart otherwise now
+        is_doubtful = self.must_stop is None and self._is_doubtful(event)
+        if self.must_stop is None:
+            tell = self._tell_of_key if self.key else self._tell_of_row
+            tell(event, is_doubtful=is_doubtful)
+
+    def truncate(self) -> None:
+        """Apply a TRUNCATE."""
+        if self.must_stop is not None:
+            return
+        if self.following.on_truncate == "fail":
+            self.must_stop = "truncated"
+        elif self.following.on_truncate == "apply":
+            self._rows.clear()
+            self._bag.clear()
+            self._steps.append(_Step())
+
+    def _tell_of_key(self, event: Event, *, is_doubtful: bool) -> None:
+        row = event.new if event.new is not None else event.old
+        key = tuple((row or {})[name] for name in self.key)
+        before = self._rows.get(key, [None])
+        unsent = event.unsent & self.columns.keys()
+        if unsent and all(each is None or any(each.get(name) is None for name in unsent) for each in before):
+            # A value that is left out is long, and the table has none.
+            self._refuse("leaves out the value")
+            return
+        # After a record that may have been rejected, nobody knows the values that others leave out.
+        is_doubtful = is_doubtful or (bool(unsent) and len(before) > 1)
+        if is_doubtful:
+            self._may_refuse()
+        after = [_applied(event, each) for each in before]
+        self._rows[key] = _distinct([*before, *after] if is_doubtful else after)
+        self._steps.append(_Step(key, after[-1]))
+
+    def _tell_of_row(self, event: Event, *, is_doubtful: bool) -> None:
+        old = None if event.old is None else _told_values(event.old)
+        if old is not None and self._bag[old] < 1:
+            # The table has other values in that row, such as null in a column that was added later.
+            self._refuse("row")
+            return
+        if is_doubtful:
+            self._may_refuse()
+        if old is not None:
+            self._bag[old] -= 1
+        if event.new is not None:
+            self._bag[_told_values(event.new)] += 1
+
+    def _is_doubtful(self, event: Event) -> bool:
+        """Follow the columns of a change; return whether the table may not take a value of it."""
+        is_doubtful = False
+        for name, new in event.shape.items():
+            held = self.columns.get(name)
+            if held is None or _is_wider(held, new):
+                is_doubtful |= self._is_unfollowed(name, new)
+            elif not (held == new or _is_wider(new, held) or {held, new} <= {*_TEXTS}):
+                is_doubtful = True
+        return is_doubtful
+
+    def _is_unfollowed(self, name: str, new: str) -> bool:
+        """Follow a column that is new or wider now; return whether the table may not take its values."""
+        is_new = name not in self.columns
+        following = self.following.schema_change
+        # A table without a key tells rows apart by all columns, so that these stay.
+        if following == "fail" or (following == "evolve" and not self.key):
+            self.must_stop = "has a new column" if is_new else "writes column"
+        elif following == "evolve":
+            self.columns[name] = new
+        return following == "ignore" and not is_new
+
+    def _refuse(self, reason: str) -> None:
+        self.may_reject = True
+        self.must_reject += 1
+        if self.following.on_reject == "fail":
+            self.must_stop = reason
+
+    def _may_refuse(self) -> None:
+        self.may_reject = True
+        if self.following.on_reject == "fail":
+            self.may_stop = True
+
+    # What the table has.
+
+    def check(self, held: Sequence[Row], *, is_whole: bool) -> None:
+        """Compare with the rows of a table that has read all records; ``is_whole``: it has rejected none."""
+        names = {*held[0]} if held else {*self.columns}
+        if self.following.schema_change == "evolve" and held and names != {*self.columns}:
+            raise DifferenceError(f"columns {sorted(names)} instead of {sorted(self.columns)}")
+        if not self.key:
+            self._check_bag(held)
+            return
+        mine = {tuple(row[name] for name in self.key): row for row in held}
+        for key in {**self._rows, **mine}:
+            possible = self._rows.get(key, [None])
+            if is_whole:
+                possible = possible[-1:]
+            if not any(_is_row(mine.get(key), each) for each in possible):
+                raise DifferenceError(f"key {key} has {_short(mine.get(key))} instead of {[*map(_short, possible)]}")
+
+    def check_stopped(self, held: Sequence[Row]) -> None:
+        """Compare with the rows of a table that has stopped somewhere: it has all changes up to that place."""
+        if not self.key or (self.may_reject and self.following.on_reject != "fail"):
+            return
+        mine = {tuple(row[name] for name in self.key): row for row in held}
+        differing, now = {*mine}, dict[Key, Row | None]()
+        for step in (_Step(), *self._steps):
+            if step.key is None:
+                differing, now = {*mine}, {}
+            else:
+                now[step.key] = step.row
+                (differing.discard if _is_row(mine.get(step.key), step.row) else differing.add)(step.key)
+            if not differing:
+                return
+        some = [(key, _short(mine.get(key)), _short(now.get(key))) for key in sorted(differing, key=repr)[:3]]
+        raise DifferenceError(f"it stopped with rows of no moment: {some}")
+
+    def _check_bag(self, held: Sequence[Row]) -> None:
+        if self.may_reject:
+            return
+        mine = Counter(_told_values(row) for row in held)
+        if mine != +self._bag:
+            raise DifferenceError(f"rows {[*(mine - self._bag)][:3]} instead of {[*(self._bag - mine)][:3]}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """The row of a key after a change; without a key, the end of all rows."""
+
+    key: Key | None = None
+    row: Row | None = None
+
+
+def _applied(event: Event, before: Row | None) -> Row | None:
+    if event.new is None:
+        return None
+    told = {name: value for name, value in event.new.items() if name not in event.unsent}
+    return {**(before or {}), **told}
+
+
+def _distinct(rows: Iterable[Row | None]) -> list[Row | None]:
+    """Return the rows without those that come again later."""
+    found: dict[str, Row | None] = {}
+    for each in rows:
+        text = repr(None if each is None else sorted(each.items(), key=lambda item: item[0]))
+        found.pop(text, None)
+        found[text] = each
+    return [*found.values()]
+
+
+def _told_values(row: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
+    """Return a row of a table without a key so that a new column without a value changes nothing."""
+    return frozenset((name, _spelled(value)) for name, value in row.items() if value is not None)
+
+
+def _spelled(value: Any) -> str:
+    match value:
+        case Decimal():
+            return str(value.normalize())
+        case bool():
+            return repr(value)
+        case int():
+            return str(Decimal(value).normalize())
+    return repr(value)
+
+
+def _is_row(mine: Row | None, theirs: Row | None) -> bool:
+    """Whether the table's row is that one, as far as the table has its columns."""
+    if mine is None or theirs is None:
+        return mine is theirs
+    return all(same(value, theirs.get(name)) for name, value in mine.items())
+
+
+def _is_wider(held: str, new: str) -> bool:
+    return any(held in types and new in types and types.index(new) > types.index(held) for types in _WIDENING)
+
+
+def same(ours: Any, theirs: Any) -> bool:  # noqa: PLR0911  one per pair of types
+    """Whether a value of the table is that of the database, which may have been of another type once."""
+    if ours == theirs:
+        return True
+    match ours, theirs:
+        case ("float", str() as text), Decimal() | int():
+            return float(text) == float(theirs)
+        case ("float", str() as mine), ("float", str() as other):
+            return float(mine) == float(other)
+        case Decimal() | int(), ("float", str() as text):
+            return float(ours) == float(text)
+        case str(), Decimal() | int():
+            return _number(ours) == Decimal(theirs)
+        case Decimal() | int(), str():
+            return _number(theirs) == Decimal(ours)
+        case str(), ("float", str() as text):
+            return _number(ours) == _number(text)
+        case dt.datetime(), dt.datetime():
+            return ours.replace(tzinfo=None) == theirs.replace(tzinfo=None)
+    return False
+
+
+def _number(text: str) -> Decimal | None:
+    try:
+        return Decimal(text)
+    except ArithmeticError:
+        return None
+
+
+def _short(row: Row | None) -> str:
+    if row is None:
+        return "no row"
+    return ", ".join(f"{name}={_abridged(value)}" for name, value in row.items())
+
+
+def _abridged(value: Any) -> str:
+    return text if len(text := repr(value)) < 60 else f"{text[:40]}... ({len(text)})"
