@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from storage_lib import DynamicTable, InvalidInputError, MemoryCatalog
+from storage_lib.log_store.conversion.avro_value_type import value_type as avro_type
+from storage_lib.log_store.conversion.captured_value_type import TEXT
+from storage_lib.log_store.conversion.connect_schema import value_type as connect_type
 from tests.support.fake_environment import fake_environment
 from tests.support.raw_topic import RawTopic
 from tests.support.recorded_changes import recorded
@@ -100,6 +105,42 @@ def test_a_column_that_another_process_has_added_meanwhile_is_not_added_again() 
     assert table.refresh().to_arrow().to_pylist() == [{"id": 1, "qty": 5}]
 
 
+@pytest.mark.parametrize("first", [[], [1]], ids=["an empty table", "older rows"])
+def test_a_default_of_the_source_that_older_rows_may_have_is_a_warning(
+    caplog: pytest.LogCaptureFixture, first: list[int]
+) -> None:
+    table, topic = _small_table(), RawTopic()
+    for number in first:
+        topic.tell(_key(number), _value({"id": number}))
+    if first:
+        topic.ingest(table, format="debezium-json-schema")
+    topic.tell(_key(2), _value({"id": 2, "qty": 5, "size": 1}, {"qty": 0}))
+
+    topic.ingest(table.refresh(), format="debezium-json-schema")
+
+    warned = [record.message for record in caplog.records if "has the default" in record.message]
+    assert [("'qty'" in each, "the default 0" in each) for each in warned] == [(True, True)] * len(first)
+    rows = table.refresh().to_arrow().sort_by("id").to_pylist()
+    assert rows == [
+        *({"id": number, "qty": None, "size": None} for number in first),
+        {"id": 2, "qty": 5, "size": 1},
+    ]
+
+
+@pytest.mark.parametrize(("default", "found"), [(None, None), (5, 5), (0, 0), (False, False), ("", "")], ids=repr)
+def test_the_schemas_of_records_tell_the_default_of_a_column(default: object, found: object) -> None:
+    written = {"field": "c", "type": "string", "optional": True}
+    connect = connect_type(
+        {"type": "struct", "fields": [written if default is None else written | {"default": default}]}
+    )
+    avro = avro_type(
+        {"type": "record", "name": "Value", "fields": [{"name": "c", "type": ["null", "string"], "default": default}]}
+    )
+
+    assert [dict(each.fields)["c"].default for each in (connect, avro)] == [found, found]
+    assert dict(connect.fields)["c"] == TEXT, "a default is no part of a type"
+
+
 def _table() -> DynamicTable:
     columns = pa.schema(
         [
@@ -126,8 +167,11 @@ def _key(number: int) -> bytes:
     return json.dumps({"id": number}).encode()
 
 
-def _value(row: dict[str, int]) -> bytes:
-    fields = [{"field": name, "type": "int32", "optional": name != "id"} for name in row]
+def _value(row: dict[str, int], defaults: Mapping[str, int] = MappingProxyType({})) -> bytes:
+    fields: list[dict[str, Any]] = [{"field": name, "type": "int32", "optional": name != "id"} for name in row]
+    for field in fields:
+        if field["field"] in defaults:
+            field["default"] = defaults[field["field"]]
     sides = [{"field": side, "type": "struct", "fields": fields, "optional": True} for side in ("before", "after")]
     schema = {"type": "struct", "fields": [*sides, {"field": "op", "type": "string", "optional": False}]}
     return json.dumps({"schema": schema, "payload": {"before": None, "after": row, "op": "c"}}).encode()

@@ -7,6 +7,7 @@ have to be spelled out (``avro_cursor.with_names_spelled_out``).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from storage_lib.errors import InvalidInputError
@@ -96,7 +97,10 @@ def _physical(kind: str, spec: Mapping[str, Any]) -> ValueType:
         case "map":
             return ValueType(meaning=Meaning.MAP, key=TEXT, element=value_type(spec["values"]))
         case "record":
-            return row_of({each["name"]: value_type(each["type"]) for each in spec["fields"]})
+            fields = spec["fields"]
+            return row_of(
+                {each["name"]: replace(value_type(each["type"]), default=each.get("default")) for each in fields}
+            )
         case _ if kind in _PHYSICAL:
             return _CONNECT_TYPES.get(str(spec.get("connect.type")), _PHYSICAL[kind])
     message = f"the Avro type {kind!r} is not the type of a column"

@@ -21,8 +21,9 @@ Independent of the table: ``captured_values`` converts such values to a column's
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 
 class Meaning(Enum):
@@ -77,7 +78,8 @@ class ValueType:
 
     ``bits`` belongs to INTEGER and FLOAT; ``precision`` and ``scale`` to DECIMAL (None: not declared); ``unit`` (ms,
     us, ns) to plain TIME, TIMESTAMP, INSTANT and MOMENT; ``key`` to MAP; ``element`` to ARRAY and MAP; ``fields`` to
-    ROW. ``is_guessed``: nothing says that a DECIMAL is UNSCALED but a default.
+    ROW. ``is_guessed``: nothing says that a DECIMAL is UNSCALED but a default. ``default`` is that of a field, as
+    written; None: its schema has none. It tells nothing about values, and types that differ in it are equal.
     """
 
     meaning: Meaning
@@ -91,6 +93,7 @@ class ValueType:
     element: ValueType | None = None
     fields: tuple[tuple[str, ValueType], ...] = ()
     is_guessed: bool = False
+    default: Any = field(default=None, compare=False)
 
     def __str__(self) -> str:
         """Describe for messages: ``io.debezium.time.MicroTimestamp``, ``integer of 32 bits``, ``array of text``."""

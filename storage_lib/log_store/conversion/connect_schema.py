@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from storage_lib.errors import InvalidInputError
@@ -57,6 +58,7 @@ def _physical(schema: Mapping[str, Any]) -> ValueType:
             key, element = value_type(schema["keys"]), value_type(schema["values"])
             return ValueType(meaning=Meaning.MAP, key=key, element=element)
         case "struct":
-            return row_of({each["field"]: value_type(each) for each in schema.get("fields") or ()})
+            fields = schema.get("fields") or ()
+            return row_of({each["field"]: replace(value_type(each), default=each.get("default")) for each in fields})
         case _:
             return _PHYSICAL[kind]

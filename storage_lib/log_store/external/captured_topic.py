@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +21,7 @@ from storage_lib.log_store.external.skipped_offsets import places_of
 from storage_lib.log_store.external.source_schema_change import changes_for, described
 from storage_lib.log_store.external.told_tombstones import without_told_tombstone
 from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.schema.evolution.schema_changes import AddColumn
 from storage_lib.schema.options.source_options import (
     ON_REJECT,
     SCHEMA_CHANGE,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from storage_lib.log_store.codec.log_columns import LogColumns
     from storage_lib.log_store.codec.record_log import RecordLog
     from storage_lib.log_store.external.source_settings import SourceSettings
-    from storage_lib.schema.evolution.schema_changes import AddColumn, AlterType
+    from storage_lib.schema.evolution.schema_changes import AlterType
 
     Check = Callable[[CapturedChanges], CapturedChanges]
     """Adds refusals of rows that do not fit the table, and takes these rows away."""
@@ -68,8 +69,8 @@ class CapturedBatch:
 
     ``keys`` are null if no row leaves out an unchanged value. ``truncation_offset``: the record there deleted all rows
     of the source, before these changes. ``refused`` are the records that were refused, and are skipped or kept apart.
-    ``schema_changes`` have to be made, by a reader that evolves its table, before it reads on from there. The next read
-    starts at ``next_offset``.
+    ``schema_changes`` have to be made, by a reader that evolves its table, before it reads on from there; ``defaults``
+    are those that the source has for columns among them, as written. The next read starts at ``next_offset``.
     """
 
     bucket: int
@@ -80,6 +81,7 @@ class CapturedBatch:
     truncation_offset: int | None = None
     refused: tuple[RefusedRecord, ...] = ()
     schema_changes: tuple[AddColumn | AlterType, ...] = ()
+    defaults: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,6 +209,8 @@ class CapturedTopic:
                 f"committed. Alter the table, or set {SCHEMA_CHANGE}=evolve, or =ignore to leave out new columns"
             )
             raise InvalidInputError(message)
+        written = {name: of for each in changes.schemas for name, of in each.columns.items()}
+        new = [each.name for each in needed if isinstance(each, AddColumn)]
         return CapturedBatch(
             bucket=bucket,
             changes=changes.between(0, 0),
@@ -214,6 +218,7 @@ class CapturedTopic:
             keys=pa.nulls(0, pa.binary()),
             next_offset=offset,
             schema_changes=needed,
+            defaults={name: written[name].default for name in new if written[name].default is not None},
         )
 
     def _refuse_truncation(self, bucket: int, offset: int) -> None:

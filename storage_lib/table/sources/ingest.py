@@ -36,6 +36,7 @@ from storage_lib.table.dynamic_table import DynamicTable
 from storage_lib.table.protocol.source_offsets import SourceRange
 from storage_lib.table.sources.gathered_changes import GatheredChanges
 from storage_lib.table.sources.grown_topic import has_grown, warn_of_growth
+from storage_lib.table.sources.new_column_defaults import warn_of_defaults
 from storage_lib.table.sources.reject_watch import RejectWatch
 from storage_lib.table.sources.source_changes import SourceChanges, Written
 
@@ -237,6 +238,7 @@ class SourceReader:
                 )
                 raise InvalidInputError(message) from error
             _log.info("table %s follows source %s, which %s", self._table.name, self._source, what)
+            warn_of_defaults(self._table, self._source, change, [each.name for each in needed])
             break
         self._follow_schema()
 
