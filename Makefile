@@ -23,7 +23,7 @@ CORE_TESTS := tests/schema tests/format tests/io tests/file_store tests/log_stor
 FAST_ARGS := $(if $(FAST),-m "not integration")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo down test deep mutants core lowest unit check lint docs format bench soak drill lock clean
+.PHONY: help setup servers demo down capture test deep mutants core lowest unit check lint docs format bench soak drill lock clean
 
 help: ## List these targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,9 @@ down: ## Stop the processes of the demo
 	@if [ -d .local/demo ]; then \
 		{ [ -x $(VENV)/bin/python ] || $(MAKE) --no-print-directory setup; } && $(VENV)/bin/python docker/local/demo.py down; \
 	fi
+
+capture: setup ## Run PostgreSQL, Kafka and Debezium on this machine, for the tutorial on change data capture; needs `make servers`
+	@$(VENV)/bin/python docker/local/capture_servers.py $(ARGS)
 
 test: setup ## Run the tests; FAST=1 leaves out those that start other processes; CHANGED=main runs those that a change since this revision can affect
 	@set -e; $(if $(CHANGED),chosen="$$($(VENV)/bin/python -m tests.support.affected_tests "$(CHANGED)")"; [ -n "$$chosen" ] || exit 0;) \

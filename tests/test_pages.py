@@ -46,9 +46,12 @@ def pages_with_programs() -> list[object]:
     """Return each page with Python code, marked by what its sections need."""
     found: list[object] = []
     for page in GUIDES:
-        # tests/spark has a server of Spark Connect, and runs a chain of streams in processes of their own.
+        # tests/spark has a server of Spark Connect, and runs a chain of streams in processes of their own; tests/cdc
+        # starts a database with Debezium.
         runnable = [
-            section for section in sections(page) if section.program and not section.needs & {"connect", "processes"}
+            section
+            for section in sections(page)
+            if section.program and not section.needs & {"capture", "connect", "processes"}
         ]
         needs = sorted({need for section in runnable for need in section.needs})
         if runnable:

@@ -21,7 +21,7 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from java_runtime import find_java
-from local_process import LOOPBACK, LocalProcess, LocalServer, free_port
+from local_process import LOOPBACK, LocalProcess, LocalServer, free_port, is_free
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,10 +43,13 @@ class ConnectNotSetUpError(LocalConnectError):
 
 
 class LocalConnect(LocalServer):
-    """Worker that ends with the process that started it. Not thread-safe."""
+    """Worker on ``port`` (default: a free one) that ends with the process that started it. Not thread-safe."""
 
-    def __init__(self, home: str | os.PathLike[str], bootstrap_servers: str, *, jars: Path = JARS) -> None:
+    def __init__(
+        self, home: str | os.PathLike[str], bootstrap_servers: str, *, jars: Path = JARS, port: int | None = None
+    ) -> None:
         self.home = Path(home).resolve()
+        self._wanted_port = port
         self._bootstrap_servers = bootstrap_servers
         self._jars = jars
         self._connectors: dict[str, dict[str, str]] = {}
@@ -69,7 +72,10 @@ class LocalConnect(LocalServer):
             msg = f"Kafka Connect is not installed in {self._jars}. Run `make servers`."
             raise ConnectNotSetUpError(msg)
         self.home.mkdir(parents=True, exist_ok=True)
-        self._port = self._port or free_port()
+        if self._port is None and self._wanted_port is not None and not is_free(self._wanted_port):
+            msg = f"Port {self._wanted_port} is in use, so Kafka Connect can't listen there; choose another port."
+            raise LocalConnectError(msg)
+        self._port = self._port or self._wanted_port or free_port()
         settings = {
             "bootstrap.servers": self._bootstrap_servers,
             "listeners": self.url,

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from local_process import LOOPBACK, LocalProcess, LocalServer, free_port
+from local_process import LOOPBACK, LocalProcess, LocalServer, free_port, is_free
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +42,10 @@ class PostgresNotSetUpError(LocalPostgresError):
 
 
 class LocalPostgres(LocalServer):
-    """Temporary database server; ``settings`` override the default ones. Not thread-safe."""
+    """Temporary database server on ``port`` (default: a free one); ``settings`` override the default ones.
+
+    Not thread-safe.
+    """
 
     def __init__(
         self,
@@ -50,8 +53,10 @@ class LocalPostgres(LocalServer):
         *,
         settings: Mapping[str, str] | None = None,
         programs: Path | None = None,
+        port: int | None = None,
     ) -> None:
         self.home = Path(home).resolve()
+        self._wanted_port = port
         self._settings = dict(settings or {})
         self._programs = programs
         self._data: Path | None = None
@@ -78,7 +83,10 @@ class LocalPostgres(LocalServer):
             msg = "There is no PostgreSQL on this machine. Run `make servers`, which says how to get it."
             raise PostgresNotSetUpError(msg)
         self.home.mkdir(parents=True, exist_ok=True)
-        self._port = self._port or free_port()
+        if self._port is None and self._wanted_port is not None and not is_free(self._wanted_port):
+            msg = f"Port {self._wanted_port} is in use, so PostgreSQL can't listen there; choose another port."
+            raise LocalPostgresError(msg)
+        self._port = self._port or self._wanted_port or free_port()
         if self._data is None:
             self._data = Path(tempfile.mkdtemp(prefix="dynamic-tables-postgres-"))
             if os.geteuid() == 0:
