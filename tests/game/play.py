@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,7 +18,7 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from tests.game.answers import materialize, refresh
 from tests.game.engine_moves import analyze, commit_compaction, consume, plan_compaction, write_in_tasks
 from tests.game.interruptions import Interruption
-from tests.game.moves import MOVES
+from tests.game.moves import MOVES, append, expire
 from tests.game.pairs_met import PairsMet
 from tests.game.player import Act, DifferenceError, Game
 from tests.game.readers import check
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from storage_lib.sql import Session
 
 Moves: TypeAlias = tuple[tuple[Callable[[Game], None], int], ...]
+EXPIRED_SHARE = 0.3
+"""Share of interruptions in which the snapshot that the process is about to create is made by others, and expires."""
 ENGINE_MOVES: Moves = (
     (materialize, 1),
     (refresh, 6),
@@ -63,11 +66,7 @@ def _sql_moves(session: Session) -> Moves:
 
 
 def _play(game: Game, moves: int, more: Moves) -> None:
-    drawn = (*MOVES, *ENGINE_MOVES, *more)
-
-    def others() -> None:
-        for _ in range(game.rng.randint(1, 4)):
-            _move(game, (*MOVES, *ENGINE_MOVES))
+    drawn, others = (*MOVES, *ENGINE_MOVES, *more), partial(_others, game)
 
     def interrupt(act: Act, identity: dict[str, Any], change: Callable[[], None] | None) -> Snapshot | None:
         if change is None:
@@ -90,9 +89,22 @@ def _play(game: Game, moves: int, more: Moves) -> None:
         raise
 
 
+def _others(game: Game) -> None:
+    """Let others make some moves while a process is interrupted."""
+    for _ in range(game.rng.randint(1, 4)):
+        _move(game, (*MOVES, *ENGINE_MOVES))
+    if game.rng.random() < EXPIRED_SHARE:
+        for move in (append, append, expire):
+            _made(game, move)
+
+
 def _move(game: Game, moves: Moves) -> None:
     what, weights = zip(*moves, strict=True)
-    game.rng.choices(what, weights)[0](game)
+    _made(game, game.rng.choices(what, weights)[0])
+
+
+def _made(game: Game, move: Callable[[Game], None]) -> None:
+    move(game)
     game.pairs.turns += 1
     check(game)
 
