@@ -46,14 +46,17 @@ def first_columns(options: Mapping[str, str], log: RecordLog) -> FirstColumns | 
         if not len(records.columns):
             continue
         changes = captured.decoder.captured(records.columns)
-        if changes.schemas:
-            first = changes.schemas[0]
-            key = records.columns.keys[first.record_index].as_py()
+        # A TRUNCATE has a schema, too, but no key.
+        of_rows = {*changes.record_indices.tolist(), *(each.record_index for each in changes.refusals)}
+        place = min(of_rows, default=-1)
+        first = next((each for each in reversed(changes.schemas) if each.record_index <= place), None)
+        if first is not None:
+            key = records.columns.keys[place].as_py()
             names = () if key is None else topic.key_columns(key)
             metadata = metadata_of(options.get(METADATA))
-            of_rows = [(name, table_type(of)) for name, of in first.columns.items() if name not in metadata]
+            told = [(name, table_type(of)) for name, of in first.columns.items() if name not in metadata]
             return FirstColumns(
-                columns=(*of_rows, *((name, table_type(of.written)) for name, of in metadata.items())),
+                columns=(*told, *((name, table_type(of.written)) for name, of in metadata.items())),
                 key=_checked(topic.name, names, first.columns),
             )
         if len(changes.rows) or changes.refusals:

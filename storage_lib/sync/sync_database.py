@@ -73,7 +73,8 @@ def sync_database(
     ``merge_shards``: then all are read into that table. A missing table is created from the first schema in its topic,
     with the key of the records' keys and ``table_options``; without a schema in the records it has to exist.
     Afterwards each topic is read as by ``ingest`` with the same ``options`` and ``format``, each record exactly once;
-    the columns of tables follow those of the source.
+    the columns of tables follow those of the source. A topic stops where its records have another key than the table,
+    unless ``options`` set ``source.key-change`` to ignore.
 
     A turn reads about ``rows_per_turn`` records of a table's topics; ``workers`` tables have their turn at once, and
     then those that waited longest. So the memory does not depend on the number of tables.

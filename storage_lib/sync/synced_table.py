@@ -11,8 +11,9 @@ from polars.exceptions import PolarsError
 
 from storage_lib.errors import AlreadyExistsError, StorageError
 from storage_lib.log_store.external.external_topic import ExternalTopic
+from storage_lib.schema.options.source_options import KEY_CHANGE, KeyChange
 from storage_lib.sync.first_columns import first_columns
-from storage_lib.table.sources.ingest import SourceReader
+from storage_lib.table.sources.ingest import IngestResult, SourceReader
 
 if TYPE_CHECKING:
     from storage_lib.catalog.catalog import Catalog
@@ -84,6 +85,8 @@ class SyncedTable:
         self._catalog = catalog
         self._topics = topics
         self._settings = settings
+        # The table has the key of the source, unless somebody says otherwise.
+        self._options = {KEY_CHANGE: KeyChange.FAIL.value, **settings.options}
         self._ends: dict[str, LogOffsets] = {}
         self._left = list(of_table)
         self.result = TableSync(table=name, topics=tuple(of_table))
@@ -110,7 +113,7 @@ class SyncedTable:
             return True
         end = self._ends.setdefault(topic, log.latest_offsets())
         schema_id = table.schema.id
-        foreign = ExternalTopic.parse({**self._settings.options, "topic": topic}, table.arrow_schema)
+        foreign = ExternalTopic.parse({**self._options, "topic": topic}, table.arrow_schema)
         reader = SourceReader(
             table,
             foreign,
@@ -120,22 +123,30 @@ class SyncedTable:
             skip_expired=self._settings.skip_expired,
         )
         target = self._target(table, topic, log, end)
-        read = reader.read_up_to(target, change_tracking=self._settings.change_tracking)
-        self.result = replace(
-            self.result,
-            is_waiting=False,
-            row_count=self.result.row_count + read.row_count,
-            commit_count=self.result.commit_count + read.commit_count,
-            snapshot_id=self.result.snapshot_id if read.snapshot is None else read.snapshot.id,
-            skipped_count=self.result.skipped_count + read.skipped_count,
-            rejected_count=self.result.rejected_count + read.rejected_count,
-            schema_change_count=self.result.schema_change_count + table.refresh().schema.id - schema_id,
-        )
+        self.result = replace(self.result, is_waiting=False)
+        try:
+            read = reader.read_up_to(target, change_tracking=self._settings.change_tracking)
+        finally:
+            # What precedes a record that stops the topic is committed.
+            self._count(reader.committed(), table.refresh().schema.id - schema_id)
         if read.offsets.distance_to(end):
             return False
         behind = read.offsets.distance_to(log.latest_offsets())
         self.result = replace(self.result, lag=(self.result.lag or 0) + behind)
         return True
+
+    def _count(self, read: IngestResult | None, schema_changes: int) -> None:
+        result = replace(self.result, schema_change_count=self.result.schema_change_count + schema_changes)
+        if read is not None:
+            result = replace(
+                result,
+                row_count=result.row_count + read.row_count,
+                commit_count=result.commit_count + read.commit_count,
+                snapshot_id=result.snapshot_id if read.snapshot is None else read.snapshot.id,
+                skipped_count=result.skipped_count + read.skipped_count,
+                rejected_count=result.rejected_count + read.rejected_count,
+            )
+        self.result = result
 
     def _target(self, table: DynamicTable, topic: str, log: RecordLog, end: LogOffsets) -> LogOffsets:
         """Return where this turn ends: a share of the records in each partition, up to ``end``."""
@@ -152,7 +163,7 @@ class SyncedTable:
         name = self.result.table
         if self._catalog.table_exists(name):
             return self._catalog.load_table(name)
-        found = first_columns({**self._settings.options, "topic": topic}, log)
+        found = first_columns({**self._options, "topic": topic}, log)
         if found is None:
             return None
         try:

@@ -60,7 +60,7 @@ class GameRules:
     restarts_debezium: bool = False
     kills_debezium: bool = False
     kills_broker: bool = False
-    changes_keys: bool = False
+    changes_keys: bool = True
 
 
 class DatabaseGame:
@@ -201,9 +201,7 @@ class DatabaseGame:
         table = self.chance.choice(self._tables)
         self._say(f"truncate {table.name}")
         table.truncate(database)
-        if table.name not in self._told:  # its first record, from which its table is created
-            self._told[table.name] = ToldRows(self.rules.following, tuple(table.key), _shape(table))
-        self._told[table.name].truncate()
+        self._told.setdefault(table.name, ToldRows(self.rules.following)).truncate(_shape(table))
 
     def _add_column(self, database: psycopg.Connection[Any]) -> None:
         table = self._to_alter(database)
@@ -371,9 +369,7 @@ class DatabaseGame:
 
     def _tell(self, events: Sequence[Told]) -> None:
         for name, event in events:
-            if name not in self._told:
-                self._told[name] = ToldRows(self.rules.following, event.names, {**event.shape})
-            self._told[name].tell(event)
+            self._told.setdefault(name, ToldRows(self.rules.following)).tell(event)
 
     # What happens between the database and the tables.
 
@@ -462,8 +458,12 @@ class DatabaseGame:
         told = self._told.get(name)
         if printed is None or told is None:
             raise DifferenceError(f"{name} has a topic, but {'the sync knows nothing' if told else 'no record'}")
-        if printed["state"] == "waiting":
-            raise DifferenceError(f"{name} is waiting, but has records")
+        if (printed["state"] == "waiting") is told.is_begun:
+            raise DifferenceError(
+                f"{name} is {printed['state']}, but a row {'has' if told.is_begun else 'has not'} come"
+            )
+        if not told.is_begun:
+            return
         error = printed["error"]
         if error is not None and told.must_stop is None and not told.may_stop:
             raise DifferenceError(f"{name} has stopped without a reason of its own: {error}")

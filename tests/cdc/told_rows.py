@@ -8,6 +8,7 @@ older name of a column and a default of a new one leave no record. Independent o
 from __future__ import annotations
 
 import datetime as dt
+import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -60,15 +61,16 @@ class Event:
 
 @dataclass
 class ToldRows:
-    """The rows of a table whose key are the columns ``key``, none for a table without one.
+    """The rows of a table, which its first row begins: that has its columns and its ``key``, none without one.
 
     Each key has the rows that its table may have; the last is that of all records, the others lack some that may have
     been rejected. ``must_stop``: what an error says that the table has to stop at, ``may_stop``: it may stop.
     """
 
     following: Following
-    key: tuple[str, ...]
-    columns: dict[str, str]
+    key: tuple[str, ...] = ()
+    columns: dict[str, str] = field(default_factory=dict)
+    is_begun: bool = False
     must_stop: str | None = None
     may_stop: bool = False
     may_reject: bool = False
@@ -76,20 +78,31 @@ class ToldRows:
     _rows: dict[Key, list[Row | None]] = field(default_factory=dict)
     _bag: Counter[frozenset[tuple[str, str]]] = field(default_factory=Counter)
     _steps: list[_Step] = field(default_factory=list)
+    _early: list[Shape] = field(default_factory=list)
+    """What TRUNCATEs before the first row said of the columns."""
 
     # What is told.
 
     def tell(self, event: Event) -> None:
         """Apply a change."""
+        if not self.is_begun:
+            self.is_begun, self.key, self.columns = True, event.names, {**event.shape}
+            for shape in self._early:
+                self.truncate(shape)
         if self.must_stop is None and {*event.names} != {*self.key}:
             self.must_stop = "key"  # rows may be told apart otherwise now
-        is_doubtful = self.must_stop is None and self._is_doubtful(event)
+        is_doubtful = self.must_stop is None and self._is_doubtful(event.shape)
         if self.must_stop is None:
             tell = self._tell_of_key if self.key else self._tell_of_row
             tell(event, is_doubtful=is_doubtful)
 
-    def truncate(self) -> None:
-        """Apply a TRUNCATE."""
+    def truncate(self, shape: Shape) -> None:
+        """Apply a TRUNCATE, whose record has no row, but the columns of the table."""
+        if not self.is_begun:
+            self._early.append(shape)
+            return
+        if self.must_stop is None:
+            self._is_doubtful(shape)
         if self.must_stop is not None:
             return
         if self.following.on_truncate == "fail":
@@ -129,10 +142,10 @@ class ToldRows:
         if event.new is not None:
             self._bag[_told_values(event.new)] += 1
 
-    def _is_doubtful(self, event: Event) -> bool:
+    def _is_doubtful(self, shape: Shape) -> bool:
         """Follow the columns of a change; return whether the table may not take a value of it."""
         is_doubtful = False
-        for name, new in event.shape.items():
+        for name, new in shape.items():
             held = self.columns.get(name)
             if held is None or _is_wider(held, new):
                 is_doubtful |= self._is_unfollowed(name, new)
@@ -265,7 +278,7 @@ def same(ours: Any, theirs: Any) -> bool:  # noqa: PLR0911  one per pair of type
         case ("float", str() as text), Decimal() | int():
             return float(text) == float(theirs)
         case ("float", str() as mine), ("float", str() as other):
-            return float(mine) == float(other)
+            return float(mine) in (float(other), _single(float(other)))
         case Decimal() | int(), ("float", str() as text):
             return float(ours) == float(text)
         case str(), Decimal() | int():
@@ -277,6 +290,14 @@ def same(ours: Any, theirs: Any) -> bool:  # noqa: PLR0911  one per pair of type
         case dt.datetime(), dt.datetime():
             return ours.replace(tzinfo=None) == theirs.replace(tzinfo=None)
     return False
+
+
+def _single(value: float) -> float:
+    """Return the nearest number of single precision, as a FLOAT column has it."""
+    try:
+        return float(struct.unpack("f", struct.pack("f", value))[0])
+    except OverflowError:
+        return value
 
 
 def _number(text: str) -> Decimal | None:

@@ -212,3 +212,37 @@ def test_a_table_that_another_run_creates_at_the_same_moment_is_followed() -> No
     done = sync(catalog, topics_of(items=[record("c", ROW)]))["shop.items"]
 
     assert (done.is_created, done.row_count, dict(done.errors)) == (False, 1, {})
+
+
+def test_a_topic_stops_where_the_source_has_another_key_and_goes_on_if_that_is_meant() -> None:
+    catalog = memory()
+    topics = topics_of(
+        items=[record("c", ROW), record("c", {**ROW, "id": 2}), record("c", {**ROW, "at": 7}, key=("at",))],
+        bags=[record("c", ROW, key=()), record("c", ROW)],
+        keyless=[record("c", ROW), record("c", ROW, key=())],
+    )
+
+    stopped = sync(catalog, topics, on_reject="skip")
+    again = sync(catalog, topics, key_change="ignore")
+
+    errors = {name.rpartition(".")[2]: str(*done.errors.values()) for name, done in stopped.items()}
+    assert "offset 2: the key of the source is (at), but that of the table is (id)" in errors["items"]
+    assert "offset 1: the key of the source is (id), but the table has none" in errors["bags"]
+    assert "offset 1: the source has no key, but that of the table is (id)" in errors["keyless"]
+    assert [(done.row_count, done.commit_count, done.snapshot_id) for done in stopped.values()] == [
+        (1, 1, 1),
+        (2, 1, 1),
+        (1, 1, 1),
+    ]
+    assert [(done.row_count, dict(done.errors)) for done in again.values()] == [(1, {}), (1, {}), (1, {})]
+
+
+def test_a_truncate_before_the_first_row_does_not_decide_about_the_key() -> None:
+    catalog = memory()
+    truncate = record("t", None, key=())
+
+    done = sync(catalog, topics_of(items=[truncate, record("c", ROW)], empty=[truncate]), on_truncate="apply")
+
+    assert catalog.load_table("shop.items").schema.primary_keys == ("id",)
+    assert done["shop.items"].row_count == 1
+    assert done["shop.empty"].is_waiting

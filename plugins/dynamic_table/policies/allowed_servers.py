@@ -63,6 +63,7 @@ OPTIONS_OF_A_TOPIC = frozenset(
         "source.on-reject",
         "source.reject-max",
         "source.schema-change",
+        "source.key-change",
         "source.skip",
         "source.out-of-range",
         "source.metadata",

@@ -16,6 +16,7 @@ import pyarrow as pa
 from storage_lib.errors import CorruptFileError, InvalidInputError, LogOffsetsExpiredError
 from storage_lib.log_store.capture.captured_changes import CapturedChanges, Refusal
 from storage_lib.log_store.codec.record_origin import RecordOrigin
+from storage_lib.log_store.external.changed_key import first_other_key
 from storage_lib.log_store.external.compacted_topic import sure_changes
 from storage_lib.log_store.external.skipped_offsets import places_of
 from storage_lib.log_store.external.source_schema_change import changes_for, described
@@ -23,9 +24,11 @@ from storage_lib.log_store.external.told_tombstones import without_told_tombston
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.evolution.schema_changes import AddColumn
 from storage_lib.schema.options.source_options import (
+    KEY_CHANGE,
     ON_REJECT,
     SCHEMA_CHANGE,
     SKIP,
+    KeyChange,
     OnReject,
     OnTruncate,
     SchemaChangeOfSource,
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from storage_lib.log_store.capture.capture_decoder import CaptureDecoder
     from storage_lib.log_store.codec.log_columns import LogColumns
     from storage_lib.log_store.codec.record_log import RecordLog
+    from storage_lib.log_store.codec.schema_registry import SchemaRegistry
     from storage_lib.log_store.external.source_settings import SourceSettings
     from storage_lib.schema.evolution.schema_changes import AlterType
 
@@ -86,12 +90,13 @@ class CapturedBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapturedTopic:
-    """One topic with the decoder of its records; picklable."""
+    """One topic with the decoder of its records; picklable. ``registry`` has the schemas of records in Avro."""
 
     name: str
     log: RecordLog
     decoder: CaptureDecoder
     settings: SourceSettings
+    registry: SchemaRegistry | None = None
 
     def read(
         self,
@@ -169,11 +174,14 @@ class CapturedTopic:
         truncations = set[int]() if self.settings.on_truncate is OnTruncate.IGNORE else {*changes.truncations.tolist()}
         fails = changes.refusals[:1] if self.settings.on_reject is OnReject.FAIL else ()
         changed = self._first_changed(changes)
+        other_keys = self._other_key(columns, changes)
         begin, truncated = 0, None
-        for stop in sorted({*truncations, *(each.record_index for each in fails), *changed}):
+        for stop in sorted({*truncations, *(each.record_index for each in fails), *changed, *other_keys}):
             offset = int(columns.offsets[stop])
             if stop > begin or truncated is not None:
                 yield self._batch(bucket, columns, changes.between(begin, stop), offset, truncated)
+            if stop in other_keys:
+                raise self._key_error(bucket, offset, other_keys[stop])
             if stop in changed:
                 yield self._change(bucket, changes, offset, changed[stop])
                 return
@@ -197,6 +205,25 @@ class CapturedTopic:
             if needed:
                 return {each.record_index: needed}
         return {}
+
+    def _other_key(self, columns: LogColumns, changes: CapturedChanges) -> dict[int, tuple[str, ...]]:
+        """Return the first record, if there is any, whose key has other columns than the table's, with these."""
+        if self.settings.key_change is KeyChange.IGNORE:
+            return {}
+        found = first_other_key(columns.keys, changes, self.decoder.table.primary_keys, self.registry)
+        return {} if found is None else dict([found])
+
+    def _key_error(self, bucket: int, offset: int, names: Sequence[str]) -> InvalidInputError:
+        """Return the error for a record whose key has these columns."""
+        ours = self.decoder.table.primary_keys
+        theirs = f"the key of the source is ({', '.join(names)})" if names else "the source has no key"
+        held = f"that of the table is ({', '.join(ours)})" if ours else "the table has none"
+        return InvalidInputError(
+            f"topic {self.name!r}, partition {bucket}, offset {offset}: {theirs}, but {held}, so that rows of the "
+            "source may be one row of the table, or the other way round. Everything before this record was committed. "
+            "Let the connector write into a new topic, from a new snapshot, for a table with the new key; or, if the "
+            f"table has a key of its own, set {KEY_CHANGE}=ignore"
+        )
 
     def _change(
         self, bucket: int, changes: CapturedChanges, offset: int, needed: tuple[AddColumn | AlterType, ...]

@@ -42,6 +42,7 @@ from storage_lib.schema.types.variant import has_variants
 if TYPE_CHECKING:
     from storage_lib.log_store.capture.capture_decoder import CaptureDecoder
     from storage_lib.log_store.codec.record_log import RecordLog
+    from storage_lib.log_store.codec.schema_registry import SchemaRegistry
     from storage_lib.log_store.kafka.kafka_log_store import KafkaLogStore
     from storage_lib.schema.table_schema import TableSchema
 
@@ -233,10 +234,11 @@ class ExternalTopic:
         if captured.requires_metadata and not (self.format.is_flattened or is_stored):
             # An envelope tells the deletion before its tombstone, unless that is all that compaction has left.
             captured = replace(captured, ignores_tombstones=not log.is_compacted())
-        return CapturedTopic(name=self.name, log=log, decoder=self._decoder(captured), settings=self.settings)
-
-    def _decoder(self, table: CapturedTable) -> CaptureDecoder:
         registry = registry_of(self.name, self.registry_options) if self.format.is_avro else None
+        decoder = self._decoder(captured, registry)
+        return CapturedTopic(name=self.name, log=log, decoder=decoder, settings=self.settings, registry=registry)
+
+    def _decoder(self, table: CapturedTable, registry: SchemaRegistry | None) -> CaptureDecoder:
         if self.format.is_upsert:
             if not table.primary_keys:
                 message = (

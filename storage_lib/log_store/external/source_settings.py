@@ -12,6 +12,7 @@ from storage_lib.log_store.external.source_metadata import metadata_of
 from storage_lib.log_store.metadata.metadata_names import Metadata
 from storage_lib.schema.options.source_options import (
     BEFORE_IMAGE,
+    KEY_CHANGE,
     METADATA,
     ON_REJECT,
     ON_TRUNCATE,
@@ -19,6 +20,7 @@ from storage_lib.schema.options.source_options import (
     SCHEMA_CHANGE,
     SKIP,
     BeforeImage,
+    KeyChange,
     OnReject,
     OnTruncate,
     SchemaChangeOfSource,
@@ -39,6 +41,7 @@ class SourceSettings:
     on_reject: OnReject = OnReject.FAIL
     reject_limit: RejectLimit = field(default_factory=RejectLimit)
     schema_change: SchemaChangeOfSource | None = None
+    key_change: KeyChange = KeyChange.IGNORE
     skipped: frozenset[tuple[int, int]] = frozenset()
     modes: CaptureModes = field(default_factory=CaptureModes)
     metadata: Mapping[str, Metadata] = field(default_factory=dict)
@@ -56,6 +59,7 @@ class SourceSettings:
             reject_limit=RejectLimit.parse(options.get(REJECT_MAX)),
             skipped=skipped_offsets(options.get(SKIP)),
             schema_change=word_option(options, SCHEMA_CHANGE, SchemaChangeOfSource),
+            key_change=word_option(options, KEY_CHANGE, KeyChange) or KeyChange.IGNORE,
             modes=CaptureModes.parse(options),
             metadata=metadata_of(options.get(METADATA)),
         )

@@ -24,6 +24,7 @@ ON_TRUNCATE = "source.on-truncate"
 ON_REJECT = "source.on-reject"
 REJECT_MAX = "source.reject-max"
 SCHEMA_CHANGE = "source.schema-change"
+KEY_CHANGE = "source.key-change"
 SKIP = "source.skip"
 METADATA = "source.metadata"
 
@@ -98,6 +99,13 @@ class SchemaChangeOfSource(StrEnum):
     IGNORE = "ignore"
 
 
+class KeyChange(StrEnum):
+    """Values of option ``source.key-change``: what a record does whose key is not that of the table."""
+
+    FAIL = "fail"
+    IGNORE = "ignore"
+
+
 class OnReject(StrEnum):
     """Values of option ``source.on-reject``: what happens with a record that can't be decoded or does not fit."""
 
@@ -138,6 +146,13 @@ SOURCE_OPTIONS: Mapping[str, tuple[str, str]] = {
         (
             "A source with new columns or wider types, where records carry a schema: evolve (default of ingest: add "
             "and widen the columns first), fail (stop before the first such record), or ignore."
+        ),
+    ),
+    KEY_CHANGE: (
+        "",
+        (
+            "A record whose key has other columns than the table's: fail (default of sync: stop before it, since the "
+            "source tells its rows apart otherwise), or ignore (default elsewhere: the table has its own key)."
         ),
     ),
     SKIP: (

@@ -138,9 +138,9 @@ class SourceReader:
         self._rows_per_commit = rows_per_commit
         self._skip_expired = skip_expired
         self._is_in_order = True
+        self._done: _Done | None = None
         settings = foreign.settings
-        keeps = settings.on_reject is OnReject.QUARANTINE
-        self._watch = RejectWatch(table, settings.reject_limit, source, keeps=keeps)
+        self._watch = RejectWatch(table, settings.reject_limit, source, keeps=self._keeps)
         if foreign.settings.schema_change is None:
             evolving = replace(foreign.settings, schema_change=SchemaChangeOfSource.EVOLVE)
             self._foreign = replace(foreign, settings=evolving)
@@ -189,12 +189,21 @@ class SourceReader:
             self._is_in_order = is_in_order
             self._follow_schema()
         position = self._start(recorded)
-        done = _Done(recorded)
+        done = self._done = _Done(recorded)
         with operation("ingest", self._table.name, total=position.distance_to(end), unit="offsets") as offsets:
             while self._read_under_schema(position, end, offsets, done, change_tracking=change_tracking):
                 # What precedes the change of the schema is committed.
                 position = done.reached or position
-        return done.result(position, keeps=self._foreign.settings.on_reject is OnReject.QUARANTINE)
+        return done.result(position, keeps=self._keeps)
+
+    def committed(self) -> IngestResult | None:
+        """Return what the last ``read_up_to`` has committed, also if it has raised an error; None without a commit."""
+        done = self._done
+        return None if done is None or done.reached is None else done.result(done.reached, keeps=self._keeps)
+
+    @property
+    def _keeps(self) -> bool:
+        return self._foreign.settings.on_reject is OnReject.QUARANTINE
 
     def _read_under_schema(
         self, position: LogOffsets, end: LogOffsets, offsets: Operation, done: _Done, *, change_tracking: bool | None
