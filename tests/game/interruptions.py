@@ -18,6 +18,8 @@ from tests.support.sleepy_storage import SleepyStorage
 
 IO_MAX = 40
 """An append to a small table has about 30 I/Os."""
+COMMITTING_SHARE = 0.4
+"""Share of the suspensions that come just before the process creates its snapshot."""
 TRANSACTION_TIMEOUT_SECONDS = 1000
 FAILURES = (*FaultKind, *[None] * len(FaultKind))
 """None: the process is suspended."""
@@ -129,7 +131,10 @@ class Interruption:
         if kind is None:
             sleepy = SleepyStorage(self.game.files, 0, self._meanwhile)
             table = self._opened(sleepy)
-            sleepy.at = len(sleepy.calls) + at
+            if self.game.rng.random() < COMMITTING_SHARE:
+                sleepy.commits_at = 1
+            else:
+                sleepy.at = len(sleepy.calls) + at
             return table
         table = self._opened(self.storage)
         self.storage.faults = (Fault(kind, at=at),)
