@@ -19,6 +19,7 @@ and servers for tests of stores: `make servers`
     .local/hdfs     Hadoop's jars
     .local/registry a schema registry, Apicurio
     .local/connect  Kafka Connect with Debezium's connectors of PostgreSQL and MariaDB
+    .local/mariadb  MariaDB, if you unpack it there: the system's is used as well
 
 and, with them, other readers and writers of our files, and archives of classes for quick starts:
 
@@ -54,6 +55,7 @@ from typing import TYPE_CHECKING
 
 from java_runtime import JavaMissingError, find_java
 from local_kafka import ARCHIVE as KAFKA_ARCHIVE
+from local_mariadb import find_mariadb
 from local_postgres import find_programs
 from quick_spark import ARCHIVE, archiving_spark
 
@@ -66,7 +68,7 @@ VENV, PAIMON, KAFKA, SPARK = LOCAL / "venv", LOCAL / "paimon", LOCAL / "kafka", 
 S3, HDFS, PAIMON_CORE, REGISTRY = LOCAL / "s3", LOCAL / "hdfs", LOCAL / "paimon_core", LOCAL / "registry"
 FLINK_1_20, FLINK_2_0 = LOCAL / "flink_1_20", LOCAL / "flink_2_0"
 SPARK_KAFKA, SPARK_S3 = LOCAL / "spark_kafka", LOCAL / "spark_s3"
-CONNECT = LOCAL / "connect"
+CONNECT, MARIADB = LOCAL / "connect", LOCAL / "mariadb"
 DOCS = LOCAL / "docs"
 CORE, LOWEST = LOCAL / "core", LOCAL / "lowest"
 LOCK, PAIMON_LOCK = CHECKOUT / "requirements.lock", CHECKOUT / "requirements-paimon.lock"
@@ -89,6 +91,10 @@ then run the same command again."""
 HOW_TO_GET_POSTGRES = """  Debian, Ubuntu:  sudo apt install postgresql  (its service need not run)
   macOS:           brew install postgresql@17
 then run the same command again."""
+HOW_TO_GET_MARIADB = """  Debian, Ubuntu:  sudo apt install mariadb-server  (its service need not run)
+  without root:    in an empty folder, apt-get download mariadb-server mariadb-server-core mariadb-client-core \\
+                   libmariadb3 liburing2 libpmem1 libaio1 libsnappy1v5 liblzo2-2, and
+                   for each in *.deb; do dpkg -x "$each" {folder}; done"""
 HOW_TO_GET_VENV = """Python's own venv module does not work here.
   Debian, Ubuntu:  sudo apt install python3-venv   (they ship it apart from python3)
 then run the same command again; or put uv on PATH, which does without."""
@@ -170,6 +176,8 @@ def set_up_servers(java: Path) -> None:
     unpack_registry()
     # Takes a minute, which pays off for the many Spark sessions of the tests, but not for one demo.
     make(SPARK, "Spark's classes, for quick starts (160 MB)", java_fingerprint(java, LOCK), archive_spark)
+    if find_mariadb() is None:
+        say(f"there is no MariaDB, so its tests are skipped. To get it:\n{HOW_TO_GET_MARIADB.format(folder=MARIADB)}")
     kafka_seen = java_fingerprint(java, HERE / "kafka_jars.sha256")
     make(KAFKA_ARCHIVE.parent, "Kafka's classes, likewise (50 MB)", kafka_seen, archive_kafka)
 

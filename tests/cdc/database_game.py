@@ -22,10 +22,11 @@ import psycopg
 from storage_lib import DynamicTable, open_catalog, verify
 from storage_lib.errors import InvalidInputError
 from tests.cdc.column_kinds import KINDS, plain
+from tests.cdc.debezium_modes import MODES
 from tests.cdc.debezium_stack import DEADLINE_SECONDS, DebeziumStack, FollowedSchema
 from tests.cdc.living_table import CHANGES, Key, LivingTable, Row
 from tests.cdc.sync_process import SyncedState, SyncProcess
-from tests.cdc.told_rows import DifferenceError, Event, Following, ToldRows, same
+from tests.cdc.told_rows import DifferenceError, Event, Following, ToldRows, same, spelled_key
 from tests.support.broker_restart import kill_and_restart
 
 __all__ = ["DatabaseGame", "GameRules"]
@@ -40,7 +41,7 @@ LEFT_OUT_TABLE = "t7"
 """It is excluded from the sync in some games."""
 
 NULL_STAYS = {f"{part}.converter.replace.null.with.default": "false" for part in ("key", "value")}
-"""Without it, Kafka Connect writes a column's default for null."""
+"""Otherwise a column's default is written for null; so does the transformation that flattens."""
 
 KILLED_WITHIN = 2.5
 """Seconds in which a sync that is to be killed is."""
@@ -54,7 +55,6 @@ class GameRules:
     following: Following = field(default_factory=Following)
     renames: bool = False
     excludes: bool = False
-    is_logged: bool = False
     workers: int = 4
     kills_sync: bool = True
     restarts_debezium: bool = False
@@ -76,7 +76,9 @@ class DatabaseGame:
         self._home = home / "warehouse"
         self._home.mkdir(parents=True)
         self._name = f"whole_{seed}_{home.name.replace('-', '_').lower()}"[:60]
-        self._schema = FollowedSchema(stack, self._name, rules.mode, NULL_STAYS)
+        flattens = MODES[rules.mode].is_flattened
+        stays = {**NULL_STAYS, **({"transforms.unwrap.replace.null.with.default": "false"} if flattens else {})}
+        self._schema = FollowedSchema(stack, self._name, rules.mode, stays)
         self._options = {"log.kafka.bootstrap.servers": stack.kafka.bootstrap_servers}
         if stack.registry_url:
             self._options["log.schema-registry.url"] = stack.registry_url
@@ -390,7 +392,11 @@ class DatabaseGame:
             "source.on-truncate": following.on_truncate,
             **self._schema.mode.reading,
         }
-        table_options = {"lease.timeout": "3 s", "bucket": "1", "log.system": "kafka" if rules.is_logged else "none"}
+        table_options = {
+            "lease.timeout": "3 s",
+            "bucket": "1",
+            "log.system": "kafka" if following.is_logged else "none",
+        }
         arguments = [
             *("--topics", f"{self._name}.{self._name}.*", "--into", "shop", "--exclude", "*.marks"),
             *("--format", f"debezium-{flattened}{self._schema.mode.form}", "--workers", str(rules.workers)),
@@ -553,8 +559,8 @@ def _differences(
             else:
                 del left[place]
         return missing, len(left), 0
-    our_rows = {tuple(row[name] for name in key): row for row in mine}
-    their_rows = {tuple(row[name] for name in key): row for row in theirs}
+    our_rows = {spelled_key(row, key): row for row in mine}
+    their_rows = {spelled_key(row, key): row for row in theirs}
     different = sum(
         not all(same(our_rows[each][name], their_rows[each][name]) for name in names)
         for each in our_rows.keys() & their_rows.keys()

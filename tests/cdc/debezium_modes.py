@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 
 from local_process import LOOPBACK
@@ -120,6 +121,35 @@ def postgres_connector(mode: Mode, *, name: str, port: int, registry_url: str) -
         "publication.name": own,
         "publication.autocreate.mode": "all_tables",
         "skipped.operations": "none",
+        "topic.creation.default.partitions": "1",
+        "topic.creation.default.replication.factor": "1",
+        **mode.converters(registry_url),
+        **mode.options,
+    }
+
+
+def mariadb_connector(
+    mode: Mode, *, name: str, number: int, port: int, database: str, registry_url: str, history: Path
+) -> dict[str, str]:
+    """Return the configuration of a connector of a MariaDB, which takes part in its replication as server ``number``.
+
+    Topics begin with ``name``; the connector keeps the shapes of the tables in the file ``history``.
+    """
+    return {
+        "connector.class": "io.debezium.connector.mariadb.MariaDbConnector",
+        "tasks.max": "1",
+        "database.hostname": LOOPBACK,
+        "database.port": str(port),
+        "database.user": "root",
+        "database.password": "",
+        "database.ssl.mode": "disable",
+        "database.server.id": str(number),
+        "database.include.list": database,
+        "topic.prefix": name,
+        "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
+        "schema.history.internal.file.filename": str(history),
+        "skipped.operations": "none",
+        "poll.interval.ms": "20",
         "topic.creation.default.partitions": "1",
         "topic.creation.default.replication.factor": "1",
         **mode.converters(registry_url),

@@ -17,7 +17,7 @@ __all__ = ["CHANGES", "Key", "LivingTable", "Row", "TypeChange"]
 Key = tuple[Any, ...]
 Row = dict[str, Any]
 NULL_CHANCE = 0.2
-NAMES = ("c0", "c1", "c2", "c3", "c4", "c5", "Camel Case", "select")
+NAMES = ("c0", "c1", "c2", "c3", "c4", "c5", "CamelCase", "select")
 """Names of columns are few, so that a dropped one comes back, perhaps with another type."""
 
 OUTSIDE = 2_000

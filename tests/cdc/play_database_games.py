@@ -69,13 +69,13 @@ def drawn_game_rules(seed: int, modes: list[str], *, is_gentle: bool) -> GameRul
         schema_change=chance.choice(("evolve", "evolve", "evolve", "fail", "ignore")),
         on_reject=chance.choice(("fail", "quarantine", "quarantine", "skip")),
         on_truncate=chance.choice(("apply", "apply", "fail", "ignore")),
+        is_logged=chance.random() < 0.2,
     )
     return GameRules(
         mode=chance.choice(modes),
         following=following,
         renames=chance.random() < 0.3,
         excludes=chance.random() < 0.3,
-        is_logged=chance.random() < 0.2,
         workers=chance.choice((1, 2, 4)),
         restarts_debezium=not is_gentle and chance.random() < 0.3,
         kills_debezium=not is_gentle and chance.random() < 0.2,

@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.cdc.living_table import Key, Row
 
-__all__ = ["DifferenceError", "Event", "Following", "ToldRows", "same"]
+__all__ = ["DifferenceError", "Event", "Following", "ToldRows", "same", "spelled_key"]
 
 Shape = Mapping[str, str]
 """Type of each column, as this project spells it."""
@@ -28,6 +28,9 @@ _WIDENING = (
     ("DECIMAL(10, 2)", "DECIMAL(38, 10)"),
     ("TIMESTAMP(3)", "TIMESTAMP(6)"),
 )
+_ENCODED = ("DECIMAL", "TIMESTAMP")
+"""Types that a log writes otherwise once they are wider."""
+
 _TEXTS = ("STRING", "VARCHAR(20)")
 
 
@@ -42,6 +45,7 @@ class Following:
     schema_change: str = "evolve"
     on_reject: str = "fail"
     on_truncate: str = "apply"
+    is_logged: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +118,7 @@ class ToldRows:
 
     def _tell_of_key(self, event: Event, *, is_doubtful: bool) -> None:
         row = event.new if event.new is not None else event.old
-        key = tuple((row or {})[name] for name in self.key)
+        key = spelled_key(row or {}, self.key)
         before = self._rows.get(key, [None])
         unsent = event.unsent & self.columns.keys()
         if unsent and all(each is None or any(each.get(name) is None for name in unsent) for each in before):
@@ -157,8 +161,9 @@ class ToldRows:
         """Follow a column that is new or wider now; return whether the table may not take its values."""
         is_new = name not in self.columns
         following = self.following.schema_change
-        # A table without a key tells rows apart by all columns, so that these stay.
-        if following == "fail" or (following == "evolve" and not self.key):
+        # A table without a key tells rows apart by all columns, and a log has values of the type: so these stay.
+        is_fixed = not self.key or (not is_new and self.following.is_logged and new.startswith(_ENCODED))
+        if following == "fail" or (following == "evolve" and is_fixed):
             self.must_stop = "has a new column" if is_new else "writes column"
         elif following == "evolve":
             self.columns[name] = new
@@ -185,7 +190,7 @@ class ToldRows:
         if not self.key:
             self._check_bag(held)
             return
-        mine = {tuple(row[name] for name in self.key): row for row in held}
+        mine = {spelled_key(row, self.key): row for row in held}
         for key in {**self._rows, **mine}:
             possible = self._rows.get(key, [None])
             if is_whole:
@@ -197,7 +202,7 @@ class ToldRows:
         """Compare with the rows of a table that has stopped somewhere: it has all changes up to that place."""
         if not self.key or (self.may_reject and self.following.on_reject != "fail"):
             return
-        mine = {tuple(row[name] for name in self.key): row for row in held}
+        mine = {spelled_key(row, self.key): row for row in held}
         differing, now = {*mine}, dict[Key, Row | None]()
         for step in (_Step(), *self._steps):
             if step.key is None:
@@ -224,6 +229,11 @@ class _Step:
 
     key: Key | None = None
     row: Row | None = None
+
+
+def spelled_key(row: Mapping[str, Any], names: Iterable[str]) -> Key:
+    """Return the key of a row as it is whatever a mode makes of decimals."""
+    return tuple(str(value) if isinstance(value := row[name], Decimal) else value for name in names)
 
 
 def _applied(event: Event, before: Row | None) -> Row | None:

@@ -10,6 +10,7 @@ import pytest
 from local_connect import JARS as CONNECT_JARS
 from local_hdfs import JARS as HDFS_JARS
 from local_kafka import JARS
+from local_mariadb import find_mariadb
 from local_metastore import find_jars as find_metastore_jars
 from local_postgres import find_programs as find_postgres
 from local_registry import APP as REGISTRY_APP
@@ -39,6 +40,7 @@ PARTS: tuple[tuple[str, tuple[tuple[str, Path | None], ...]], ...] = (
             ("Flink 1.20", LOCAL / "flink_1_20"),
             ("Flink 2.0", LOCAL / "flink_2_0"),
             ("PostgreSQL", find_postgres()),
+            ("MariaDB", find_mariadb()),
         ),
     ),
 )
