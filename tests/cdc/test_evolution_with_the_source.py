@@ -179,3 +179,34 @@ def _value(row: dict[str, int], defaults: Mapping[str, int] = MappingProxyType({
 
 def _sorted(table: DynamicTable) -> list[str]:
     return sorted(map(repr, table.to_arrow().to_pylist()))
+
+
+@pytest.mark.parametrize("connector", ["postgresql", "oracle"])
+def test_an_unchanged_value_of_a_renamed_column_is_refused_unless_the_source_leaves_out_nulls(connector: str) -> None:
+    catalog = MemoryCatalog(environment=fake_environment())
+    columns = {"id": "INT", "note": "STRING", "n": "INT"}
+    table = catalog.create_table("shop.notes", columns, primary_key=["id"], options={"log.system": "none"})
+    topic = RawTopic()
+    topic.tell(_key(1), _change(connector, {"id": 1, "note": "long", "n": 1}))
+    topic.ingest(table, format="debezium-json-schema")
+    unchanged = "__debezium_unavailable_value"
+    topic.tell(_key(1), _change(connector, {"id": 1, "text": unchanged, "n": 2}))
+    topic.tell(_key(1), _change(connector, {"id": 1, "text": "longer", "n": 3}))
+    topic.tell(_key(1), _change(connector, {"id": 1, "text": unchanged, "n": 4}))
+
+    result = topic.ingest(table, format="debezium-json-schema", on_reject="skip")
+
+    (row,) = table.refresh().to_arrow().to_pylist()
+    assert (row["note"], row["text"], row["n"]) == ("long", "longer", 4)
+    assert result.skipped_count == (1 if connector == "postgresql" else 0)
+
+
+def _change(connector: str, row: dict[str, Any]) -> bytes:
+    fields = [
+        {"field": name, "type": "string" if name in {"note", "text"} else "int32", "optional": True} for name in row
+    ]
+    sides = [{"field": side, "type": "struct", "fields": fields, "optional": True} for side in ("before", "after")]
+    source = {"field": "source", "type": "struct", "fields": [{"field": "connector", "type": "string"}]}
+    schema = {"type": "struct", "fields": [*sides, {"field": "op", "type": "string", "optional": False}, source]}
+    payload = {"before": None, "after": row, "op": "u", "source": {"connector": connector}}
+    return json.dumps({"schema": schema, "payload": payload}).encode()

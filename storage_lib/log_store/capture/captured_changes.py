@@ -44,7 +44,7 @@ class CapturedChanges:
     ``absent`` hold masks by column, for columns with any such row; there ``rows`` has null. An unavailable value has
     not changed, and the record does not repeat it: it is a stored one. A value is absent if the record does not know
     its column. ``truncations`` are the indices of the records that delete all rows. ``schemas`` are those of records
-    that carry one, in order.
+    that carry one, in order. ``leaves_out_nulls``: an unavailable value may be null.
     """
 
     rows: pa.RecordBatch
@@ -55,6 +55,7 @@ class CapturedChanges:
     truncations: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
     refusals: tuple[Refusal, ...] = ()
     schemas: tuple[SourceColumns, ...] = ()
+    leaves_out_nulls: bool = False
 
     def between(self, first: int, stop: int) -> CapturedChanges:
         """Return what the records with indices from ``first`` to ``stop``, exclusive, say."""
@@ -69,6 +70,7 @@ class CapturedChanges:
             truncations=self.truncations[is_in],
             refusals=tuple(each for each in self.refusals if first <= each.record_index < stop),
             schemas=tuple(each for each in self.schemas if first <= each.record_index < stop),
+            leaves_out_nulls=self.leaves_out_nulls,
         )
 
     def refusing(self, refused: Sequence[Refusal]) -> CapturedChanges:
@@ -144,6 +146,7 @@ def merged_changes(parts: Sequence[tuple[Int64s, CapturedChanges]]) -> CapturedC
         truncations=np.sort(truncations),
         refusals=tuple(sorted(refusals, key=lambda each: each.record_index)),
         schemas=tuple(sorted(schemas, key=lambda each: each.record_index)),
+        leaves_out_nulls=any(changes.leaves_out_nulls for _, changes in parts),
     )
 
 

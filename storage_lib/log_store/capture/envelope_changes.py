@@ -208,6 +208,7 @@ class _Changes:
             absent=self._masks(parts, order, is_absent=True),
             truncations=truncations,
             schemas=self._written.schemas,
+            leaves_out_nulls=self._written.leaves_out_nulls,
             refusals=tuple(
                 Refusal(record_index=index, column=column, reason=reason)
                 for index, (column, reason) in sorted(self._reasons.items())

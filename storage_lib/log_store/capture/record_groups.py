@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from storage_lib.log_store.conversion.captured_values import Converted
     from storage_lib.schema.encoding.varint_columns import Int64s
 
+_LEAVES_OUT_NULLS = "oracle"
+"""The connector that leaves out an unchanged value even if it is null; PostgreSQL keeps only long ones apart."""
+
 _CONNECTOR_OF_ROWS = ""
 """Name for the connector of flattened records, which do not name it, but come from one."""
 
@@ -120,4 +123,5 @@ def written_by_groups(
         schemas=tuple(schemas),
         refusals=tuple(refusals),
         metadata=record_metadata(table.metadata, records, table.topic, metadata),
+        leaves_out_nulls=bool((connectors == _LEAVES_OUT_NULLS).any()),
     )

@@ -55,6 +55,7 @@ class WrittenChanges:
 
     ``keys`` has the columns of the table's primary key. ``holds_whole_before`` tells for each record whether its row
     before the change, if it has one, may be trusted in all columns rather than only in those of its key.
+    ``leaves_out_nulls`` is that of ``CapturedChanges``.
     """
 
     operations: np.ndarray
@@ -65,6 +66,7 @@ class WrittenChanges:
     schemas: tuple[SourceColumns, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     metadata: RecordMetadata = field(default_factory=RecordMetadata)
+    leaves_out_nulls: bool = False
 
 
 def operations_of(codes: pa.Array) -> np.ndarray:

@@ -32,6 +32,7 @@ class GatheredChanges:
     unavailable: Mapping[str, Mask]
     absent: Mapping[str, Mask]
     refused: tuple[RefusedRecord, ...] = ()
+    leaves_out_nulls: bool = False
 
     @classmethod
     def of(cls, batches: Sequence[CapturedBatch], columns: pa.Schema) -> GatheredChanges:
@@ -49,6 +50,7 @@ class GatheredChanges:
             unavailable=joined_masks([each.unavailable for each in every], counts),
             absent=joined_masks([each.absent for each in every], counts),
             refused=tuple(record for each in batches for record in each.refused),
+            leaves_out_nulls=any(each.leaves_out_nulls for each in every),
         )
 
     def where(self, mask: Mask) -> GatheredChanges:

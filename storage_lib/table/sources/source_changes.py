@@ -41,6 +41,11 @@ _UNFOUND = (
     "Read the source from a snapshot of the database, or let the database log whole rows"
 )
 
+_IS_NULL = (
+    "the record leaves out the value because it has not changed, but the table has null there, which the source would "
+    "not leave out: the column is newer than the table's row, or had another name. Let the source write the value "
+    "again (an UPDATE of the column, or an incremental snapshot), or let it log whole rows"
+)
 _UNORDERED = (
     "the record leaves out the value because it has not changed, but the topic has got partitions since it was read "
     "last, and the record with the value may be in one that is read later. With source.on-reject=quarantine it is kept "
@@ -197,7 +202,8 @@ class SourceChanges:
             if self._order:
                 found = replace(found, rows=with_stand_ins(found.rows, found.kinds, self._table.schema))
             lacked = any_mask(left_out.values(), len(changes.offsets))[found.came_from]
-            refused = self._refused_late(changes, self._problems(found, lacked), late)
+            known = {} if changes.leaves_out_nulls else required
+            refused = self._refused_late(changes, self._problems(found, lacked, known), late)
             if not refused.any():
                 break
             changes = changes.where(~refused)
@@ -252,14 +258,20 @@ class SourceChanges:
             left_out[name] = left_out.get(name, np.zeros(len(is_retract), bool)) | (mask & counts)
         return left_out, required
 
-    def _problems(self, found: CompletedRows, lacked: Mask) -> dict[int, tuple[str | None, str]]:
+    def _problems(
+        self, found: CompletedRows, lacked: Mask, known: Mapping[str, Mask]
+    ) -> dict[int, tuple[str | None, str]]:
         """Return the positions of changes that could not be completed, or do not fit now, with column and reason.
 
-        ``lacked`` marks the rows that were completed.
+        ``lacked`` marks the rows that were completed, ``known`` the changes that leave out a value which is not null.
         """
         problems: dict[int, tuple[str | None, str]] = {
             int(place): (name, _UNFOUND) for name, places in found.unfound.items() for place in places
         }
+        for name, mask in known.items():
+            is_null = found.rows.column(name).is_null().to_numpy()
+            for place in found.came_from[is_null & mask[found.came_from]].tolist():
+                problems.setdefault(place, (name, _IS_NULL))
         places = np.flatnonzero(lacked)
         completed = one_batch(found.rows.take(pa.array(places)))
         for place, problem in self.fitting.misfits(completed, found.kinds.take(pa.array(places))).items():
