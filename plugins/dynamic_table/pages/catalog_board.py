@@ -197,7 +197,11 @@ class CatalogBoard:
         return look.last(self._log_looks)
 
     def _sources(self, name: str, table: DynamicTable) -> list[dict[str, Any]]:
+        from storage_lib.table.sources.source_lag import topics_read
+
         nothing: list[dict[str, Any]] = []
+        if not topics_read(table):
+            return nothing
         with self._lock:
             look = self._topics.setdefault(name, SlowLook(lambda: source_states(table, self._secrets), first=nothing))
         return look.last(self._log_looks)
