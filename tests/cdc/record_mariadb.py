@@ -17,6 +17,7 @@ from local_connect import LocalConnect
 from local_kafka import LocalKafka
 from local_mariadb import LocalMariadb
 from tests.cdc.debezium_modes import MODES, mariadb_connector
+from tests.cdc.mariadb_rows import kinds_of, position_of, rows_of
 from tests.cdc.mariadb_tables import BEFORE, STEPS, TABLES
 from tests.cdc.record_debezium import DEADLINE_SECONDS, read, write
 
@@ -25,8 +26,6 @@ MARIADB_MODES = ("json", "json-schema", "json-schema-as-text", "flattened-json-s
 DATABASE = "shop"
 END = "the_end"
 """A table whose last row tells that a connector has sent all that came before."""
-
-_BINARY = ("binary", "blob", "bit")
 
 
 def main(home: Path) -> None:
@@ -75,37 +74,9 @@ def live(mariadb: LocalMariadb, connect: LocalConnect, servers: str, folder: Pat
 
 def state(mariadb: LocalMariadb, table: str, step: tuple[str, ...]) -> dict[str, Any]:
     """Return the rows of a table as text, and the number of the next transaction, as ``source.gtid`` ends with it."""
-    columns = mariadb.query(
-        "select column_name, column_type from information_schema.columns "
-        f"where table_schema = '{DATABASE}' and table_name = '{table}' order by ordinal_position"
-    )
-    listed = ", ".join(f"ifnull(hex({_text(name, kind)}), '-')" for name, kind in columns)
-    rows = mariadb.query(f"select {listed} from {table} order by 1, 2", database=DATABASE)
-    ((position,),) = mariadb.query("select @@gtid_binlog_pos")
-    names = [name for name, _ in columns]
-    kinds = dict(columns)
-    return {
-        "step": step,
-        "lsn": int(position.rpartition("-")[2]) + 1,
-        "types": kinds,
-        "rows": [{name: _spelled(value, kinds[name]) for name, value in zip(names, row, strict=True)} for row in rows],
-    }
-
-
-def _text(name: str, kind: str) -> str:
-    if kind.startswith("point"):
-        return f"astext({name})"
-    if kind.startswith("bit"):
-        return f"cast({name} as unsigned)"
-    return name if any(each in kind for each in _BINARY) else f"convert({name}, char character set utf8mb4)"
-
-
-def _spelled(value: str, kind: str) -> str | None:
-    if value == "-":
-        return None
-    if kind.startswith("bit"):
-        return str(int(value, 16))
-    return value if any(each in kind for each in _BINARY) else bytes.fromhex(value).decode()
+    kinds = kinds_of(mariadb, DATABASE, table)
+    rows = rows_of(mariadb, DATABASE, table, kinds)
+    return {"step": step, "lsn": position_of(mariadb) + 1, "types": kinds, "rows": rows}
 
 
 def wait_for(connect: LocalConnect, servers: str, rows: int) -> None:

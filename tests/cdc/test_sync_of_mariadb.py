@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import datetime as dt
 import json
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -14,6 +12,7 @@ from storage_lib import Catalog, MemoryCatalog
 from storage_lib.sync.sync_database import SyncResult, sync_topics
 from storage_lib.sync.synced_table import SyncSettings
 from storage_lib.sync.topic_rules import TopicRules
+from tests.cdc.mariadb_rows import spelled
 from tests.cdc.record_mariadb import HOME
 from tests.support.fake_environment import fake_environment
 from tests.support.raw_topic import RawTopic
@@ -156,37 +155,3 @@ def _of(mine: dict[str, Any], rows: dict[Any, dict[str, Any]], table: str) -> di
 def is_left_out(table: str, name: str, mine: dict[str, Any]) -> bool:
     """Whether a row that has not changed since has the old value of a renamed column, or none of a new one."""
     return table == "orders" and mine[name] is None and name in {"qty", "article"}
-
-
-def spelled(text: str | None, kind: str, like: Any) -> Any:  # noqa: C901, PLR0911  one per type
-    """Return a value of the database in the type of the table's value."""
-    if text is None:
-        return None
-    if kind.startswith("bit(") and not isinstance(like, bool):
-        # Without zero bytes at the end, in the row that a connector has read; with them in its stream.
-        raw = int(text).to_bytes(8, "little")
-        return raw[: len(like)] if isinstance(like, bytes) and not any(raw[len(like) :]) else raw
-    match like:
-        case bool():
-            return text != "0"
-        case int():
-            return int(text)
-        case float():
-            # The database prints six digits of a FLOAT.
-            return like if kind == "float" and f"{like:.5e}" == f"{float(text):.5e}" else float(text)
-        case Decimal():
-            return Decimal(text)
-        case bytes():
-            return bytes.fromhex(text)
-        case dt.datetime():
-            return dt.datetime.fromisoformat(text).replace(tzinfo=like.tzinfo)
-        case dt.date():
-            return dt.date.fromisoformat(text)
-        case dt.time():
-            found = dt.time.fromisoformat(text)
-            return found.replace(microsecond=found.microsecond // 1000 * 1000)
-        case str() if "binary" in kind or "blob" in kind:
-            return base64.b64encode(bytes.fromhex(text)).decode()
-        case str() if kind.startswith("decimal"):
-            return like if Decimal(like) == Decimal(text) else text
-    return text

@@ -299,6 +299,8 @@ def same(ours: Any, theirs: Any) -> bool:  # noqa: PLR0911  one per pair of type
             return _number(ours) == _number(text)
         case dt.datetime(), dt.datetime():
             return ours.replace(tzinfo=None) == theirs.replace(tzinfo=None)
+        case tuple(), tuple():
+            return len(ours) == len(theirs) and all(map(same, ours, theirs))
     return False
 
 
