@@ -368,6 +368,17 @@ def alter(game: Game) -> None:
     altered(game, f"alter {changes}", lambda table, _: table.alter(*changes), options)
 
 
+def change_behind_an_alter(game: Game) -> None:
+    """Add a column, write rows that have it, and change rows by a process that may have opened the table before."""
+    before = game.handles
+    column = AddColumn(f"w{game.number()}", "INT")
+    altered(game, f"alter {[column]}", lambda table, _: table.alter(column), {})
+    game.handles = [game.newest()]
+    append(game)
+    game.handles = before
+    game.rng.choice((update, merge, upsert_partial))(game)
+
+
 def rewrite(game: Game) -> None:
     """Change the number of buckets, which writes each row again."""
     bucket = game.rng.choice(["1", "2", "3"])
@@ -444,6 +455,7 @@ MOVES: tuple[tuple[Callable[[Game], None], int], ...] = (
     (roll_back, 2),
     (publish_a_branch, 1),
     (alter, 2),
+    (change_behind_an_alter, 1),
     (rewrite, 1),
     (repeat, 2),
     (make_again, 5),
