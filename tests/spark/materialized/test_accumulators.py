@@ -118,6 +118,7 @@ def test_a_refresh_reads_no_rows_of_the_source_but_the_changes(
     assert catalog.list_tables() == ["shop.orders", "shop.sums"]
 
 
+@pytest.mark.timeout(1800)  # minutes on an idle machine
 @pytest.mark.parametrize(
     ("seed", "rows_here", "steps"),
     thinned([pytest.param(2, 2, 3), pytest.param(2, 2, 5), pytest.param(1, 20_000, 5), pytest.param(3, 0, 5)]),
