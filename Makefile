@@ -89,8 +89,8 @@ bench: setup ## Run the benchmarks, or one: ONLY=file_store; they need an idle m
 soak: setup ## Write, compact and read one table for MINUTES=60 while its processes and broker are killed
 	$(VENV)/bin/python -m tests.soak.soak --minutes $(MINUTES) $(ARGS)
 
-drill: setup ## Kill and crowd a real Airflow: every operator, 30 partitions while a stream runs, 50 tables, a sink on a cluster; kill refreshes of a chain of tables and a real-time stream; send all packages to a Spark cluster; three hours
-	$(VENV)/bin/python -m pytest tests/dags tests/spark/test_cluster.py tests/spark/test_real_time.py tests/spark/materialized/test_chain_is_killed.py -m drill $(ARGS)
+drill: setup ## Kill the servers of a followed database; kill and crowd a real Airflow: every operator, 30 partitions while a stream runs, 50 tables, a sink on a cluster; kill refreshes of a chain of tables and a real-time stream; send all packages to a Spark cluster; three hours
+	$(VENV)/bin/python -m pytest tests/cdc tests/dags tests/spark/test_cluster.py tests/spark/test_real_time.py tests/spark/materialized/test_chain_is_killed.py -m drill $(ARGS)
 
 lock: ## Resolve the locks again; UPGRADE=1 also upgrades locked versions
 	@$(PYTHON) docker/local/stack_setup.py lock $(if $(UPGRADE),--upgrade)

@@ -38,7 +38,8 @@ def test_each_table_of_a_database_follows_it_or_says_why_not(debezium: DebeziumS
     assert game.seen["killed"]
 
 
-@pytest.mark.deep
+@pytest.mark.drill
+@pytest.mark.timeout(1800)
 @pytest.mark.usefixtures("registry")
 @pytest.mark.parametrize("seed", range(200, 216))
 def test_so_it_does_in_every_mode_while_servers_are_killed(
