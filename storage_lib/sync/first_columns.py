@@ -46,7 +46,7 @@ def first_columns(options: Mapping[str, str], log: RecordLog) -> FirstColumns | 
         if not len(records.columns):
             continue
         changes = captured.decoder.captured(records.columns)
-        # A TRUNCATE has a schema, too, but no key.
+        # A TRUNCATE also has a schema, but no key.
         of_rows = {*changes.record_indices.tolist(), *(each.record_index for each in changes.refusals)}
         place = min(of_rows, default=-1)
         first = next((each for each in reversed(changes.schemas) if each.record_index <= place), None)

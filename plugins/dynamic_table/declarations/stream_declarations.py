@@ -21,7 +21,7 @@ from dynamic_table.arguments.rendered_argument import (
     checked_number,
     checked_text,
 )
-from dynamic_table.declarations.table_declarations import declared_tables, refusal
+from dynamic_table.declarations.table_declarations import check_values, declared_tables, refusal
 from dynamic_table.sinks.sink_settings import checked_open_options, checked_source
 
 if TYPE_CHECKING:
@@ -52,15 +52,7 @@ def read_streams(source: str, folder: Path) -> list[dict[str, Any]]:
 
 
 def _stream(where: str, table: str, declared: object) -> dict[str, Any]:
-    from storage_lib.errors import InvalidInputError
-
     if not isinstance(declared, Mapping) or "source" not in declared:
         raise refusal(where, f"table {table}: stream is {declared!r}; it has to be a mapping with at least a source")
-    for key, value in declared.items():
-        if key not in CHECKS:
-            raise refusal(where, f"table {table}: stream has the unknown key {key!r}; known are {', '.join(CHECKS)}")
-        try:
-            CHECKS[key](value)
-        except InvalidInputError as wrong:
-            raise refusal(where, f"table {table}, stream: {wrong}") from wrong
+    check_values(where, f"table {table}: stream", f"table {table}, stream", declared, CHECKS)
     return {"table": table, **declared}

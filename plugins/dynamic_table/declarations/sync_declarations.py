@@ -22,7 +22,13 @@ from dynamic_table.arguments.rendered_argument import (
     checked_options,
     checked_text,
 )
-from dynamic_table.declarations.table_declarations import SYNCS, load_declarations, refusal, refuse_secrets
+from dynamic_table.declarations.table_declarations import (
+    SYNCS,
+    check_values,
+    load_declarations,
+    refusal,
+    refuse_secrets,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,17 +63,9 @@ def read_syncs(source: str, folder: Path) -> list[dict[str, Any]]:
 
 
 def _sync(where: str, what: str, declared: object) -> dict[str, Any]:
-    from storage_lib.errors import InvalidInputError
-
     if not isinstance(declared, Mapping) or any(not declared.get(key) for key in REQUIRED):
         raise refusal(where, f"{what} is {declared!r}; it has to be a mapping with at least topics and into")
-    for key, value in declared.items():
-        if key not in CHECKS:
-            raise refusal(where, f"{what} has the unknown key {key!r}; known are {', '.join(CHECKS)}")
-        try:
-            CHECKS[key](value)
-        except InvalidInputError as wrong:
-            raise refusal(where, f"{what}: {wrong}") from wrong
+    check_values(where, what, what, declared, CHECKS)
     for key in ("options", "table_options"):
         refuse_secrets(where, what, declared.get(key) or {})
     return dict(declared)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SYNCS",
+    "check_values",
     "declared_tables",
     "load_declarations",
     "load_yaml",
@@ -191,6 +192,21 @@ def load_yaml(path: Path) -> object:
         raise refusal(str(path), f"is not UTF-8 text: {wrong}") from wrong
     except yaml.YAMLError as wrong:
         raise refusal(str(path), f"is not YAML: {wrong}") from wrong
+
+
+def check_values(
+    where: str, what: str, place: str, declared: Mapping[str, Any], checks: Mapping[str, Callable[[Any], object]]
+) -> None:
+    """Refuse keys without a check, and values whose check raises; ``what`` and ``place`` name them in the message."""
+    from storage_lib.errors import InvalidInputError
+
+    for key, value in declared.items():
+        if key not in checks:
+            raise refusal(where, f"{what} has the unknown key {key!r}; known are {', '.join(checks)}")
+        try:
+            checks[key](value)
+        except InvalidInputError as wrong:
+            raise refusal(where, f"{place}: {wrong}") from wrong
 
 
 def refusal(where: str, what: str) -> Exception:

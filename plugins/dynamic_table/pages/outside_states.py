@@ -45,7 +45,7 @@ def source_states(table: DynamicTable, secrets: Sequence[str]) -> list[dict[str,
             state["lag"] = source_lag(table, topic, table.address.options)
         except NotFoundError:
             pass
-        except Exception as error:  # noqa: BLE001  shown beside the source
+        except Exception as error:  # noqa: BLE001  shown next to the source
             state["error"] = shown_error(error, secrets)
         found.append(state)
     return found

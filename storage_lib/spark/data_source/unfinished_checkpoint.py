@@ -1,7 +1,7 @@
 """Removes what a killed driver leaves of the first micro-batch in a checkpoint, and what keeps Spark from starting.
 
-Spark writes the file of a micro-batch under a temporary name and renames it. A driver that dies in between leaves the
-temporary file. As long as no micro-batch is planned, Spark 4.1 and later take any file in ``offsets`` and ``commits``
+Spark writes the file of a micro-batch under a temporary name and renames it. A driver that is killed in between leaves
+that file. As long as no micro-batch is planned, Spark 4.1 and later take any file in ``offsets`` and ``commits``
 for the state of another query and refuse to start (``STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY``). The real-time mode
 first deletes the offsets of a micro-batch that was not committed, so there a temporary file in ``commits`` is enough.
 """
