@@ -16,8 +16,9 @@ from storage_lib import open_catalog
 TUTORIALS = sorted((Path(__file__).parents[1] / "docs" / "tutorials").glob("*.md"))
 SHELL_BLOCK = re.compile(r"^(```[a-z]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMPONENTS = ("dag-processor", "scheduler", "triggerer", "api-server")
-# These change the environment or do not return: tests/packaging installs the wheel, tests/dags starts an Airflow.
-NOT_RUN = ("pip install ", "airflow db migrate", *(f"airflow {each}" for each in COMPONENTS))
+# These change the environment or do not return: tests/packaging installs the wheel, tests/dags starts an Airflow,
+# tests/cdc/test_tutorial.py starts the servers of `make capture`.
+NOT_RUN = ("pip install ", "make ", "airflow db migrate", *(f"airflow {each}" for each in COMPONENTS))
 
 
 def shell_blocks(page: Path) -> list[list[str]]:
