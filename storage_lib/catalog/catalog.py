@@ -27,6 +27,7 @@ from storage_lib.catalog.logs.orphan_topics import OrphanTopics
 from storage_lib.catalog.table_descriptor import TableDescriptor
 from storage_lib.catalog.table_entries import TableEntries
 from storage_lib.catalog.table_name import TableName, database_name
+from storage_lib.catalog.views.catalog_views import CatalogViews
 from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError
 from storage_lib.file_store.snapshot.schema_in_force import schema_in_force
 from storage_lib.io.combined.stores_file_io import StoresFileIO
@@ -75,6 +76,11 @@ class Catalog:
     def _life(self) -> TableLife:
         return TableLife(self._with_stores(self._environment), self._entries, self._table)
 
+    @built_once
+    def views(self) -> CatalogViews:
+        """The views of this catalog."""
+        return CatalogViews(self._environment.file_io, self._entries, self.table_exists)
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {without_password(self.warehouse)}>"
 
@@ -121,7 +127,18 @@ class Catalog:
                 if table.log is not None:
                     table.log.create()
                 return table
-            return self._life.create(table_name, self._new_schema(table_name, descriptor), hold)
+            self._refuse_view(name)
+            table = self._life.create(table_name, self._new_schema(table_name, descriptor), hold)
+            if self.views.exists(name):  # another process created it after the look-up above
+                with outcome(committed=None):
+                    self._life.drop(table_name)
+                    self._refuse_view(name)
+            return table
+
+    def _refuse_view(self, name: str) -> None:
+        if self.views.exists(name):
+            message = f"table {name} can't be created: {name} is a view; drop it, or choose another name"
+            raise AlreadyExistsError(message)
 
     def load_table(self, name: str) -> DynamicTable:
         """Load a table, a branch of it (``db.table$branch_dev``) or a state (``create_state``).
@@ -136,8 +153,11 @@ class Catalog:
         place = None if entry is None else table_name.place_in(entry)
         schema = None if place is None else schema_in_force(self._environment.file_io, TablePaths(place))
         if place is None or schema is None:
-            known = ", ".join(self.list_tables()) or "none"
             missing = table_name if table_name.state else table_name.plain
+            if self.views.exists(str(table_name.plain)):
+                message = f"{table_name.plain} is a view, which only SQL reads"
+                raise InvalidInputError(message)
+            known = ", ".join(self.list_tables()) or "none"
             message = f"table {missing} does not exist in {self.warehouse}; existing tables: {known}"
             raise NotFoundError(message)
         table = self._table(replace(table_name, branch=None), place, schema)
@@ -222,6 +242,7 @@ class Catalog:
             if self.table_exists(new_name):
                 message = f"table {name} can't be renamed: table {new_name} already exists"
                 raise AlreadyExistsError(message)
+            self._refuse_view(new_name)
             self._life.rename(old, new)
         with outcome(committed=True):
             return self.load_table(new_name)
@@ -253,7 +274,7 @@ class Catalog:
 
     @reports_outcome
     def drop_database(self, database: str, *, if_exists: bool = False, cascade: bool = False) -> None:
-        """Drop a database; ``InvalidInputError`` if it contains tables, unless ``cascade`` drops them as well.
+        """Drop a database; ``InvalidInputError`` if it has tables or views, unless ``cascade`` drops them as well.
 
         If a drop was interrupted, repeat the call to complete it.
         """
@@ -264,18 +285,22 @@ class Catalog:
                 f"database {database} does not exist; existing databases: {', '.join(self.list_databases()) or 'none'}"
             )
             raise NotFoundError(message)
-        tables = self.list_tables(database)
-        if tables and not cascade:
+        tables, views = self.list_tables(database), self.views.names(database)
+        if (tables or views) and not cascade:
+            found = [f"{kind}: {', '.join(names)}" for kind, names in (("tables", tables), ("views", views)) if names]
             message = (
-                f"database {database} still contains tables: {', '.join(tables)}; drop them first, or "
-                "drop it with cascade=True"
+                f"database {database} still contains {' and '.join(found)}; drop them first, or drop it with "
+                "cascade=True"
             )
             raise InvalidInputError(message)
-        with outcome(committed=None) if tables else nullcontext():
+        with outcome(committed=None) if tables or views else nullcontext():
+            for view in views:
+                self.views.drop(view, if_exists=True)
             for name in map(TableName.parse_plain, tables):
                 with self._entries.lock(name):
                     self._life.drop(name)
             self.orphans.finish_drops(database)
+            self.views.forget(database)
             self._entries.drop_database(database)
 
     def list_databases(self) -> list[str]:

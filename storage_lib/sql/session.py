@@ -16,7 +16,7 @@ from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.tasks.session_kind import refuse_connect
 from storage_lib.sql.query.query_runner import dataframe_of
 from storage_lib.sql.read.tree_reader import Statement, parse
-from storage_lib.sql.run import run_materialized, run_show_describe, run_table_statements
+from storage_lib.sql.run import run_materialized, run_show_describe, run_table_statements, run_views
 from storage_lib.sql.run.explain_refresh import run_explain_refresh
 from storage_lib.sql.run.procedures import run_call
 from storage_lib.sql.run.run_alter import run_alter_table
@@ -126,7 +126,7 @@ class Session(AbstractContextManager["Session"]):
         return (self._run(statement, source) for statement, source in parsed)
 
     def register_views(self, database: str | None = None, *, snapshots: str = "newest") -> list[str]:
-        """Register the existing tables of a database, and this session's views, as temporary views for ``spark.sql``.
+        """Register the tables and views of a database, and this session's views, as temporary views for ``spark.sql``.
 
         With ``snapshots`` "newest", each query reads the current content of a table, by Python tasks. With "fixed", all
         queries read the snapshots of this moment, whose files Spark's own readers read where rows need no merge; call
@@ -138,10 +138,12 @@ class Session(AbstractContextManager["Session"]):
             message = f"unknown snapshots {snapshots!r}; use newest or fixed"
             raise InvalidInputError(message)
         state, is_live = self._state, snapshots == "newest"
-        names = [name.partition(".")[2] for name in state.catalog.list_tables(database or state.database)]
+        of_database = database or state.database
+        stored = [*state.catalog.list_tables(of_database), *state.catalog.views.names(of_database)]
+        names = [name.partition(".")[2] for name in stored]
         views = [str(view.statement.view) for view in state.views.values()]
         for name in names:
-            self._register(name, f"{quoted(database or state.database)}.{quoted(name)}", is_live=is_live)
+            self._register(name, f"{quoted(of_database)}.{quoted(name)}", is_live=is_live)
         for name in views:
             self._register(name, quoted(name), is_live=is_live)
         return sorted({*names, *views})
@@ -187,7 +189,7 @@ _RUNNERS: Mapping[type, Callable[[SessionState, Any], Result]] = {
     show_describe.ShowOptions: run_show_describe.run_show_options,
     show_describe.ShowPartitions: run_show_describe.run_show_partitions,
     show_describe.ShowTables: run_show_describe.run_show_tables,
-    show_describe.ShowViews: run_show_describe.run_show_views,
+    show_describe.ShowViews: run_views.run_show_views,
     show_describe.Use: run_show_describe.run_use,
     materialized_statements.DropMaterializedTable: run_materialized.run_drop_materialized,
     materialized_statements.ExplainRefresh: run_explain_refresh,
@@ -197,7 +199,8 @@ _RUNNERS: Mapping[type, Callable[[SessionState, Any], Result]] = {
     table_statements.CreateDatabase: run_table_statements.run_create_database,
     table_statements.DropDatabase: run_table_statements.run_drop_database,
     table_statements.DropTable: run_table_statements.run_drop_table,
-    table_statements.DropView: run_table_statements.run_drop_view,
+    table_statements.AlterView: run_views.run_alter_view,
+    table_statements.DropView: run_views.run_drop_view,
     row_statements.Analyze: run_analyze,
     row_statements.Call: run_call,
     row_statements.Truncate: run_truncate,
@@ -206,7 +209,7 @@ _RUNNERS_WITH_TEXT: Mapping[type, Callable[[SessionState, Any, SourceText], Resu
     materialized_statements.AlterMaterializedTable: run_materialized.run_alter_materialized,
     materialized_statements.CreateMaterializedTable: run_materialized.run_create_materialized,
     table_statements.CreateTable: run_table_statements.run_create_table,
-    table_statements.CreateView: run_table_statements.run_create_view,
+    table_statements.CreateView: run_views.run_create_view,
     row_statements.Delete: run_delete,
     row_statements.Explain: run_explain,
     row_statements.Insert: run_insert,

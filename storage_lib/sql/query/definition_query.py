@@ -18,6 +18,7 @@ from storage_lib.materialized.sources.source_tables import source_table
 from storage_lib.sql.definition.virtual_columns import computed_columns
 from storage_lib.sql.query.query_runner import dataframe_of
 from storage_lib.sql.query.source_cycle import path_between
+from storage_lib.sql.query.stored_views import without_views
 from storage_lib.sql.text.qualified_query import in_place, qualified
 
 if TYPE_CHECKING:
@@ -48,12 +49,13 @@ def definition_query(
 ) -> DefinitionQuery:
     """Check a query and return it as it is stored as the definition of ``table``, which ``reader`` is in messages.
 
-    ``has_names`` as for ``compile_query``.
+    ``has_names`` as for ``compile_query``. Views of the catalog are stored as the queries that they are now.
 
     Raises ``InvalidInputError`` for temporary views and tables, tables of Spark, system tables, branches, hints, AS OF
     and ``table`` itself, and for anything that Spark refuses; ``NotFoundError`` for missing tables. Each shows its
     place in ``source``, the whole statement.
     """
+    query, source = without_views(state, query, source)
     for reference in query.tables:
         _check(state, reference, source, table=table, reader=reader, has_star=query.has_star)
     dataframe_of(state, query, source, streaming=False, only_plans=True)

@@ -16,6 +16,7 @@ from storage_lib.spark.reading.metadata_answer import answer_of
 from storage_lib.spark.reading.native_read import is_enabled
 from storage_lib.spark.reading.query_needs import needs_of
 from storage_lib.sql.query.relations import BatchReads, Relation, StreamReads, relation_of
+from storage_lib.sql.query.stored_views import VIEW_DEPTH_MAX, cycle, refuse_hint_on_view, stored_view
 from storage_lib.sql.state.session_state import SessionState, ViewText
 from storage_lib.sql.state.settings import RuntimeMode
 from storage_lib.sql.state.spark_words import errors_in_words, without_pages_of_json
@@ -26,7 +27,6 @@ from storage_lib.sql.text.source_text import SourceText
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_VIEW_DEPTH_MAX = 32
 _UNKNOWN_COLUMN = "UNRESOLVED_COLUMN"
 _FILE_FORMATS = ("parquet", "orc", "avro", "json", "csv", "text", "xml", "binaryfile")
 
@@ -176,9 +176,8 @@ def _rewrite(
     depth: int = 0,
 ) -> None:
     """Append the query with its tables replaced. ``origin`` is its offset in the statement; None: a view's text."""
-    if depth > _VIEW_DEPTH_MAX:
-        message = "temporary views refer to each other in a cycle; drop one of them"
-        raise InvalidInputError(message)
+    if depth > VIEW_DEPTH_MAX:
+        raise cycle(tuple(each for table in query.tables for each in table.parts[-1:]))
     at = query.start
     edits: list[tuple[int, int, TableReference | str | None]] = []
     edits += [(each.start, each.end, each) for each in query.tables]
@@ -210,7 +209,7 @@ def _replace(
     is_streaming: bool,
     depth: int,
 ) -> bool:
-    """Append the replacement of a table; return False if it is not a dynamic table and is copied unchanged."""
+    """Append the replacement of a table or view; return False if it is neither, and is copied unchanged."""
     view = state.view(reference.parts)
     if view is not None:
         _inline(state, view, reference, result, is_streaming=is_streaming, depth=depth)
@@ -218,6 +217,10 @@ def _replace(
     reader = replace(query, has_star=True) if result.all_columns else query
     relation = relation_of(state, reader, reference, streaming=is_streaming, reads=result.reads, batch=result.batch)
     if relation is None:
+        stored = stored_view(state, reference.parts)
+        if stored is not None:
+            _inline(state, stored, reference, result, is_streaming=is_streaming, depth=depth)
+            return True
         _check_sparks(state, reference)
         return False
     name = state.new_view_name()
@@ -240,9 +243,7 @@ def _inline(
     is_streaming: bool,
     depth: int,
 ) -> None:
-    if reference.hint or reference.as_of is not None:
-        message = f"{reference} is a temporary view; hints and AS OF belong to the tables inside it"
-        raise InvalidInputError(message)
+    refuse_hint_on_view(reference)
     columns = view.statement.columns
     if columns:
         result.text.add("(SELECT * FROM ")

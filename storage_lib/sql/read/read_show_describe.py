@@ -52,7 +52,8 @@ def _show_tables(source: SourceText, tree: Node) -> ShowTables:  # noqa: ARG001
 
 
 def _show_views(source: SourceText, tree: Node) -> ShowViews:  # noqa: ARG001
-    return ShowViews()
+    database = first(tree, "name")
+    return ShowViews(database=None if database is None else name_of(database), pattern=_pattern(tree))
 
 
 def _show_create(source: SourceText, tree: Node) -> ShowCreateTable:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from storage_lib.sql.read.tree_parts import column_of, expression_of, query_in, table_in
+from storage_lib.sql.read.tree_parts import column_of, expression_of, query_in, table_in, table_of
 from storage_lib.sql.statements.table_statements import (
+    AlterView,
     CommentOnTable,
     ComputedColumn,
     CreateDatabase,
@@ -114,10 +115,17 @@ def _like(source: SourceText, tree: Node) -> LikeClause:
 
 
 def _create_view(source: SourceText, tree: Node) -> CreateView:
+    columns = list(trees(tree, "view_column"))
     return CreateView(
         view=table_in(source, tree),
         query=_query(source, tree),
-        columns=names_of(first(tree, "names")),
+        columns=tuple(name_of(one(each, "name")) for each in columns),
+        column_comments={
+            name_of(one(each, "name")): comment
+            for each in columns
+            if (comment := comment_of(each, "column_comment")) is not None
+        },
+        comment=comment_of(tree, "table_comment"),
         temporary=has(tree, "temporary"),
         if_not_exists=has(tree, "if_not_exists"),
         or_replace=has(tree, "or_replace"),
@@ -145,7 +153,12 @@ def _drop_table(source: SourceText, tree: Node) -> DropTable:
 
 
 def _drop_view(source: SourceText, tree: Node) -> DropView:
-    return DropView(view=table_in(source, tree), if_exists=has(tree, "if_exists"))
+    return DropView(view=table_in(source, tree), if_exists=has(tree, "if_exists"), temporary=has(tree, "temporary"))
+
+
+def _alter_view(source: SourceText, tree: Node) -> AlterView:
+    view, new_name = trees(tree, "table_name")
+    return AlterView(view=table_of(source, view), new_name=table_of(source, new_name), if_exists=has(tree, "if_exists"))
 
 
 def _drop_database(source: SourceText, tree: Node) -> DropDatabase:  # noqa: ARG001  as its siblings
@@ -167,6 +180,7 @@ TABLE_READERS: Mapping[str, Callable[[SourceText, Node], TableStatement]] = {
     "create_database": _create_database,
     "drop_table": _drop_table,
     "drop_view": _drop_view,
+    "alter_view": _alter_view,
     "drop_database": _drop_database,
     "comment_on": _comment_on,
 }

@@ -17,6 +17,7 @@ from storage_lib.schema.options.table_options import masked
 from storage_lib.sql.definition.create_text import create_text_of
 from storage_lib.sql.definition.materialized_text import materialized_text_of
 from storage_lib.sql.definition.virtual_columns import computed_columns, computed_comment, is_virtual
+from storage_lib.sql.run.view_description import create_view_text, view_columns
 from storage_lib.sql.state.result import Result, rows_of
 from storage_lib.sql.state.session_state import SessionState
 from storage_lib.sql.statements.parts import PartitionClause
@@ -29,11 +30,11 @@ from storage_lib.sql.statements.show_describe import (
     ShowOptions,
     ShowPartitions,
     ShowTables,
-    ShowViews,
     Use,
 )
 
 if TYPE_CHECKING:
+    from storage_lib.catalog.views.view import View
     from storage_lib.table.dynamic_table import DynamicTable
 
 
@@ -43,6 +44,9 @@ def run_describe(state: SessionState, statement: Describe) -> Result:
     if view is not None:
         message = f"{statement.table} is a temporary view; SELECT * FROM {statement.table} LIMIT 0 shows its columns"
         raise InvalidInputError(message)
+    stored = None if state.home_of(statement.table.parts) else state.find_stored_view(statement.table.parts)
+    if stored is not None:
+        return _described_view(state, stored, statement)
     table = state.load(statement.table)
     if not statement.extended:
         return Result(rows=rows_of(("name", "type", "nullable", "key", "comment"), _columns(table)))
@@ -50,6 +54,17 @@ def run_describe(state: SessionState, statement: Describe) -> Result:
     lines = [*table.describe(spec).items()]
     if table.definition is not None:
         lines += _source_lines(state, table, table.definition.sources)
+    return Result(rows=rows_of(("field", "value"), list(lines)))
+
+
+def _described_view(state: SessionState, view: View, statement: Describe) -> Result:
+    if statement.partition is not None:
+        message = f"{view.name} is a view, which has no partitions"
+        raise InvalidInputError(message)
+    if not statement.extended:
+        return Result(rows=rows_of(("name", "type", "nullable", "key", "comment"), view_columns(state, view)))
+    lines = [("name", view.name), ("type", "view"), ("query", view.query)]
+    lines += [] if view.comment is None else [("comment", view.comment)]
     return Result(rows=rows_of(("field", "value"), list(lines)))
 
 
@@ -114,12 +129,12 @@ def run_show_databases(state: SessionState, statement: ShowDatabases) -> Result:
 
 
 def run_show_tables(state: SessionState, statement: ShowTables) -> Result:
-    """List the tables of a database, and the session's temporary tables and views."""
+    """List the tables and views of a database, and the session's temporary tables and views."""
     database = statement.database or state.database
     if statement.database is not None and database not in state.catalog.list_databases():
         raise no_database(state, database)
     pattern = statement.pattern
-    tables = state.catalog.list_tables(database)
+    tables = [*state.catalog.list_tables(database), *state.catalog.views.names(database)]
     lines: list[tuple[str | None, ...]] = [(database, name.partition(".")[2], "false") for name in tables]
     lines += [("", name, "true") for name in [*state.temporary.names(), *sorted(state.views)]]
     found = [line for line in lines if matches(str(line[1]), pattern)]
@@ -135,13 +150,11 @@ def _where_tables_may_be(state: SessionState, database: str) -> str:
     return f"database {database} has no tables; other databases: {', '.join(others)} (USE or SHOW TABLES IN)"
 
 
-def run_show_views(state: SessionState, statement: ShowViews) -> Result:  # noqa: ARG001  as its siblings
-    """List the session's temporary views."""
-    return _listed("view", sorted(str(each.statement.view) for each in state.views.values()), None)
-
-
 def run_show_create(state: SessionState, statement: ShowCreateTable) -> Result:
-    """Show the statement that creates a table, also a materialized one."""
+    """Show the statement that creates a table, also a materialized one, or a view of the catalog."""
+    stored = None if state.home_of(statement.table.parts) else state.find_stored_view(statement.table.parts)
+    if stored is not None:
+        return Result(rows=rows_of(("statement",), [(create_view_text(stored),)]))
     table = state.load(statement.table)
     text = create_text_of(table) if table.definition is None else materialized_text_of(table)
     return Result(rows=rows_of(("statement",), [(text,)]))
@@ -166,7 +179,10 @@ def run_show_partitions(state: SessionState, statement: ShowPartitions) -> Resul
 
 
 def run_show_columns(state: SessionState, statement: ShowColumns) -> Result:
-    """List the names of a table's columns, computed ones last."""
+    """List the names of a table's columns, computed ones last, or of a view's."""
+    stored = None if state.home_of(statement.table.parts) else state.find_stored_view(statement.table.parts)
+    if stored is not None:
+        return _listed("column", [str(name) for name, *_ in view_columns(state, stored)], None)
     table = state.load(statement.table)
     names = [field.name for field in table.schema.fields]
     return _listed("column", [*names, *computed_columns(table.schema.options)], None)

@@ -1,4 +1,4 @@
-"""CREATE and DROP of tables, views and databases."""
+"""CREATE and DROP of tables and databases."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from storage_lib.catalog.catalog import Catalog
 from storage_lib.catalog.declaration.table_drift import declared_differences
 from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError
 from storage_lib.schema.evolution.schema_changes import SetComment
-from storage_lib.schema.options.nearest import did_you_mean
 from storage_lib.schema.options.table_options import TableOptions
 from storage_lib.schema.table_schema import typed_columns
 from storage_lib.spark.types.spark_schema import arrow_schema_of
@@ -18,17 +17,15 @@ from storage_lib.sql.query.query_runner import dataframe_of
 from storage_lib.sql.run.foreign_tables import FOREIGN_FORMAT, create_foreign_table, drop_sparks, is_sparks
 from storage_lib.sql.run.run_insert import run_insert
 from storage_lib.sql.state.result import Result
-from storage_lib.sql.state.session_state import SessionState, ViewText
+from storage_lib.sql.state.session_state import SessionState
 from storage_lib.sql.statements.parts import Target
 from storage_lib.sql.statements.row_statements import Insert
 from storage_lib.sql.statements.table_statements import (
     CommentOnTable,
     CreateDatabase,
     CreateTable,
-    CreateView,
     DropDatabase,
     DropTable,
-    DropView,
 )
 from storage_lib.sql.text.source_text import SourceText
 
@@ -104,39 +101,6 @@ def _create_as(state: SessionState, statement: CreateTable, source: SourceText, 
         raise
 
 
-def run_create_view(state: SessionState, statement: CreateView, source: SourceText) -> Result:
-    """Store the view's text, which is inserted into each query that names the view."""
-    if not statement.temporary:
-        message = (
-            f"view {statement.view}: only temporary views, which end with the session, can be created; write CREATE "
-            "TEMPORARY VIEW"
-        )
-        raise InvalidInputError(message)
-    if len(statement.view.parts) != 1:
-        message = (
-            f"temporary view {statement.view}: temporary views have no database; name it {statement.view.parts[-1]}"
-        )
-        raise InvalidInputError(message)
-    name = statement.view.parts[0].lower()
-    if name in state.views and statement.if_not_exists:
-        return Result(message=f"view {statement.view} already exists")
-    if name in state.views and not statement.or_replace:
-        message = f"view {statement.view} already exists; drop it, or write CREATE OR REPLACE TEMPORARY VIEW"
-        raise AlreadyExistsError(message)
-    if state.temporary.home_of(name) is not None:
-        message = f"temporary table {statement.view} already exists; drop it, or choose another name"
-        raise AlreadyExistsError(message)
-    if any(each.parts == statement.view.parts for each in statement.query.tables) and name in state.views:
-        message = f"view {statement.view} would read itself; give one of them another name"
-        raise InvalidInputError(message)
-    df = dataframe_of(state, statement.query, source)
-    if statement.columns and len(statement.columns) != len(df.columns):
-        message = f"view {statement.view} names {len(statement.columns)} columns, and its query gives {len(df.columns)}"
-        raise InvalidInputError(message)
-    state.views[name] = ViewText(statement=statement, source=source)
-    return Result(message=f"view {statement.view} created")
-
-
 def run_create_database(state: SessionState, statement: CreateDatabase) -> Result:
     """Create a database."""
     properties = {} if statement.comment is None else {"comment": statement.comment}
@@ -155,6 +119,9 @@ def run_drop_table(state: SessionState, statement: DropTable) -> Result:
         raise InvalidInputError(message)
     name = state.full_name(parts)
     was_there = state.catalog.table_exists(name)
+    if not was_there and state.find_stored_view(parts) is not None:
+        message = f"{name} is a view; write DROP VIEW {name}"
+        raise InvalidInputError(message)
     if not was_there and is_sparks(state, statement.table):
         return drop_sparks(state, statement.table)
     if was_there and _is_materialized(state.catalog, name):
@@ -172,15 +139,6 @@ def _is_materialized(catalog: Catalog, name: str) -> bool:
         return catalog.load_table(name).definition is not None
     except StorageError:  # DROP TABLE also drops a damaged table
         return False
-
-
-def run_drop_view(state: SessionState, statement: DropView) -> Result:
-    """Drop a temporary view."""
-    found = state.views.pop(statement.view.parts[-1].lower(), None)
-    if found is None and not statement.if_exists:
-        message = f"temporary view {statement.view} does not exist{did_you_mean(str(statement.view), state.views)}"
-        raise NotFoundError(message)
-    return Result(message=f"view {statement.view} {'does not exist' if found is None else 'dropped'}")
 
 
 def run_drop_database(state: SessionState, statement: DropDatabase) -> Result:

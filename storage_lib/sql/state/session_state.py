@@ -25,6 +25,7 @@ from storage_lib.sql.text.source_text import SourceText
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from storage_lib.catalog.views.view import View
     from storage_lib.table.dynamic_table import DynamicTable
 
 DEFAULT_DATABASE = "default"
@@ -93,6 +94,14 @@ class SessionState:
         """Return the temporary view of that name; None if it does not exist."""
         return self.views.get(parts[0].lower()) if len(parts) == 1 else None
 
+    def find_stored_view(self, parts: Sequence[str]) -> View | None:
+        """Return the view that the catalog stores under that name; None if it does not exist or the name is none."""
+        try:
+            name = TableName.parse_plain(self.full_name(parts))
+        except (InvalidInputError, NotFoundError):
+            return None
+        return self.catalog.views.find(str(name))
+
     def home_of(self, parts: Sequence[str]) -> tuple[Catalog, str] | None:
         """Return the catalog of a table and its full name, including a ``$`` suffix; None if it does not exist."""
         if len(parts) == 1:
@@ -121,15 +130,18 @@ class SessionState:
         return catalog.load_table(name)
 
     def not_found(self, parts: Sequence[str]) -> NotFoundError | InvalidInputError:
-        """Return the error for a name that is not a dynamic table: missing, a temporary view, or a Spark table."""
+        """Return the error for a name that is not a dynamic table: missing, a view, or a Spark table."""
         if self.view(parts) is not None:
             return InvalidInputError(f"{parts[0]} is a temporary view, which can only be read; name a table")
+        if self.find_stored_view(parts) is not None:
+            return InvalidInputError(f"{'.'.join(parts)} is a view, which can only be read; name a table")
         if self.is_sparks(parts):
             message = f"{'.'.join(parts)} is a Spark table, which can only be read, inserted into and dropped here"
             return InvalidInputError(message)
         name = self.full_name(parts)
         database, _, table = name.rpartition(".")
-        there = [each.partition(".")[2] for each in self.catalog.list_tables(database)]
+        stored = [*self.catalog.list_tables(database), *self.catalog.views.names(database)]
+        there = [each.partition(".")[2] for each in stored]
         if len(parts) == 1:
             there += [*self.temporary.names(), *self.views]
         near = did_you_mean(table, there)

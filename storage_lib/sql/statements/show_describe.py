@@ -41,12 +41,15 @@ class ShowTables:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowViews:
-    """SHOW VIEWS: the session's temporary views."""
+    """SHOW VIEWS [IN database] [LIKE pattern]: also the session's temporary views."""
+
+    database: str | None = None
+    pattern: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowCreateTable:
-    """SHOW CREATE TABLE."""
+    """SHOW CREATE TABLE, or VIEW."""
 
     table: NamedTable
 

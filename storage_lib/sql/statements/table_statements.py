@@ -69,11 +69,13 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateView:
-    """CREATE TEMPORARY VIEW; ``columns`` are new names for the query's columns, () keeps them."""
+    """CREATE [TEMPORARY] VIEW; ``columns`` are new names for the query's columns, () keeps them."""
 
     view: NamedTable
     query: Query
     columns: tuple[str, ...] = ()
+    column_comments: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
     temporary: bool = False
     if_not_exists: bool = False
     or_replace: bool = False
@@ -99,9 +101,19 @@ class DropTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropView:
-    """DROP VIEW."""
+    """DROP [TEMPORARY] VIEW."""
 
     view: NamedTable
+    if_exists: bool = False
+    temporary: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterView:
+    """ALTER VIEW ... RENAME TO."""
+
+    view: NamedTable
+    new_name: NamedTable
     if_exists: bool = False
 
 
@@ -123,5 +135,5 @@ class CommentOnTable:
 
 
 TableStatement: TypeAlias = (
-    CreateTable | CreateView | CreateDatabase | DropTable | DropView | DropDatabase | CommentOnTable
+    CreateTable | CreateView | CreateDatabase | DropTable | DropView | AlterView | DropDatabase | CommentOnTable
 )

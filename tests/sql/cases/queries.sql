@@ -132,9 +132,9 @@ SHOW TABLES;
 -->  | few | true
 -->  | pens | true
 SHOW VIEWS;
---> view
---> few
---> pens
+--> database | view | temporary
+-->  | few | true
+-->  | pens | true
 CREATE TEMPORARY VIEW pens AS SELECT 1;
 --> AlreadyExistsError: view pens already exists; drop it, or write CREATE OR REPLACE TEMPORARY VIEW
 CREATE TEMPORARY VIEW IF NOT EXISTS pens AS SELECT 1;
@@ -148,7 +148,7 @@ CREATE TEMPORARY VIEW wrong AS SELECT * FROM nowhere;
 INSERT INTO pens VALUES (1);
 --> InvalidInputError: pens is a temporary view, which can only be read; name a table
 SELECT * FROM pens VERSION AS OF 1;
---> InvalidInputError: pens is a temporary view; hints and AS OF belong to the tables inside it
+--> InvalidInputError: pens is a view; hints and AS OF belong to the tables inside it
 DESCRIBE pens;
 --> InvalidInputError: pens is a temporary view; SELECT * FROM pens LIMIT 0 shows its columns
 DROP TABLE pens;
@@ -156,7 +156,7 @@ DROP TABLE pens;
 DROP VIEW few;
 --> view few dropped
 DROP VIEW few;
---> NotFoundError: temporary view few does not exist; there are pens
+--> NotFoundError: view few does not exist; there are pens
 DROP VIEW IF EXISTS few;
 --> view few does not exist
 

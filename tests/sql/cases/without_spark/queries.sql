@@ -31,7 +31,5 @@ SELECT 'no end FROM orders;
 -->          ^
 
 -- case: temporary views, without Spark
-CREATE VIEW permanent AS SELECT 1;
---> InvalidInputError: view permanent: only temporary views, which end with the session, can be created; write CREATE TEMPORARY VIEW
 CREATE TEMPORARY VIEW a.b AS SELECT 1;
 --> InvalidInputError: temporary view a.b: temporary views have no database; name it b

@@ -1,0 +1,1 @@
+"""Views: queries that a catalog stores under a name."""
