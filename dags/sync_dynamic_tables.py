@@ -1,7 +1,8 @@
 """Makes tables follow all topics of a database that match a pattern.
 
 Creates a table for each topic from the schema of its records, and reads each up to its end. To follow a database,
-copy this file with a schedule and fixed parameters; the runs continue where the tables' snapshots say.
+copy this file with a schedule and fixed parameters; the runs continue where the tables' snapshots say. Topics that
+stop fail the task `check`, after the tables of the others were announced.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from airflow.sdk import DAG, Param
 
 from dynamic_table.dag_head import dag_head
+from dynamic_table.operators.check_sync import CheckSyncOperator
 from dynamic_table.operators.run_sync import SyncDatabaseOperator
 
 with DAG(
@@ -57,7 +59,7 @@ with DAG(
         ),
     },
 ):
-    SyncDatabaseOperator(
+    sync = SyncDatabaseOperator(
         task_id="sync",
         topics="{{ params.topics }}",
         into="{{ params.into }}",
@@ -69,4 +71,6 @@ with DAG(
         merge_shards="{{ params.merge_shards }}",
         options={"source.on-reject": "{{ params.on_reject }}"},
         table_options="{{ params.table_options }}",
+        on_stopped="report",
     )
+    CheckSyncOperator(task_id="check", result=sync.output)

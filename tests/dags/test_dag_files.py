@@ -89,6 +89,7 @@ def test_every_task_that_changes_a_table_announces_it(dags: dict[str, DAG]) -> N
         "read_tables",
         "read_streams",
         "read_syncs",
+        "check",
         "await_changes",
         "create_branch",
         "approve_drop",
@@ -173,6 +174,14 @@ def test_databases_are_followed_by_one_run_at_a_time(dags: dict[str, DAG]) -> No
     syncs: Any = dags["sync_databases"]
 
     assert (syncs.max_active_runs, syncs.get_task("sync").upstream_task_ids) == (1, {"read_syncs"})
+
+
+@pytest.mark.parametrize("dag_id", ["sync", "sync_databases"])
+def test_topics_that_stop_fail_a_task_after_the_one_that_announces(dags: dict[str, DAG], dag_id: str) -> None:
+    sync: Any = dags[dag_id].get_task("sync")
+    arguments = getattr(sync, "partial_kwargs", None) or vars(sync)
+
+    assert (arguments["on_stopped"], sync.downstream_task_ids) == ("report", {"check"})
 
 
 def test_a_run_of_the_schedule_is_for_the_day_before_it(dags: dict[str, DAG]) -> None:

@@ -40,6 +40,7 @@ def task_context(
     run_id: str = "run",
     map_index: int = -1,
     max_tries: int = 5,
+    try_number: int = 1,
     folder: Path | None = None,
 ) -> Context:
     """Return the context of one try; pass the same ``store`` to the next try, a new ``max_tries`` after clearing.
@@ -53,6 +54,7 @@ def task_context(
         task_id=task.task_id,
         map_index=map_index,
         max_tries=max_tries,
+        try_number=try_number,
         stats_tags={},
         pushed=pushed,
         xcom_push=lambda key, value: pushed.update({key: value}),

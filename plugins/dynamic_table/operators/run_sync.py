@@ -1,13 +1,16 @@
-"""Makes tables follow all topics of a database."""
+"""Makes tables follow all topics of a database.
+
+Airflow emits the asset events of a task only if it succeeds. So where some topics stop, the task that has read the
+others can report that in its result, and a task after it fails.
+"""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowFailException
-
 from dynamic_table.arguments.rendered_argument import (
+    checked_choice,
     checked_count,
     checked_flag,
     checked_mapping,
@@ -25,6 +28,7 @@ from dynamic_table.policies.allowed_servers import (
 )
 from dynamic_table.policies.first_try import seen_by_first_try
 from dynamic_table.policies.last_of_source import last_of_source
+from dynamic_table.policies.stopped_topics import TopicsStoppedError, stopped_topics
 from dynamic_table.table_events import announce, with_table_events
 
 if TYPE_CHECKING:
@@ -36,12 +40,9 @@ if TYPE_CHECKING:
     from storage_lib import Catalog, SyncResult, TableSync
 
 BEFORE_KEY = "snapshots_before"  # key in the task's state store
+FAIL, REPORT = "fail", "report"
 
-__all__ = ["SyncDatabaseOperator", "TopicsStoppedError"]
-
-
-class TopicsStoppedError(AirflowFailException):
-    """Some topics stopped at errors that another try would meet again; all others were read up to their ends."""
+__all__ = ["SyncDatabaseOperator"]
 
 
 class SyncDatabaseOperator(CatalogOperator):
@@ -49,6 +50,9 @@ class SyncDatabaseOperator(CatalogOperator):
 
     Repeat it by a schedule: each run picks up new topics, and continues where the tables' snapshots say. A topic that
     stops does not stop the others; afterwards the task fails and names it. It is retried if another try may help.
+
+    A failed task has no asset events. With ``on_stopped="report"`` the task succeeds after its last try, so that the
+    tables of the other topics are announced; let a ``CheckSyncOperator`` fail after it.
 
     :param topics: topics to read, such as ``shop.public.*``, on the connection's Kafka. (templated)
     :param into: database of the tables. (templated)
@@ -62,6 +66,7 @@ class SyncDatabaseOperator(CatalogOperator):
     :param table_options: options of new tables, such as ``bucket``. (templated)
     :param workers: tables that are read at once, each by a thread; only 1 ends at once with the task. (templated)
     :param skip_expired: continue after records that a topic no longer holds.
+    :param on_stopped: ``fail`` (default), or ``report`` the errors in the result.
     """
 
     template_fields: Sequence[str] = (
@@ -94,6 +99,7 @@ class SyncDatabaseOperator(CatalogOperator):
         table_options: Mapping[str, str] | str | None = None,
         workers: int | str = 4,
         skip_expired: bool = False,
+        on_stopped: str = FAIL,
         **kwargs: Any,
     ) -> None:
         super().__init__(**with_table_events(kwargs))
@@ -109,11 +115,13 @@ class SyncDatabaseOperator(CatalogOperator):
         self.table_options: Any = table_options
         self.workers: Any = workers
         self.skip_expired = skip_expired
+        self.on_stopped = on_stopped
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """Read, and return for each table its last snapshot's id (None without new records) and what was done."""
         from storage_lib import sync_database
 
+        checked_choice(self.on_stopped, "on_stopped", (FAIL, REPORT))
         options = {} if is_nothing(self.options) else checked_options(self.options, "options")
         table_options = {} if is_nothing(self.table_options) else checked_options(self.table_options, "table_options")
         refuse_options_of_form(options, self.hook, of_source=OPTIONS_OF_A_TOPIC)
@@ -141,21 +149,21 @@ class SyncDatabaseOperator(CatalogOperator):
             )
         for each in result.tables:
             self.log.info("%s", _said(each))
-        self._fail_if_stopped(result)
+        self._fail_if_stopped(context, result)
         return [_announced(context, catalog, each, before.get(each.table, 0)) for each in result.tables]
 
-    def _fail_if_stopped(self, result: SyncResult) -> None:
+    def _fail_if_stopped(self, context: Context, result: SyncResult) -> None:
         from storage_lib.errors import RetryableError
 
         if not result.errors:
             return
-        stopped = [f"{topic}: {error}" for each in result.tables for topic, error in each.errors.items()]
-        message = f"{len(stopped)} topics stopped, the others were read up to their ends:\n" + "\n".join(stopped)
+        message = stopped_topics({topic: str(error) for each in result.tables for topic, error in each.errors.items()})
+        self.log.error("%s", message)
         transient = next((each for each in result.errors if isinstance(each, RetryableError)), None)
-        if transient is not None:
-            self.log.error("%s", message)
-            raise transient
-        raise TopicsStoppedError(message)
+        is_last_try = context["ti"].try_number > context["ti"].max_tries
+        if self.on_stopped == REPORT and (transient is None or is_last_try):
+            return
+        raise transient or TopicsStoppedError(message)
 
 
 def _newest_snapshots(catalog: Catalog, database: str) -> dict[str, JsonValue]:
@@ -172,10 +180,21 @@ def _newest_snapshots(catalog: Catalog, database: str) -> dict[str, JsonValue]:
 def _announced(context: Context, catalog: Catalog, table: TableSync, before: int) -> dict[str, Any]:
     version = table.snapshot_id
     if version is None and not table.is_waiting:
-        # An earlier try may have committed it, and its event is lost.
-        opened = catalog.load_table(table.table)
-        version = max((last_of_source(opened, each, before) or 0 for each in table.topics), default=0) or None
+        version = _of_earlier_try(catalog, table, before)
     return announce(context, table=table.table, op="sync", version=version, **_facts(table))
+
+
+def _of_earlier_try(catalog: Catalog, table: TableSync, before: int) -> int | None:
+    """Return the newest snapshot after ``before`` that read one of the topics; the event of its try was lost."""
+    from storage_lib.errors import StorageError
+
+    try:
+        opened = catalog.load_table(table.table)
+        return max((last_of_source(opened, each, before) or 0 for each in table.topics), default=0) or None
+    except StorageError:
+        if table.errors:
+            return None  # it was not created, or can't be read: its topics have stopped for that
+        raise
 
 
 def _facts(table: TableSync) -> dict[str, Any]:
@@ -187,11 +206,12 @@ def _facts(table: TableSync) -> dict[str, Any]:
         "skipped": table.skipped_count,
         "schema_changes": table.schema_change_count,
         "lag": table.lag,
+        "errors": {topic: str(error) for topic, error in table.errors.items()},
     }
 
 
 def _said(table: TableSync) -> str:
     if table.is_waiting:
         return f"{table.table}: waiting for the first row of {', '.join(table.topics)}"
-    facts = {name: value for name, value in _facts(table).items() if value and name != "topics"}
+    facts = {name: value for name, value in _facts(table).items() if value and name not in ("topics", "errors")}
     return f"{table.table}: {', '.join(f'{name} {value}' for name, value in facts.items()) or 'nothing new'}"

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dynamic_table.operators.run_sync import SyncDatabaseOperator, TopicsStoppedError
+from dynamic_table.operators.check_sync import CheckSyncOperator
+from dynamic_table.operators.run_sync import SyncDatabaseOperator
+from dynamic_table.policies.stopped_topics import TopicsStoppedError
 from storage_lib import InvalidInputError, open_catalog
+from storage_lib.errors import UnavailableError
+from storage_lib.sync.synced_table import SyncedTable
 from tests.support.shared_server import unique_name
 from tests.support.spark_topics import produce
-from tests.support.task_context import task_context
+from tests.support.task_context import DictStore, announced, task_context
 
 if TYPE_CHECKING:
     from local_kafka import LocalKafka
@@ -71,6 +75,63 @@ def test_a_topic_that_stops_fails_the_task_after_all_others_were_read(
         task.execute(task_context(task))
 
     assert open_catalog(str(tmp_path)).list_tables() == ["lake.users"]
+
+
+def test_the_others_are_announced_where_a_topic_stops_and_the_check_fails(source: str, kafka: LocalKafka) -> None:
+    produce(kafka.bootstrap_servers, f"{source}.items", {"no": "change"})
+    produce(kafka.bootstrap_servers, f"{source}.users", change(1))
+    task = operator(source, on_stopped="report")
+    context = task_context(task)
+
+    result = task.execute(context)
+
+    assert [each["uri"] for each in announced(context)] == ["dynamic-table://lake/users"]
+    check = CheckSyncOperator(task_id="check", result=result)
+    with pytest.raises(TopicsStoppedError, match=rf"1 topics stopped, .*\n{source}.items: .*no schema"):
+        check.execute(task_context(check))
+
+
+def test_the_last_of_several_tries_announces_what_all_have_committed(
+    source: str, kafka: LocalKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    produce(kafka.bootstrap_servers, f"{source}.items", change(1))
+    produce(kafka.bootstrap_servers, f"{source}.users", change(1))
+    read_some = SyncedTable._read_some
+
+    def unavailable(table: SyncedTable, topic: str) -> bool:
+        if topic.endswith("items"):
+            message = "the broker is away"
+            raise UnavailableError(message)
+        return read_some(table, topic)
+
+    monkeypatch.setattr(SyncedTable, "_read_some", unavailable)
+    task, store = operator(source, on_stopped="report"), DictStore()
+    with pytest.raises(UnavailableError):
+        task.execute(task_context(task, store=store, max_tries=1, try_number=1))
+
+    last = task_context(task, store=store, max_tries=1, try_number=2)
+    result = task.execute(last)
+
+    assert [(each["uri"], each["version"]) for each in announced(last)] == [("dynamic-table://lake/users", 1)]
+    assert [each["errors"] for each in result] == [{f"{source}.items": "the broker is away"}, {}]
+
+
+@pytest.mark.parametrize("result", [None, {}, "None", [{"table": "lake.items"}]])
+def test_a_check_of_something_else_is_refused(result: object) -> None:
+    check = CheckSyncOperator(task_id="check", result=result)
+
+    with pytest.raises(InvalidInputError, match="give the output of a SyncDatabaseOperator"):
+        check.execute(task_context(check))
+
+
+def test_a_check_passes_where_no_topic_has_stopped(source: str, kafka: LocalKafka) -> None:
+    produce(kafka.bootstrap_servers, f"{source}.users", change(1))
+    task = operator(source, on_stopped="report")
+    check = CheckSyncOperator(task_id="check", result=task.execute(task_context(task)))
+
+    check.execute(task_context(check))
+
+    assert check.result[0]["errors"] == {}
 
 
 @pytest.mark.parametrize(
