@@ -30,6 +30,7 @@ TESTED_BY = {
     "pages-need-login": ("plugins/pages/test_pages.py::test_nobody_sees_anything_without_having_logged_in",),
     "published-only": (
         "plugins/pages/test_published_connections.py::test_every_id_that_is_not_published_gets_the_same_answer",
+        "table/evolve/test_branches_and_rollback.py::test_no_name_of_a_branch_leads_out_of_the_table",
     ),
     "pages-only-look": (
         "plugins/pages/test_pages.py::test_files_other_than_the_pages_own_are_not_handed_out",
@@ -68,6 +69,7 @@ TESTED_BY = {
         "spark/runtime/test_allowed_text.py::test_it_is_found_wherever_a_query_calls_it",
         "spark/runtime/test_allowed_text.py::test_a_computed_column_is_not_read_by_untrusted_sql_if_it_calls_others",
         "sql/test_declared_columns.py::test_what_reaches_out_of_the_table_is_refused",
+        "table/sources/test_reingest.py::test_a_fix_that_is_no_expression_is_refused",
     ),
     "expectations": ("plugins/quality/test_data_quality.py::test_expectations_of_a_form_hold_no_code",),
     "credentials-stay": (

@@ -7,13 +7,13 @@ rename={'orders_[0-9]+': 'orders'}      shop.public.orders_7 ─▶ orders, with
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError, NotFoundError
+from storage_lib.sync.renaming import check_expression, renamed
 
 _INTERNAL = "__"
 """Beginning of the topics that belong to Kafka and to connectors themselves: offsets, heartbeats."""
@@ -25,8 +25,9 @@ _SHOWN = 10
 class TopicRules:
     """``topics`` and ``exclude`` are patterns of topics, with ``*`` and ``?``; ``into`` is the database of the tables.
 
-    ``rename`` has regular expressions for the whole last part of a topic's name, each with the table's name, which may
-    name groups as in ``re.sub``; the first that matches counts. ``prefix`` and ``suffix`` are added afterwards.
+    ``rename`` has regular expressions (of RE2) for the whole last part of a topic's name, each with the table's name,
+    which may name groups as in ``re.sub``; the first that matches counts. ``prefix`` and ``suffix`` are added
+    afterwards.
     """
 
     topics: tuple[str, ...]
@@ -43,11 +44,7 @@ class TopicRules:
             message = "a sync needs a pattern of topics, such as 'shop.public.*'"
             raise InvalidInputError(message)
         for expression in self.rename:
-            try:
-                re.compile(expression)
-            except re.error as error:
-                message = f"rename: {expression!r} is not a regular expression: {error}"
-                raise InvalidInputError(message) from error
+            check_expression(expression)
         TableName.parse_plain(f"{self.into}.{self.prefix}t{self.suffix}")
 
     def chosen(self, names: Iterable[str], logs: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
@@ -78,15 +75,10 @@ class TopicRules:
         """Return the name of a topic's table, with its database."""
         last = topic.rpartition(".")[2]
         for expression, replacement in self.rename.items():
-            match = re.fullmatch(expression, last)
-            if match is None:
-                continue
-            try:
-                last = match.expand(replacement)
-            except (re.error, IndexError) as error:
-                message = f"rename: {replacement!r} does not fit {expression!r}: {error}"
-                raise InvalidInputError(message) from error
-            break
+            new = renamed(expression, replacement, last)
+            if new is not None:
+                last = new
+                break
         name = f"{self.into}.{self.prefix}{last}{self.suffix}"
         try:
             return str(TableName.parse_plain(name))

@@ -24,6 +24,8 @@ from storage_lib.verification.value_kind import ValueKind
 SCHEMES = ("postgresql://", "postgres://")
 _OLDEST = 140_000
 """PostgreSQL 14 was the first whose ``extract`` is exact."""
+_FIRST_OF_USERS = 16_384
+"""Tables with smaller numbers are PostgreSQL's own, such as those with passwords and other sessions' queries."""
 _UNDEFINED_TABLE = "42P01"
 _REFUSED = "XX000"
 _OF_SERVER = "ERROR:"
@@ -124,6 +126,8 @@ class PostgresSide:
         """Fix the snapshot of all reads; return the position of the database's log then."""
         with self._reporting(), self._connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            # Otherwise a backslash in a name would end the literal before its quote.
+            cursor.execute("SET LOCAL standard_conforming_strings = on")
             # Rows that a policy hides from this role would count as missing: PostgreSQL refuses such a read instead.
             cursor.execute("SET LOCAL row_security = off")
             cursor.execute("SET LOCAL extra_float_digits = 1")
@@ -139,10 +143,13 @@ class PostgresSide:
     def _relation(self, name: str) -> str:
         found = self._rows_of(
             "SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c "
-            f"JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass({literal(name)})"
+            f"JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass({literal(name)}) "
+            f"AND c.oid >= {_FIRST_OF_USERS}"
         )
         if not found:
-            message = f"PostgreSQL has no table {name}, or none that this role may see; name it as schema.table"
+            message = (
+                f"PostgreSQL has no table {name} of users, or none that this role may see; name it as schema.table"
+            )
             raise NotFoundError(message)
         return str(found[0][0])
 

@@ -37,6 +37,14 @@ def test_topics_become_tables(given: TopicRules, tables: dict[str, tuple[str, ..
     assert given.chosen(TOPICS, {}) == tables
 
 
+def test_no_expression_takes_longer_than_the_name() -> None:
+    """Forms contain expressions; Python's own matching of this one would take years."""
+    topic = "shop." + "a" * 200 + "_"
+
+    assert rules("*", rename={"(a+)+": "b"}).table_of(topic) == f"lake.{'a' * 200}_"
+    assert rules("*", rename={r"(?P<all>(a+)+)_": r"\g<all>x"}).table_of(topic) == f"lake.{'a' * 200}x"
+
+
 def test_topics_that_give_the_same_table_are_refused_unless_they_are_shards() -> None:
     with pytest.raises(InvalidInputError, match=r"'shop.public.items' and 'shop.sales.items' both become .*lake.items"):
         rules("*items").chosen(TOPICS, {})
@@ -59,6 +67,7 @@ def test_the_log_of_a_table_is_not_read() -> None:
     ("more", "problem"),
     [
         ({"rename": {"(": "a"}}, r"'\(' is not a regular expression"),
+        ({"rename": {r"(a)\1": "a"}}, r"'\(a\)\\\\1' is not a regular expression of RE2's syntax"),
         ({"prefix": "a.b"}, "invalid table name 'lake.a.bt'"),
     ],
 )

@@ -265,6 +265,19 @@ def test_a_change_during_the_comparison_is_not_seen(
     assert found.differences[0].source_values == {"small": 1}
 
 
+def test_a_relation_is_a_name_of_a_users_table_whatever_the_server_is_set_to(
+    wide: DynamicTable, database: Database
+) -> None:
+    """Forms may contain it."""
+    older = f"{database.uri}%20-cstandard_conforming_strings%3Doff"
+
+    assert verify(wide, older, relation="wide").is_equal
+    with pytest.raises((NotFoundError, InvalidInputError), match=r"has no table|refuses the read"):
+        verify(wide, older, relation="\\') OR c.relname = $$wide$$ --")
+    with pytest.raises(NotFoundError, match=r"has no table pg_catalog\.pg_class of users"):
+        verify(wide, database.uri, relation="pg_catalog.pg_class")
+
+
 def test_what_cannot_be_compared_is_refused(wide: DynamicTable, database: Database) -> None:
     database.run("ALTER TABLE wide ADD COLUMN span interval, DROP COLUMN mood")
 

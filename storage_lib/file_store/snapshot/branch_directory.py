@@ -9,6 +9,7 @@ content of the branch's directory is left over from a crash and belongs to no br
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 
 from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError
@@ -25,6 +26,8 @@ from storage_lib.schema.encoding.json_document import decode_json, int64
 from storage_lib.schema.evolution.schema_history import SchemaHistory
 from storage_lib.schema.table_schema import TableSchema
 
+_ONE_DIRECTORY = re.compile(r"[^/\\\x00-\x1f]+")
+"""Of any engine: a name with a slash would lead out of the table."""
 _RETAINED_UNTIL = "retainedUntil"
 _KEPT_BY_TAG = "keptByTag"
 
@@ -46,6 +49,8 @@ class BranchDirectory:
 
     def exists(self, name: str) -> bool:
         """Return whether a complete branch of that name exists."""
+        if not _ONE_DIRECTORY.fullmatch(name):
+            return False
         schema_id = SchemaHistory(self._file_io, self._paths.of_branch(name)).latest_id()
         if schema_id is None:
             return False

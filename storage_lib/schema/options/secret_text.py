@@ -30,7 +30,7 @@ _TYPE = (
 # Avoids alternatives inside a repetition, which overflow Java's stack for long texts.
 _QUOTED = r"\"[^\"\\]*(?:\\.[^\"\\]*)*(?:\"|\Z)|'[^'\\]*(?:(?:\\.|'')[^'\\]*)*(?:'|\Z)|\{[^}]*(?:\}|\Z)"
 _YAML = (
-    rf"(?:\A|[\n\r{{,\"']|\\n)[ \t-]*{_KEY}[ \t]*:[ \t]+(?!{_TYPE})"
+    rf"(?:\A|[\n\r{{,\"']|\\n)[ \t-]{{0,200}}{_KEY}[ \t]*:[ \t]+(?!{_TYPE})"
     rf"(?P<secret>{_QUOTED}|[|>][^\n]*\n[ \t][\s\S]*|[^\s][^\n\r]*)"
 )
 
@@ -40,7 +40,7 @@ _PATTERNS = tuple(
         # A private key, up to its end or the end of the text.
         (r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?P<secret>[\s\S]+?)(?=-----END|\Z)", 0),
         # A JSON web token with its three parts.
-        (r"(?P<secret>\beyJ[\w-]{4,}\.eyJ[\w-]{2,}\.[\w-]*)", 0),
+        (r"(?P<secret>(?<![\w-])eyJ[\w-]{4,}\.eyJ[\w-]{2,}\.[\w-]*)", 0),
         (r"\bauthorization[\"']?\s*[:=]\s*[\"']?(?:bearer|basic)\s+(?P<secret>[^\s\"',;]+)", 0),
         (r"\b(?:bearer)\s+(?P<secret>[\w.~+/=-]{16,})", 0),
         # "password": "..." in JSON and Python.
@@ -56,19 +56,24 @@ _PATTERNS = tuple(
         # Tokens of well-known services, by their prefixes.
         (r"\b(?P<secret>(?:gh[opsru]_|github_pat_|glpat-|xox[abeprs]-|hf_|sk_live_|dapi)[\w-]{16,})", 0),
         # user/password@ in Oracle's addresses.
-        (r"\bjdbc:oracle:\w+:[^\s/@]*/(?P<secret>\S+)@", 0),
+        (r"\bjdbc:oracle:\w+:[^\s/@]{0,200}/(?P<secret>\S{1,200})@", 0),
     )
 )
 # The userinfo of a URL, with or without a scheme, ends at the last @, since passwords may be unescaped. If the URL is
 # the whole text, it may contain spaces.
-_URL_ALONE = re.compile(r"\s*(?:[A-Za-z][\w+.:-]*:)?//[^/\s:\[]*:(?P<secret>[^\n]+)@")
+_URL_ALONE = re.compile(r"\A\s*(?:[A-Za-z][\w+.:-]*:)?//[^/\s:\[]*:(?P<secret>[^\n]+)@")
 _URL_WITHIN = re.compile(r"//[^/\s:\[]*:(?P<secret>\S{1,4096})@")
+_RUN = re.compile(r"\S+")
+_USER = re.compile(r"//[^/\s:\[]*:(?=.)")
 
 
 def without_password(text: str) -> str:
     """Mask secrets in a text: ``postgresql://user:******@host/db``, ``?sig=******``."""
-    shown = text
-    for pattern in (_url_pattern(text), *_PATTERNS):
+    shown, end = "", 0
+    for start, stop in _in_urls(text):
+        shown, end = f"{shown}{text[end:start]}{MASK}", stop
+    shown += text[end:]
+    for pattern in _PATTERNS:
         shown = pattern.sub(_hidden, shown)
     return shown
 
@@ -81,7 +86,10 @@ def holds_secret(text: str) -> bool:
 def secrets_in(text: str) -> list[str]:
     """Return the passwords, keys and tokens in a text, verbatim and also URL-decoded."""
     found: dict[str, None] = {}
-    for pattern in (_url_pattern(text), *_PATTERNS):
+    for start, stop in _in_urls(text):
+        for secret in _spellings(text[start:stop]):
+            found.setdefault(secret)
+    for pattern in _PATTERNS:
         for match in pattern.finditer(text):
             for secret in _spellings(match["secret"]):
                 found.setdefault(secret)
@@ -102,8 +110,16 @@ def hidden_in(text: str, secrets: Iterable[str]) -> str:
     return without_password(text)
 
 
-def _url_pattern(text: str) -> re.Pattern[str]:
-    return _URL_ALONE if _URL_ALONE.match(text) else _URL_WITHIN
+def _in_urls(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the passwords of URLs are, in a time that grows with the text only: others may have written it."""
+    alone = _URL_ALONE.match(text)
+    if alone is not None:
+        yield alone.span("secret")
+    for run in _RUN.finditer(text, 0 if alone is None else alone.end()):
+        last = run[0].rfind("@")
+        user = _USER.search(run[0], 0, last) if last > 0 else None
+        if user is not None:
+            yield run.start() + user.end(), run.start() + last
 
 
 def _hidden(match: re.Match[str]) -> str:

@@ -15,22 +15,11 @@ import polars as pl
 import pyarrow as pa
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.table.sources.fix_text import problem_of_fix
 
 if TYPE_CHECKING:
     from re import Match
 
-FUNCTIONS = frozenset(
-    {
-        *("abs", "ceil", "floor", "round", "sign", "greatest", "least", "coalesce", "ifnull", "nullif", "if", "cast"),
-        *("concat", "left", "right", "length", "lower", "upper", "trim", "ltrim", "rtrim", "replace", "reverse"),
-        *("substr", "substring", "starts_with", "ends_with", "strpos", "try_cast"),
-    }
-)
-"""What a fix may call: fixes also come from forms."""
-
-_CALLABLE = FUNCTIONS | {"and", "or", "not", "in", "case", "when", "then", "else", "is", "like", "between"}
-_CALL = re.compile(r"([^\W\d]\w*)\s*\(")
-_LITERAL = re.compile(r"'(?:[^']|'')*'")
 _SIDES = ("before", "after")
 _NUMBER = "\0number:"
 _ENCODED_NUMBER = re.compile(r'"\\u0000number:([^"]*)"')
@@ -48,9 +37,9 @@ class RecordFixes:
         """Parse SQL expressions by column; ``InvalidInputError`` for one that Polars does not know."""
         found: dict[str, pl.Expr] = {}
         for column, text in fixes.items():
-            unknown = [name for name in _CALL.findall(_LITERAL.sub("''", text)) if name.lower() not in _CALLABLE]
-            if unknown:
-                message = f"fix {column}={text}: {unknown[0]} may not be called; use {', '.join(sorted(FUNCTIONS))}"
+            problem = problem_of_fix(text)
+            if problem is not None:
+                message = f"fix {column}={text}: {problem}"
                 raise InvalidInputError(message)
             try:
                 expression = pl.sql_expr(text)

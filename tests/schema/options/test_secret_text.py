@@ -238,7 +238,11 @@ def test_an_option_is_judged_by_its_value_as_well() -> None:
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
-    "unit", ["1", "a", "a.", "://a:", "password", '"', "=", "password='", "-----BEGIN PRIVATE KEY-----", "eyJ"]
+    "unit",
+    [
+        *("1", "a", "a.", "://a:", "password", '"', "=", "password='", "-----BEGIN PRIVATE KEY-----", "eyJ"),
+        *("eyJ-", "//:", "-", "jdbc:oracle:a:/", "jdbc:oracle:a:"),
+    ],
 )
 def test_a_long_text_is_searched_in_time_that_grows_with_it(unit: str) -> None:
     without_password(unit * (50_000 // len(unit)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -19,6 +20,7 @@ from storage_lib import (
     SetOption,
     SnapshotExpiredError,
     StreamPosition,
+    open_catalog,
 )
 from storage_lib.file_store.commit_message import Committable
 from storage_lib.file_store.snapshot.snapshot import Snapshot
@@ -50,6 +52,22 @@ def assert_the_log_tells_the_same(table: DynamicTable) -> None:
         assert applied(streamed(table)) == content(table)
         for snapshot_id in table.inspect.snapshots()["snapshot_id"].to_pylist():
             assert applied(streamed(table, StreamPosition(snapshot_id=snapshot_id, split_index=0))) == content(table)
+
+
+def test_no_name_of_a_branch_leads_out_of_the_table(tmp_path: Path) -> None:
+    """Pages and forms open what a name says."""
+    catalog = open_catalog(str(tmp_path), {"log.system": "none"})
+    table = catalog.create_table("shop.orders", {"id": "BIGINT"})
+    table.branches.create("dev")
+    other = catalog.create_table("secret.salaries", {"id": "BIGINT"})
+
+    for name in ("dev/../../../../secret.db/salaries", "dev/../branch-dev", "..", "."):
+        with pytest.raises(NotFoundError, match="there is no branch"):
+            catalog.load_table(f"shop.orders$branch_{name}")
+        with pytest.raises(NotFoundError, match="there is no branch"):
+            table.branches.delete(name)
+
+    assert catalog.load_table("secret.salaries").uuid == other.uuid
 
 
 @BOTH

@@ -214,6 +214,13 @@ def test_a_choice_of_records_leaves_the_others() -> None:
         ({"name": "left(name"}, "use an expression of SQL"),
         ({"name": "read_csv('/etc/passwd')"}, "read_csv may not be called"),
         ({"name": "repeat(name, 1000000000)"}, "repeat may not be called"),
+        # What else Polars reads as a call, or as a query.
+        ({"name": '"lpad"(name, 1000000000)'}, '"lpad" may not be called'),
+        ({"name": "lpad/**/(name, 1000000000)"}, r"'/\*\*/\(name,.*may not be in it"),
+        ({"name": "lpad --\n(name, 1000000000)"}, "may not be in it"),
+        ({"name": "lpad\n(name, 1000000000)"}, "lpad may not be called"),
+        ({"name": "(SELECT name FROM read_csv)"}, "it may not be a query"),
+        ({"name": "$$tea$$"}, "may not be in it"),
     ],
 )
 def test_a_fix_that_is_no_expression_is_refused(fixes: Mapping[str, str], problem: str) -> None:
@@ -222,6 +229,19 @@ def test_a_fix_that_is_no_expression_is_refused(fixes: Mapping[str, str], proble
 
     with pytest.raises(InvalidInputError, match=problem):
         reingest(table, fixes=fixes)
+
+
+@pytest.mark.parametrize(
+    "fix",
+    [
+        "left(name, 3) || '-' || upper(\"name\")",
+        "case when price >= 1.5e0 and not (name is null) then 'it''s' else trim(name) end",
+        "cast(price / 2 - -1 as decimal(9, 2))",
+        "name in ('a', 'lpad(b') or name like '%--/*'",
+    ],
+)
+def test_a_fix_may_be_any_expression_of_listed_functions(fix: str) -> None:
+    RecordFixes.parse({"name": fix})
 
 
 def test_a_fix_that_names_a_missing_column_leaves_the_record() -> None:
