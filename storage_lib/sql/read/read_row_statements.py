@@ -55,6 +55,7 @@ def _insert(source: SourceText, tree: Node) -> Insert:
         overwrite=has(tree, "overwrite"),
         partition=partition_in(source, tree),
         columns=names_of(first(tree, "names")),
+        by_name=has(tree, "by_name"),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError
@@ -12,6 +13,7 @@ from storage_lib.schema.options.option_values import parse_boolean
 from storage_lib.schema.options.table_options import canonical_key
 from storage_lib.spark.types.spark_schema import ROW_POSITION, struct_of
 from storage_lib.sql.definition.virtual_columns import computed_columns
+from storage_lib.sql.query.query_runner import dataframe_of
 from storage_lib.sql.query.store_assignment import as_stored
 from storage_lib.sql.state.result import Result
 from storage_lib.sql.state.session_state import SessionState
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from storage_lib.file_store.snapshot.snapshot import Snapshot
+    from storage_lib.sql.text.source_text import SourceText
     from storage_lib.table.dynamic_table import DynamicTable
 
 CHANGE_TRACKING = "change-tracking"
@@ -89,6 +92,23 @@ def written_columns(table: DynamicTable, statement: Insert) -> list[str]:
             raise InvalidInputError(message)
         names.append(found)
     return names
+
+
+def with_names_of(statement: Insert, table: DynamicTable, columns: Sequence[str]) -> Insert:
+    """Return the statement with the names of the query's columns, if it is BY NAME; others get null."""
+    if not statement.by_name:
+        return statement
+    stored = {field.name for field in table.schema.fields}
+    hidden = {table.options.row_kind_field, ROW_POSITION} - stored
+    return replace(statement, columns=tuple(each for each in columns if each not in hidden), by_name=False)
+
+
+def named_by_its_query(state: SessionState, table: DynamicTable, statement: Insert, source: SourceText) -> Insert:
+    """Return the statement ``with_names_of`` its query, which is analysed for that."""
+    if not statement.by_name:
+        return statement
+    df = dataframe_of(state, statement.query, source, streaming=False, only_plans=True)
+    return with_names_of(statement, table, df.columns)
 
 
 def as_rows(df: DataFrame, table: DynamicTable, names: Sequence[str], fixed: Mapping[str, object]) -> DataFrame:

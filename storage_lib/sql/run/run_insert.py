@@ -15,6 +15,8 @@ from storage_lib.sql.run.insert_rows import (
     as_rows,
     boolean_hint,
     change_tracking_of,
+    named_by_its_query,
+    with_names_of,
     write_hint,
     written,
     written_columns,
@@ -31,10 +33,10 @@ from storage_lib.sql.text.source_text import SourceText
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
 
-_DYNAMIC = "dynamic-partition-overwrite"
+DYNAMIC_OVERWRITE = "dynamic-partition-overwrite"
 _USER = "commit-user"
 _IDENTIFIER = "commit-identifier"
-_BATCH_HINTS = (CHANGE_TRACKING, _USER, _IDENTIFIER, _DYNAMIC)
+_BATCH_HINTS = (CHANGE_TRACKING, _USER, _IDENTIFIER, DYNAMIC_OVERWRITE)
 
 
 def run_insert(state: SessionState, statement: Insert, source: SourceText) -> Result:
@@ -50,17 +52,20 @@ def run_insert(state: SessionState, statement: Insert, source: SourceText) -> Re
     refuse_row_change(table, "INSERT")
     streaming = state.settings.runtime_mode is RuntimeMode.STREAMING
     hint = write_hint(table, statement.target.hint, STREAM_HINTS if streaming else _BATCH_HINTS)
-    names = written_columns(table, statement)
     if streaming and statement.overwrite:
         message = (
             f"table {table.name}: a stream never has all rows, so it can't INSERT OVERWRITE; use INSERT INTO, or SET "
             "'execution.runtime-mode' = 'batch'"
         )
         raise InvalidInputError(message)
+    if not statement.by_name:
+        written_columns(table, statement)
     if streaming:
-        return run_insert_stream(state, table, statement, source, names, hint)
+        statement = named_by_its_query(state, table, statement, source)
+        return run_insert_stream(state, table, statement, source, written_columns(table, statement), hint)
     with rewritten(state, statement.query) as found:
         df = sql_of(state, found, source)
+    names = written_columns(table, with_names_of(statement, table, df.columns))
     rows = as_rows(df, table, names, {} if statement.partition is None else statement.partition.values)
     with errors_in_words():
         snapshot = write(
@@ -78,5 +83,7 @@ def run_insert(state: SessionState, statement: Insert, source: SourceText) -> Re
 def _replaced(table: DynamicTable, statement: Insert, hint: Mapping[str, str]) -> dict[str, object] | None:
     """Return the partition that an overwrite replaces; None: all partitions that occur in the rows."""
     fixed = {} if statement.partition is None else dict(statement.partition.values)
-    is_dynamic = len(fixed) < len(table.schema.partition_keys) and boolean_hint(table, hint, _DYNAMIC) is not False
+    is_dynamic = (
+        len(fixed) < len(table.schema.partition_keys) and boolean_hint(table, hint, DYNAMIC_OVERWRITE) is not False
+    )
     return None if is_dynamic else {**fixed}

@@ -16,6 +16,7 @@ from storage_lib.sql.run.insert_rows import (
     CHANGE_TRACKING,
     boolean_hint,
     change_tracking_of,
+    named_by_its_query,
     rows_of_insert,
     write_hint,
     written_columns,
@@ -213,6 +214,7 @@ def explained_stream(state: SessionState, statement: Insert, source: SourceText)
         return ExplainedStream("")
     refuse_row_change(table, "INSERT")
     hint = write_hint(table, statement.target.hint, STREAM_HINTS)
+    statement = named_by_its_query(state, table, statement, source)
     names = written_columns(table, statement)
     try:
         plan = streamed(state, table, statement, source, names, hint, checkpoint=None).plan

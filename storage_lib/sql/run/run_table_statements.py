@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 
 from storage_lib.catalog.catalog import Catalog
@@ -15,7 +17,8 @@ from storage_lib.sql.definition.check_virtual_columns import check_virtual_colum
 from storage_lib.sql.definition.table_definition import descriptor_of
 from storage_lib.sql.query.query_runner import dataframe_of
 from storage_lib.sql.run.foreign_tables import FOREIGN_FORMAT, create_foreign_table, drop_sparks, is_sparks
-from storage_lib.sql.run.run_insert import run_insert
+from storage_lib.sql.run.materialized_refusals import refuse_row_change
+from storage_lib.sql.run.run_insert import DYNAMIC_OVERWRITE, run_insert
 from storage_lib.sql.state.result import Result
 from storage_lib.sql.state.session_state import SessionState
 from storage_lib.sql.statements.parts import Target
@@ -29,21 +32,25 @@ from storage_lib.sql.statements.table_statements import (
 )
 from storage_lib.sql.text.source_text import SourceText
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from storage_lib.catalog.table_descriptor import TableDescriptor
+
 
 def run_create_table(state: SessionState, statement: CreateTable, source: SourceText) -> Result:
     """Create the table and its log, and write the rows of the query, if there is one."""
     if FOREIGN_FORMAT in statement.options or statement.using is not None:
         return create_foreign_table(state, statement, source)
-    if statement.or_replace:
+    if statement.query is not None and (statement.columns or statement.like is not None):
         message = (
-            f"table {statement.table}: CREATE OR REPLACE would drop a table with all its rows and its log; DROP TABLE "
-            "IF EXISTS it first"
+            f"table {statement.table}: AS takes the query's columns; leave the columns and LIKE out. A key may be "
+            f"given: CREATE TABLE {statement.table} (PRIMARY KEY (...) NOT ENFORCED) AS SELECT ..."
         )
         raise InvalidInputError(message)
-    if statement.query is not None and (statement.columns or statement.like is not None):
-        message = f"table {statement.table}: AS takes the query's columns; leave the columns and LIKE out"
-        raise InvalidInputError(message)
     catalog, name = _home(state, statement)
+    if catalog.table_exists(name) and statement.or_replace:
+        return _replace_rows(state, statement, source, catalog, name)
     if catalog.table_exists(name) and not statement.if_not_exists:
         message = f"table {name} already exists; drop it first, or write CREATE TABLE IF NOT EXISTS"
         raise AlreadyExistsError(message)
@@ -84,12 +91,7 @@ def _create_as(state: SessionState, statement: CreateTable, source: SourceText, 
     if statement.query is None:
         message = "a table without columns needs a query to take them from"
         raise InvalidInputError(message)
-    df = dataframe_of(state, statement.query, source)
-    # All columns are nullable, as in Spark's CREATE TABLE AS: later rows may have nulls where these have none.
-    columns = arrow_schema_of(df.schema.toNullable())
-    kind = TableOptions.parse(statement.options).row_kind_field
-    schema = pa.schema([column for column in columns if column.name != kind])
-    descriptor = descriptor_of(state, statement, of_query=schema)
+    descriptor = _descriptor_of_query(state, statement, dataframe_of(state, statement.query, source))
     check_virtual_columns(state.spark, name, typed_columns(descriptor.schema), descriptor.options)
     catalog.create_table(name, descriptor)
     if statement.temporary:
@@ -99,6 +101,45 @@ def _create_as(state: SessionState, statement: CreateTable, source: SourceText, 
     except BaseException:
         catalog.drop_table(name, if_exists=True)
         raise
+
+
+def _descriptor_of_query(state: SessionState, statement: CreateTable, df: DataFrame) -> TableDescriptor:
+    # All columns are nullable, as in Spark's CREATE TABLE AS: later rows may have nulls where these have none.
+    columns = arrow_schema_of(df.schema.toNullable())
+    kind = TableOptions.parse(statement.options).row_kind_field
+    schema = pa.schema([column for column in columns if column.name != kind])
+    return descriptor_of(state, statement, of_query=schema)
+
+
+def _replace_rows(
+    state: SessionState, statement: CreateTable, source: SourceText, catalog: Catalog, name: str
+) -> Result:
+    """Replace the rows of an existing table in one commit, so that its log, history and readers stay.
+
+    Raises ``InvalidInputError`` if the statement changes more than the rows, with the differences.
+    """
+    if statement.if_not_exists:
+        message = f"table {name}: OR REPLACE and IF NOT EXISTS contradict each other; leave one of them out"
+        raise InvalidInputError(message)
+    if statement.query is None:
+        message = (
+            f"table {name} exists, and CREATE OR REPLACE would drop it with all its rows and its log; DROP TABLE IF "
+            "EXISTS it first"
+        )
+        raise InvalidInputError(message)
+    table = catalog.load_table(name)
+    refuse_row_change(table, "CREATE OR REPLACE TABLE")
+    df = dataframe_of(state, statement.query, source, only_plans=True)
+    differences = declared_differences(table, _descriptor_of_query(state, statement, df))
+    if differences:
+        message = (
+            f"table {name} exists, and CREATE OR REPLACE replaces the rows of a table, not its definition: "
+            f"{'; '.join(differences)}. ALTER TABLE first, or DROP TABLE it, which also drops its log"
+        )
+        raise InvalidInputError(message)
+    target = Target(table=statement.table, hint={DYNAMIC_OVERWRITE: "false"})
+    insert = Insert(target=target, query=statement.query, overwrite=True, by_name=True)
+    return run_insert(state, insert, source)
 
 
 def run_create_database(state: SessionState, statement: CreateDatabase) -> Result:

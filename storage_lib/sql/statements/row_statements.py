@@ -18,13 +18,14 @@ class Select:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Insert:
-    """INSERT INTO or OVERWRITE; ``columns`` (): all columns in order."""
+    """INSERT INTO or OVERWRITE; ``columns`` (): all columns in order, or ``by_name`` those that the query names."""
 
     target: Target
     query: Query
     overwrite: bool = False
     partition: PartitionClause | None = None
     columns: tuple[str, ...] = ()
+    by_name: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

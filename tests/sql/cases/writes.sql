@@ -137,7 +137,7 @@ DESCRIBE b;
 CREATE TABLE IF NOT EXISTS b AS SELECT 1 AS x;
 --> table default.b already exists; nothing was written into it
 CREATE TABLE c (x INT) AS SELECT 1 AS x;
---> InvalidInputError: table c: AS takes the query's columns; leave the columns and LIKE out
+--> InvalidInputError: table c: AS takes the query's columns; leave the columns and LIKE out. A key may be given: CREATE TABLE c (PRIMARY KEY (...) NOT ENFORCED) AS SELECT ...
 CREATE TABLE d AS SELECT CAST(raise_error('no row') AS INT) AS x;
 --> InvalidInputError: no row
 SHOW TABLES;

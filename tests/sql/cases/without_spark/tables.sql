@@ -82,8 +82,6 @@ CREATE TABLE t (id BIGINT, WATERMARK FOR ts AS ts);
 --> InvalidInputError: table t: WATERMARK FOR ts: unknown column; there are id
 CREATE TABLE t (ts TIMESTAMP(3), WATERMARK FOR ts AS ts * 2);
 --> InvalidInputError: WATERMARK FOR ts AS ts * 2: a watermark follows its column at a distance; write ts - INTERVAL '5' SECOND (or another unit), or ts alone
-CREATE OR REPLACE TABLE t (id BIGINT);
---> InvalidInputError: table t: CREATE OR REPLACE would drop a table with all its rows and its log; DROP TABLE IF EXISTS it first
 CREATE TABLE other.shop.t (id BIGINT);
 --> NotFoundError: unknown catalog 'other'; this session's catalog is 'dynamic_tables'
 CREATE TABLE a.b.c.d (id BIGINT);

@@ -10,7 +10,7 @@ INSERT INTO t /*+ BROADCAST(t) */ VALUES (1, 'a', 1, 'x');
 -->   INSERT INTO t /*+ BROADCAST(t) */ VALUES (1, 'a', 1, 'x')
 -->                     ^
 INSERT INTO t;
---> SqlSyntaxError: line 1, column 14: the statement ends where '(', FROM, PARTITION, SELECT, VALUES, WITH or a hint /*+ OPTIONS(...) */ was expected
+--> SqlSyntaxError: line 1, column 14: the statement ends where '(', BY, FROM, PARTITION, SELECT, VALUES, WITH or a hint /*+ OPTIONS(...) */ was expected
 -->   INSERT INTO t
 -->                ^
 INSERT t VALUES (1);
