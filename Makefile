@@ -20,10 +20,12 @@ UNIT_TESTS := tests/schema tests/format tests/file_store tests/log_store/codec t
 CORE_TESTS := tests/schema tests/format tests/io tests/file_store tests/log_store tests/progress tests/catalog \
 	$(addprefix tests/table/,evolve input inspect protocol read sources stream verbs write) \
 	tests/test_built_once.py tests/test_dump.py tests/test_facade.py tests/test_life_of_a_row.py tests/test_missing_extras.py
+VERSION ?= 4.2
+SPARK_TESTS := tests/spark tests/sql tests/materialized
 FAST_ARGS := $(if $(FAST),-m "not integration")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo down capture test deep mutants core lowest unit check lint docs format bench soak drill lock clean
+.PHONY: help setup servers demo down capture test deep mutants core lowest spark unit check lint docs format bench soak drill lock clean
 
 help: ## List these targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -62,6 +64,11 @@ core: ## Install only the core, without extras, and run what belongs to it
 lowest: ## Install the lowest versions that pyproject.toml admits, and run the tests that start no other process; SLICE=3 runs one of eight parts of them
 	@$(PYTHON) docker/local/stack_setup.py lowest
 	.local/lowest/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m "not integration" $(if $(SLICE),--part $(SLICE)) $(ARGS)
+
+spark: setup ## Install another version of Spark, VERSION=4.2, and run the tests of Spark, SQL and materialized tables with it; SLICE=3 runs one of eight parts of them
+	@$(PYTHON) docker/local/stack_setup.py spark $(VERSION)
+	.local/spark_$(subst .,_,$(VERSION))/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder \
+		--junitxml .local/spark_$(subst .,_,$(VERSION))/results.xml $(if $(SLICE),--part $(SLICE)) $(ARGS) $(SPARK_TESTS)
 
 unit: setup ## Run the tests that are pure computation or use local files only, in under a minute
 	$(VENV)/bin/python -m pytest -q -n 2 --dist loadscope -m "not integration and not airflow" $(UNIT_TESTS) $(ARGS)

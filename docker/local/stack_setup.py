@@ -8,10 +8,12 @@ and, on request, MkDocs for the documentation site: `make docs`
 
     .local/docs     its locked environment
 
-environments that show what `pyproject.toml` says of dependencies, and need nothing else: `make core`, `make lowest`
+environments that show what `pyproject.toml` says of dependencies, and need nothing else: `make core`, `make lowest`,
+`make spark`
 
     .local/core     the project without extras, and what runs its tests
     .local/lowest   the project with all extras, in the lowest versions that it admits
+    .local/spark_*  the locked environment with another version of Spark, such as .local/spark_4_2
 
 and servers for tests of stores: `make servers`
 
@@ -76,6 +78,8 @@ DOCS_LOCK = CHECKOUT / "requirements-docs.lock"
 HERE = Path(__file__).resolve().parent
 UV = "uv==0.13.8"
 FORMER_NAME = "dynamic-tables"  # environments from before version 0.2 have the project under this name
+SPARKS = {"4.2": "4.2.1"}
+"""Versions of Spark other than the locked one, and the release that the tests run on."""
 RUNS_TESTS = ("hypothesis", "pytest", "pytest-timeout", "pytest-xdist")
 S3_SERVER = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"  # Go verifies all checksums
 OLDEST, NEWEST = (3, 11), (3, 13)
@@ -110,6 +114,8 @@ def main(arguments: list[str]) -> None:
     try:
         if arguments in (["core"], ["lowest"]):
             set_up_alone(arguments[0])
+        elif arguments[:1] == ["spark"]:
+            set_up_another_spark(*arguments[1:2])
         else:
             set_up_and(arguments)
     except (SetupError, JavaMissingError) as error:
@@ -126,6 +132,24 @@ def set_up_alone(which: str) -> None:
             make(CORE, "the project without extras", project_fingerprint(), install_core)
         else:
             make(LOWEST, "the project with the lowest versions (2 GB)", project_fingerprint(), install_lowest)
+
+
+def set_up_another_spark(version: str = "") -> None:
+    """Bring the environment with this version of Spark up to date; it needs no other part, and no Java."""
+    if version not in SPARKS:
+        msg = (
+            f"no environment is known for Spark {version or 'without a version'}; there is one for {', '.join(SPARKS)}"
+        )
+        raise SetupError(msg)
+    place, release = spark_environment(version), SPARKS[version]
+    LOCAL.mkdir(exist_ok=True)
+    with one_at_a_time():
+        wanted = f"{project_fingerprint()} {release}"
+        make(place, f"the environment with Spark {release} (2 GB)", wanted, lambda: install_spark(place, release))
+
+
+def spark_environment(version: str) -> Path:
+    return LOCAL / f"spark_{version.replace('.', '_')}"
 
 
 def set_up_and(arguments: list[str]) -> None:
@@ -148,7 +172,7 @@ def set_up(java: Path) -> None:
     project_seen = project_fingerprint()
     changed = (
         make(VENV, "the environment (2 GB)", fingerprint(LOCK), lambda: install_locked(VENV, LOCK)),
-        make(VENV, "the project in it, editable", project_seen, install_project, stamp=".project-stamp"),
+        make(VENV, "the project in it, editable", project_seen, lambda: install_project(VENV), stamp=".project-stamp"),
         make(PAIMON, "the independent reader's environment", fingerprint(PAIMON_LOCK), install_paimon),
         make_jars(KAFKA, "Kafka's jars (42 MB)", java),
     )
@@ -248,7 +272,8 @@ def was_made_here(stamp: str) -> bool:
 
 def is_usable(place: Path) -> bool:
     """Return whether an environment still has its interpreter, which a system upgrade may have removed."""
-    return place not in {VENV, PAIMON, DOCS, CORE, LOWEST} or (place / "bin" / "python").exists()
+    environments = {VENV, PAIMON, DOCS, CORE, LOWEST, *map(spark_environment, SPARKS)}
+    return place not in environments or (place / "bin" / "python").exists()
 
 
 def install_locked(environment: Path, lock: Path) -> None:
@@ -268,9 +293,9 @@ def install_docs() -> None:
     install_locked(DOCS, DOCS_LOCK)
 
 
-def install_project() -> None:
+def install_project(environment: Path) -> None:
     """Install the project editable; hatchling is in the lock, so nothing is downloaded."""
-    uv, python = find_uv(), VENV / "bin" / "python"
+    uv, python = find_uv(), environment / "bin" / "python"
     run(uv, "pip", "uninstall", "--quiet", "--python", python, FORMER_NAME)
     editable = ("--no-deps", "--no-build-isolation", "--editable", CHECKOUT)
     run(uv, "pip", "install", "--quiet", "--python", python, *editable)
@@ -284,6 +309,14 @@ def install_core() -> None:
 def install_lowest() -> None:
     """Install the project with all extras, each in the lowest version that pyproject.toml admits."""
     install_anew(LOWEST, "--resolution", "lowest-direct", "--editable", f"{CHECKOUT}[dev,lineage]")
+
+
+def install_spark(environment: Path, release: str) -> None:
+    """Install the locked packages and the project, with another release of Spark in place of the locked one."""
+    install_locked(environment, LOCK)
+    install_project(environment)
+    python = environment / "bin" / "python"
+    run(find_uv(), "pip", "install", "--quiet", "--python", python, "--no-deps", f"pyspark=={release}")
 
 
 def install_anew(environment: Path, *what: object) -> None:

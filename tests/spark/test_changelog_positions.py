@@ -9,14 +9,13 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
-
 from storage_lib.errors import LogOffsetsExpiredError
 from storage_lib.log_store.external.external_topic import ExternalTopic
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.schema.options.table_options import StartupMode
 from storage_lib.spark.data_source.changelog_source import ChangelogReader, TopicPartition
 from storage_lib.spark.data_source.stream_reader import START
+from storage_lib.spark.versions.stream_api import ReadAllAvailable, ReadLimit, ReadMaxRows
 
 
 class GrowingTopic:

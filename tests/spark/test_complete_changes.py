@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from storage_lib.spark import read_stream, write_stream
+from tests.support.spark_features import rows_limit
 from tests.support.spark_topics import committed_values
 from tests.support.whole_rows import whole_rows
 
@@ -79,7 +80,7 @@ def test_a_normalised_stream_can_be_summed(
     """
     upserts, counted = make_table("upserts", log=True, bucket=2), make_table("counted", primary_key=())
     state = str(tmp_path / "state") if normalize == "state" else None
-    stream = read_stream(spark, upserts, normalize=normalize, rows_per_trigger_max=6, state_directory=state)
+    stream = read_stream(spark, upserts, normalize=normalize, rows_per_trigger_max=rows_limit(6), state_directory=state)
     checkpoint = tmp_path / "checkpoint"
     for number, batch in enumerate(BATCHES):
         kinds, keys, values = zip(*batch, strict=True)

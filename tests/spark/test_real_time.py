@@ -25,8 +25,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from storage_lib.spark.versions.spark_feature import SparkFeature
 from tests.support.deep_tests import thinned
 from tests.support.shared_server import unique_name
+from tests.support.spark_features import needs_spark
 from tests.support.spark_jars import SPARK_KAFKA
 from tests.support.spark_processes import warm_environment
 
@@ -38,6 +40,7 @@ pytestmark = [
     pytest.mark.integration,
     pytest.mark.timeout(900),
     pytest.mark.skipif(not SPARK_KAFKA.exists(), reason="Spark's Kafka connector is missing; run `make servers`"),
+    needs_spark(SparkFeature.REAL_TIME),
 ]
 
 DRIVER = Path(__file__).parents[1] / "support" / "real_time_driver.py"

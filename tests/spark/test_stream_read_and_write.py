@@ -16,6 +16,8 @@ pytest.importorskip("pyspark")
 
 from storage_lib.errors import InvalidInputError, UntrackedCommitError
 from storage_lib.spark import read, read_stream, write_stream
+from storage_lib.spark.versions.spark_feature import SparkFeature
+from tests.support.spark_features import needs_spark
 from tests.support.spark_topics import committed_changes
 from tests.support.whole_rows import whole_rows
 
@@ -220,6 +222,7 @@ def test_a_stream_whose_task_fails_ends_with_our_error_and_leaves_the_table_to_o
     assert len(committed_messages(table)) == 20, "no transaction was left open in the readers' way"
 
 
+@needs_spark(SparkFeature.ADMISSION_CONTROL)
 def test_a_stream_reads_at_most_what_it_is_told_to(
     spark: SparkSession, make_table: Callable[..., DynamicTable], tmp_path: Path
 ) -> None:

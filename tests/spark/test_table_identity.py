@@ -10,8 +10,6 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pyspark.sql.streaming.datasource import ReadAllAvailable
-
 from storage_lib import open_catalog
 from storage_lib.catalog import table_cache
 from storage_lib.catalog.table_cache import key_of
@@ -20,6 +18,7 @@ from storage_lib.spark.data_source.statement_options import options_of
 from storage_lib.spark.data_source.stream_reader import StreamScan, TableStreamReader
 from storage_lib.spark.data_source.table_source import DynamicTableSource
 from storage_lib.spark.types.spark_schema import struct_of
+from storage_lib.spark.versions.stream_api import ReadAllAvailable
 from tests.support.whole_rows import whole_rows
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.io.file_io_factory import file_io_of, warehouse_root
 from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.spark.data_source.offset_stops import STOPS, Offset
 from storage_lib.table.protocol.source_offsets import SourceRange
 
 if TYPE_CHECKING:
@@ -50,10 +51,16 @@ class CheckpointSources:
             return None
 
     def ranges(self, batch_id: int) -> tuple[SourceRange, ...]:
-        """Return the source ranges of a micro-batch; empty if the checkpoint has no such batch or no such source."""
+        """Return the source ranges of a micro-batch; empty if the checkpoint has no such batch or no such source.
+
+        The first micro-batch has no start, unless it goes through one (``offset_stops``).
+        """
         ends = self._ends(batch_id)
         starts = self._ends(batch_id - 1) if ends else {}
-        return tuple(SourceRange(source=name, start=starts.get(name), end=end) for name, end in ends.items())
+        return tuple(
+            SourceRange(source=name, start=_start_of(end, starts.get(name)), end=offsets_in(end))
+            for name, end in ends.items()
+        )
 
     def refuse_another_past(self, table: DynamicTable) -> None:
         """Refuse a checkpoint that does not continue where the table ends: rows would be lost or duplicated.
@@ -76,7 +83,8 @@ class CheckpointSources:
         is_done = self._newest("commits") == newest
         for each in self.ranges(newest):
             # The snapshot of an unfinished batch may have been committed already.
-            allowed = (each.end,) if is_done else (each.start, each.end)
+            begun = (each.start, None) if newest == 0 else (each.start,)
+            allowed = (each.end,) if is_done else (*begun, each.end)
             reached = table.inspect.source_offsets(each.source)
             if not any(place is None if reached is None else reached.is_same_place(place) for place in allowed):
                 return (
@@ -108,7 +116,7 @@ class CheckpointSources:
                 )
                 raise InvalidInputError(message)
 
-    def _ends(self, batch_id: int) -> dict[str, LogOffsets]:
+    def _ends(self, batch_id: int) -> dict[str, Offset]:
         if batch_id < 0:
             return {}
         try:
@@ -116,7 +124,7 @@ class CheckpointSources:
         except NotFoundError:
             return {}
         found = [json.loads(line) for line in text.splitlines()[_HEADER_LINES:] if line.startswith("{")]
-        return {str(offset[SOURCE]): offsets_in(offset) for offset in found if SOURCE in offset}
+        return {str(offset[SOURCE]): offset for offset in found if SOURCE in offset}
 
     def _newest(self, directory: str) -> int | None:
         names = (entry.name for entry in self.files.list_directory(f"{self.location}/{directory}"))
@@ -134,8 +142,15 @@ def offset_of(source: str, offsets: LogOffsets) -> dict[str, Any]:
 
 def offsets_in(offset: Mapping[str, Any]) -> LogOffsets:
     """Parse the result of ``offset_of``."""
-    places = {int(partition): int(at) for partition, at in offset.items() if partition not in (SOURCE, _TOPIC_ID)}
+    others = (SOURCE, _TOPIC_ID, STOPS)
+    places = {int(partition): int(at) for partition, at in offset.items() if partition not in others}
     return LogOffsets(places, offset.get(_TOPIC_ID))
+
+
+def _start_of(end: Offset, before: Offset | None) -> LogOffsets | None:
+    """Return where the range up to ``end`` begins: at the end of the batch before, or at the first of its stops."""
+    begun = before or next((stop for stop in end.get(STOPS, ()) if SOURCE in stop), None)
+    return None if begun is None else offsets_in(begun)
 
 
 def _text(offsets: LogOffsets | None) -> str:

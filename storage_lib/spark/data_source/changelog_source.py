@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from storage_lib.errors import InvalidInputError
@@ -31,8 +30,11 @@ from storage_lib.schema.options.source_options import (
 )
 from storage_lib.schema.types.row_kind import RETRACT_BIT, ROW_KIND_COLUMN, ROW_KIND_SYMBOLS
 from storage_lib.spark.data_source.batch_sources import offset_of, offsets_in
-from storage_lib.spark.data_source.stream_reader import ROWS_UNLIMITED, START
+from storage_lib.spark.data_source.offset_stops import steps_of
+from storage_lib.spark.data_source.remembering_reader import reader_for_spark
+from storage_lib.spark.data_source.stream_reader import ROWS_UNLIMITED, START, refuse_limit
 from storage_lib.spark.types.spark_schema import arrow_schema_of, conform
+from storage_lib.spark.versions.stream_api import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 SOURCE_NAME = "debezium_json"
 
@@ -91,7 +93,8 @@ class ChangelogSource(DataSource):
                 f"that orders its rows by them; use ingest() with {METADATA}"
             )
             raise InvalidInputError(message)
-        return ChangelogReader(topic, arrow_schema)
+        refuse_limit(f"topic {topic.name}", topic.rows_per_trigger_max)
+        return reader_for_spark(ChangelogReader(topic, arrow_schema))
 
 
 class ChangelogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -132,9 +135,10 @@ class ChangelogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Plan the records between two offsets: one Spark partition per Kafka partition with new records."""
-        if start == START:
+        begun = [step[0] for step in steps_of(start, end) if step[0] != START]
+        if not begun:
             return []
-        begin = offsets_in(start)
+        begin = offsets_in(begun[0])
         # After a restart, Spark reads a batch that was already planned without calling latestOffset, so check here too.
         self._topic.refuse_recreated(begin, self._topic.log().log_id())
         return [

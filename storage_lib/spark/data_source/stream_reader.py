@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.spark.data_source.offset_stops import steps_of, without_stops
 from storage_lib.spark.types.spark_schema import ROW_POSITION, arrow_schema_of, conform
+from storage_lib.spark.versions.spark_feature import SparkFeature
+from storage_lib.spark.versions.stream_api import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from storage_lib.table.protocol.stream_position import StreamPosition
-from storage_lib.table.protocol.stream_split import AddedSplit, DifferenceSplit, StreamSplit
+from storage_lib.table.protocol.stream_split import AddedSplit, DifferenceSplit, LogSplit, StreamSplit
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -100,15 +102,20 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Plan the rows between two offsets, with one Spark partition per split.
 
         Changes of one bucket in several snapshots share a partition: Spark keeps the order of rows only within one.
+        So do all rows of a bucket, if the micro-batch has several steps.
         """
-        if start == START:
+        steps = [step for step in steps_of(start, end) if step[0] != START]
+        if not steps:
             return []
-        splits = self._source().plan(self._position(start), self._position(end))
+        source = self._source()
+        splits = [split for one, two in steps for split in source.plan(self._position(one), self._position(two))]
         adds_only = self._key.table().schema.is_append_only
         together: dict[object, list[tuple[int, StreamSplit]]] = {}
         for number, split in enumerate(splits):
             place: object = number
-            if isinstance(split, AddedSplit | DifferenceSplit) and not adds_only:
+            if len(steps) > 1 and not adds_only:
+                place = _bucket_of(split)
+            elif isinstance(split, AddedSplit | DifferenceSplit) and not adds_only:
                 place = split.split.partition, split.split.bucket
             together.setdefault(place, []).append((number, split))
         return [StreamPartition(tuple(each)) for each in together.values()]
@@ -150,7 +157,18 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @staticmethod
     def _position(offset: Mapping[str, Any]) -> StreamPosition:
-        return StreamPosition.from_json(json.dumps(offset))
+        return StreamPosition.from_json(json.dumps(without_stops(offset)))
+
+
+def _bucket_of(split: StreamSplit) -> int:
+    return split.bucket if isinstance(split, LogSplit) else split.split.bucket
+
+
+def refuse_limit(where: str, rows_max: int | None) -> None:
+    """Refuse a limit of rows that the installed Spark does not pass to its sources."""
+    if rows_max is not None:
+        advice = "Leave rows_per_trigger_max out: a micro-batch then has all new rows"
+        SparkFeature.ADMISSION_CONTROL.require(where, advice)
 
 
 def not_beyond(end: StreamPosition, start: StreamPosition, target: StreamPosition) -> StreamPosition:

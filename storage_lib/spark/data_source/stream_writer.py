@@ -96,10 +96,12 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
         known = self._checkpoint_sources()
         ranges = () if known is None else known.ranges(batch_id)
         if batch_id == 0:
-            # A query's first batch only records its start, which equals the table's offsets if it continues there.
+            # A query's first batch only records its start, which equals the table's offsets if it continues there;
+            # before Spark 4.2 it also has rows.
             table = table_at(self._address)
             ranges = tuple(
-                replace(each, start=_agreed(table.inspect.source_offsets(each.source), each.end)) for each in ranges
+                replace(each, start=_agreed(table.inspect.source_offsets(each.source), _first_place(each)))
+                for each in ranges
             )
         return ranges if any(each.start != each.end for each in ranges) else ()
 
@@ -120,6 +122,10 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803  Spark's name
         """Undo the finished tasks and release the lease. Runs on the driver after a task or the commit has failed."""
         give_up(table_at(self._address), self._commit_user, messages_of(messages))
+
+
+def _first_place(first: SourceRange) -> LogOffsets:
+    return first.end if first.start is None else first.start
 
 
 def _agreed(reached: LogOffsets | None, begun: LogOffsets) -> LogOffsets | None:

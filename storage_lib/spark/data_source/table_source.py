@@ -27,6 +27,7 @@ from storage_lib.spark.data_source.batch_writer import TableBatchWriter
 from storage_lib.spark.data_source.changelog_source import ChangelogSource
 from storage_lib.spark.data_source.changes_reader import TableChangesReader
 from storage_lib.spark.data_source.checkpoint_identity import query_id_of
+from storage_lib.spark.data_source.remembering_reader import reader_for_spark
 from storage_lib.spark.data_source.statement_options import (
     OVERWRITE_PARTITION,
     SCAN_TIMESTAMP_MILLIS,
@@ -38,7 +39,7 @@ from storage_lib.spark.data_source.statement_options import (
     TAG_NAME,
     StatementOptions,
 )
-from storage_lib.spark.data_source.stream_reader import TableStreamReader
+from storage_lib.spark.data_source.stream_reader import TableStreamReader, refuse_limit
 from storage_lib.spark.data_source.stream_writer import BatchPlan, TableStreamWriter
 from storage_lib.spark.data_source.system_table_reader import SystemTableReader, system_struct
 from storage_lib.spark.tasks.active_session import active_session
@@ -46,6 +47,11 @@ from storage_lib.spark.tasks.driver_lease import keep_alive
 from storage_lib.spark.tasks.session_kind import is_connect
 from storage_lib.spark.tasks.worker_garbage import spare_what_is_imported
 from storage_lib.spark.types.spark_schema import check_read_schema, check_write_schema, struct_of
+from storage_lib.spark.versions.fitting_spark import (
+    refuse_unfitting_pyspark,
+    refuse_unfitting_server,
+    refuse_unfitting_session,
+)
 from storage_lib.table.protocol.write_context import OverwriteScope
 
 if TYPE_CHECKING:
@@ -70,6 +76,7 @@ def register(spark: SparkSession) -> None:
     this library has to be installed on the server.
     """
     with _REGISTERING:
+        refuse_unfitting_pyspark()
         if is_connect(spark):
             _register_over_connect(spark)
             return
@@ -77,6 +84,7 @@ def register(spark: SparkSession) -> None:
         registered = ",".join(sent) or "true"
         if spark.conf.get(_REGISTERED, None) == registered:
             return
+        refuse_unfitting_session(spark.version)
         # What Spark finds by itself, it finds when a query first uses it; to register makes it search, a second or two.
         # But executors import only a registered source from the files that are sent to them.
         sources = [source for package, source in _DISCOVERED.items() if sent or find_spec(package) is None]
@@ -94,6 +102,7 @@ def _register_over_connect(spark: SparkSession) -> None:
     """Register the formats in the session of a server. The file of a declarative pipeline may not change settings."""
     if spark in _registered_over_connect:
         return
+    refuse_unfitting_server(spark)
     for source in _DISCOVERED.values():
         spark.dataSource.register(source)
     from pyspark.sql.connect.streaming.readwriter import DataStreamReader
@@ -106,6 +115,11 @@ class DynamicTableSource(DataSource):
     """Data source for one read or write of one table."""
 
     _planned_elsewhere = False
+
+    def __init__(self, options: dict[str, str]) -> None:
+        """Spark finds this source without ``register``, so the version is checked here as well."""
+        refuse_unfitting_pyspark()
+        super().__init__(options)
 
     @classmethod
     def name(cls) -> str:
@@ -167,7 +181,8 @@ class DynamicTableSource(DataSource):
                 "all machines can reach, such as one next to its checkpoint"
             )
             raise InvalidInputError(message)
-        return TableStreamReader(key_of(table), schema, parsed.scan)
+        refuse_limit(f"table {table.name}", parsed.scan.rows_per_trigger_max)
+        return reader_for_spark(TableStreamReader(key_of(table), schema, parsed.scan))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  Spark's signature
         """Return a batch writer; acquire the lease, if the write needs one, before any task runs."""

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StringType, StructField, StructType
 
 from storage_lib.catalog.table_cache import table_at
 from storage_lib.materialized.sources.consistent_snapshots import consistent_snapshots
 from storage_lib.materialized.sources.source_positions import SourcePosition, position_of, source_name
+from storage_lib.spark.data_source.remembering_reader import reader_for_spark
 from storage_lib.spark.data_source.statement_options import StatementOptions
+from storage_lib.spark.versions.stream_api import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -89,7 +90,8 @@ class CommitSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  Spark's name
         """Return a stream reader of the tables' commits."""
         given = {key: value for key, value in self.options.items() if key != TABLES}
-        return CommitReader(StatementOptions.parse(given).address, tuple(json.loads(self.options[TABLES])))
+        reader = CommitReader(StatementOptions.parse(given).address, tuple(json.loads(self.options[TABLES])))
+        return reader_for_spark(reader)
 
 
 class CommitReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -120,6 +122,7 @@ class CommitReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
         """Let the next offset be the end of this run."""
         self._ends = True
+        self._last = None
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Return one partition, whose row is the range."""

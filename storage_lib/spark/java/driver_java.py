@@ -46,8 +46,8 @@ def _compiled(spark: SparkSession, name: str) -> Any:
     except Py4JJavaError as error:
         problem = error.java_exception.getMessage()
         message = (
-            f"{name}.java can't be compiled with Spark {spark.version}; install the version of pyspark that this "
-            f"library requires: {problem}"
+            f"{name}.java can't be compiled with Spark {spark.version}; its internal classes differ from those of "
+            f"Apache Spark's own build: {problem}"
         )
         raise RuntimeError(message) from error
     return compiler.getClassLoader().loadClass(f"{_PACKAGE}.{name}").newInstance()

@@ -1,7 +1,8 @@
 """A data frame over data files that are known by path and size, without listing directories.
 
 ``spark.read.parquet`` would ask the store about every file, and lose which columns are NOT NULL. So the relation is
-built from the classes that Spark's JVM uses itself (pyspark's version is pinned).
+built from the classes that Spark's JVM uses itself; a version of Spark counts as supported once the tests of native
+reads have passed on it.
 """
 
 from __future__ import annotations

@@ -15,7 +15,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from storage_lib.catalog.table_cache import TableKey
+from storage_lib.errors import InvalidInputError
 from storage_lib.spark.types.spark_schema import arrow_schema_of, conform
+from storage_lib.spark.versions.jvm_constructor import parameter_count
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from storage_lib.schema.filter.predicate import Predicate
 
 _FILES_MAX = 2_000
+_LOGICAL_RDD = "org.apache.spark.sql.execution.LogicalRDD"
+_PARAMETERS = (9, 10)
+"""Parameters of the class up to Spark 4.2, and since Spark 4.3, whose additional one is the last."""
 _OVERHEAD_BYTES = 8
 _NUMBER_BYTES = 8
 """Spark's estimates of a row's header and of a BIGINT, from which it derives the size of a projection."""
@@ -83,7 +88,7 @@ def _numbers(spark: SparkSession, count: int, size_bytes: int) -> DataFrame:
     # py4j can't pass a BigInt of Scala, so the statistics are those of a range of this size.
     like = spark.range(size_bytes // _NUMBER_BYTES + 1)
     statistics = like._jdf.queryExecution().analyzed().stats()  # noqa: SLF001
-    relation = jvm.org.apache.spark.sql.execution.LogicalRDD(
+    arguments = (
         query.analyzed().output(),
         query.toRdd(),
         catalyst.plans.physical.UnknownPartitioning(count),
@@ -95,4 +100,12 @@ def _numbers(spark: SparkSession, count: int, size_bytes: int) -> DataFrame:
         nothing,
         False,
     )
+    count = parameter_count(spark.sparkContext._gateway, _LOGICAL_RDD)  # noqa: SLF001
+    if count not in _PARAMETERS:
+        message = (
+            f"this Spark {spark.version} makes {_LOGICAL_RDD} of {count} parameters, and {_PARAMETERS[0]} or "
+            f"{_PARAMETERS[-1]} are known. Use Apache Spark's own build, or report it"
+        )
+        raise InvalidInputError(message)
+    relation = jvm.org.apache.spark.sql.execution.LogicalRDD(*arguments[:count])
     return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(java_session, relation), spark)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType as SparkArray,
 )
@@ -43,6 +42,7 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.schema.types.data_types import DataType as TableType
 from storage_lib.schema.types.data_types import TypeRoot
 from storage_lib.schema.types.nested_types import ArrayType, MapType, MultisetType, RowType
+from storage_lib.spark.versions.arrow_schemas import to_arrow_schema
 from storage_lib.table.input.input_rows import InputRows
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def arrow_schema_of(struct: StructType) -> pa.Schema:
     Raises ``InvalidInputError`` for a type that has no Arrow equivalent.
     """
     try:
-        return to_arrow_schema(struct, timezone="UTC")
+        return to_arrow_schema(struct)
     except PySparkException as error:
         message = f"columns {struct.simpleString()}: {error}. Cast the column, or drop it"
         raise InvalidInputError(message) from error

@@ -18,6 +18,7 @@ from storage_lib.spark.stream.real_time_log import records_of, refuse_missing_to
 from storage_lib.spark.types.spark_schema import check_write_schema
 from storage_lib.spark.verbs.stream_settings import stream_start
 from storage_lib.spark.verbs.table_stream import TableStream
+from storage_lib.spark.versions.spark_feature import SparkFeature
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,6 +47,7 @@ def start_real_time(
     position_column: str | None,
 ) -> TableStream:
     """Start the stream. Arguments and errors as for ``write_stream``."""
+    SparkFeature.REAL_TIME.require(f"table {table.name}", "Write without real_time=True")
     spark = df.sparkSession
     seconds = trigger_seconds or _CHECKPOINT_SECONDS
     _refuse_arguments(

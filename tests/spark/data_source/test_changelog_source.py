@@ -16,6 +16,7 @@ from storage_lib.spark import read_changelog
 from storage_lib.spark.data_source.changelog_source import ChangelogSource
 from storage_lib.spark.types.spark_errors import storage_errors_of_spark
 from tests.support.shared_server import unique_name
+from tests.support.spark_features import rows_limit
 from tests.support.spark_topics import produce
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def test_every_change_comes_once_with_its_kind_also_after_a_restart(
         topic=topic,
         schema="id BIGINT, v STRING",
         options={"log.kafka.bootstrap.servers": bootstrap_servers},
-        rows_per_trigger_max=2,
+        rows_per_trigger_max=rows_limit(2),
     )
 
     assert df.columns == ["id", "v", "_row_kind"]

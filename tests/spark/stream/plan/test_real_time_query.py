@@ -15,7 +15,9 @@ from storage_lib import InvalidInputError
 from storage_lib.spark import read_stream, write_stream
 from storage_lib.spark.stream.plan.kafka_partitions import CoresInUse, refuse_too_few_cores
 from storage_lib.spark.stream.plan.real_time_query import CONNECTOR, refuse_interval, refuse_query
+from storage_lib.spark.versions.spark_feature import SparkFeature
 from tests.support.fake_environment import FakeClock
+from tests.support.spark_features import needs_spark
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from storage_lib.table.dynamic_table import DynamicTable
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, needs_spark(SparkFeature.REAL_TIME)]
 
 
 @pytest.fixture

@@ -1,0 +1,55 @@
+"""`make spark`: an environment of the locked packages with another version of Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import stack_setup
+
+
+@pytest.fixture
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the commands that a relocated setup runs, which do nothing."""
+    ran: list[str] = []
+    monkeypatch.setattr(stack_setup, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(stack_setup, "LOCAL", tmp_path / ".local")
+    monkeypatch.setattr(stack_setup, "project_fingerprint", lambda: f"{tmp_path} 1")
+    monkeypatch.setattr(stack_setup, "find_uv", lambda: Path("uv"))
+    monkeypatch.setattr(stack_setup, "find_java", lambda: pytest.fail("Java was looked for"))
+
+    def run(*words: object) -> None:
+        ran.append(" ".join(map(str, words)))
+        stack_setup.spark_environment("4.2").mkdir(exist_ok=True)
+
+    monkeypatch.setattr(stack_setup, "run", run)
+    return ran
+
+
+def test_another_spark_replaces_the_locked_one(commands: list[str], tmp_path: Path) -> None:
+    stack_setup.main(["spark", "4.2"])
+
+    place, release = tmp_path / ".local" / "spark_4_2", stack_setup.SPARKS["4.2"]
+    kinds = ("uv venv", "pip sync", "--editable", f"pyspark=={release}")
+    assert [next(kind for kind in kinds if kind in each) for each in commands if "uninstall" not in each] == [*kinds]
+    assert all(str(place) in each for each in commands)
+
+
+@pytest.mark.parametrize("arguments", [["spark"], ["spark", "3.5"], ["spark", "4.2.1"]])
+def test_a_version_without_an_environment_is_refused_with_those_that_have_one(
+    commands: list[str], arguments: list[str]
+) -> None:
+    with pytest.raises(SystemExit, match=r"^setup: no environment is known for Spark .*; there is one for 4\.2"):
+        stack_setup.main(arguments)
+    assert commands == []
+
+
+def test_an_environment_that_has_lost_its_python_is_recreated(commands: list[str]) -> None:
+    stack_setup.main(["spark", "4.2"])
+    made = len(commands)
+
+    stack_setup.main(["spark", "4.2"])
+
+    assert len(commands) > made
+    assert not stack_setup.is_usable(stack_setup.spark_environment("4.2"))
