@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from storage_lib.catalog.open_catalog import load_table_at
 from storage_lib.errors import NotFoundError
+from storage_lib.process_versions import ProcessVersions
 
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
@@ -21,11 +22,17 @@ _open: dict[TableKey, DynamicTable] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableKey:
-    """Identity of a table with its schema: a table recreated or altered under the same address has another key."""
+    """Identity of a table with its schema: a table recreated or altered under the same address has another key.
+
+    Unpickled, it refuses a process whose versions are not those of the process that made it.
+    """
 
     address: TableAddress
     uuid: str
     schema_id: int
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _received, (ProcessVersions.here(), self.address, self.uuid, self.schema_id)
 
     @property
     def name(self) -> str:
@@ -44,6 +51,11 @@ class TableKey:
     def refuse_if_dropped(self) -> None:
         """Raise ``NotFoundError`` if the table no longer exists, even if it is open in this process."""
         _same_table(load_table_at(self.address), self.uuid)
+
+
+def _received(versions: ProcessVersions, address: TableAddress, uuid: str, schema_id: int) -> TableKey:
+    versions.refuse_elsewhere(address.name)
+    return TableKey(address=address, uuid=uuid, schema_id=schema_id)
 
 
 def key_of(table: DynamicTable) -> TableKey:
