@@ -34,8 +34,9 @@ from storage_lib.io.combined.stores_file_io import StoresFileIO
 from storage_lib.io.environment import Environment
 from storage_lib.io.file_io_factory import STORE_OPTION_PREFIXES, warehouse_root
 from storage_lib.io.table_directory.table_paths import TablePaths
+from storage_lib.log_store.external.source_metadata import refuse_declared_metadata
 from storage_lib.log_store.log_store import LogStore
-from storage_lib.schema.evolution.schema_changes import SchemaChange, TypeLike, type_of
+from storage_lib.schema.evolution.schema_changes import SchemaChange, TypeLike
 from storage_lib.schema.evolution.schema_history import SchemaHistory
 from storage_lib.schema.evolution.unsupported import refuse_unsupported
 from storage_lib.schema.options.default_values import with_declared_defaults
@@ -43,7 +44,6 @@ from storage_lib.schema.options.option_precedence import effective_options
 from storage_lib.schema.options.secret_text import without_password
 from storage_lib.schema.options.table_options import UUID_OPTION, LogSystem, TableOptions, canonical_options
 from storage_lib.schema.table_schema import Columns, TableSchema, new_table_schema
-from storage_lib.schema.types.data_types import DataType
 from storage_lib.table.dynamic_table import DynamicTable
 from storage_lib.table.protocol.outcome import outcome, reports_outcome
 from storage_lib.table.protocol.table_address import TableAddress
@@ -108,8 +108,9 @@ class Catalog:
         """Create a table and its log.
 
         ``schema`` is an Arrow schema, a mapping such as ``{"name": "VARCHAR(20)"}``, or SQL text such as ``"id INT NOT
-        NULL"``. With ``if_not_exists`` an existing table is returned unchanged, except that a missing log is created;
-        if the table differs from the declaration, a warning in the log (``logging``) lists the differences.
+        NULL"``. In a mapping, ``BIGINT METADATA FROM 'value.source.lsn'`` is a column that ``ingest`` fills from the
+        metadata of records. With ``if_not_exists`` an existing table is returned unchanged, except that a missing log
+        is created; if the table differs from the declaration, a warning in the log (``logging``) lists the differences.
 
         Raises ``InvalidInputError`` for an invalid declaration, ``AlreadyExistsError`` if a table or another owner's
         topic has the name, ``UnavailableError`` if Kafka does not answer. After an error, no part of the table is left.
@@ -345,6 +346,7 @@ class Catalog:
         )
         schema = with_declared_defaults(schema, {})
         refuse_unsupported(str(name), schema)
+        refuse_declared_metadata(schema)
         refuse_log(str(name), TableOptions.parse(schema.options), has_primary_key=bool(schema.primary_keys))
         return schema
 
@@ -410,10 +412,6 @@ class Catalog:
         return open_added_log(name, schema, options, uuid, self._environment.clock)
 
 
-def _named(columns: Mapping[str, TypeLike]) -> tuple[tuple[str, DataType], ...]:
-    return tuple((name, type_of(like)) for name, like in columns.items())
-
-
 def _descriptor(
     schema: Columns | Mapping[str, TypeLike] | TableDescriptor,
     primary_key: Sequence[str],
@@ -422,11 +420,13 @@ def _descriptor(
     comment: str | None,
 ) -> TableDescriptor:
     if not isinstance(schema, TableDescriptor):
-        return TableDescriptor(
-            schema=_named(schema) if isinstance(schema, Mapping) else schema,
+        described = TableDescriptor.for_managed()
+        described = described.columns(schema) if isinstance(schema, Mapping) else replace(described, schema=schema)
+        return replace(
+            described,
             primary_key=tuple(primary_key),
             partition_by=tuple(partition_by),
-            options=options or {},
+            options={**described.options, **(options or {})},
             comment=comment,
         )
     if primary_key or partition_by or options or comment:

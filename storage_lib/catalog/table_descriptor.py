@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from storage_lib.schema.evolution.schema_changes import TypeLike, type_of
+from storage_lib.schema.options.metadata_options import metadata_key, split_type
 from storage_lib.schema.table_schema import Columns, typed_columns
 
 
@@ -28,14 +29,35 @@ class TableDescriptor:
         """Return an empty declaration of a table with its own storage (FLIP-188's ``TableDescriptor.forManaged``)."""
         return cls(schema=())
 
+    def columns(self, types: Mapping[str, TypeLike]) -> TableDescriptor:
+        """Append columns, by name."""
+        described = self
+        for name, type_ in types.items():
+            described = described.column(name, type_)
+        return described
+
     def column(
-        self, name: str, type_: TypeLike, *, nullable: bool = True, comment: str | None = None
+        self,
+        name: str,
+        type_: TypeLike,
+        *,
+        nullable: bool = True,
+        comment: str | None = None,
+        metadata: str | None = None,
     ) -> TableDescriptor:
-        """Append a column. ``type_`` is an Arrow type (``pa.int64()``) or an SQL type (``VARCHAR(20)``)."""
-        of = type_of(type_)
+        """Append a column. ``type_`` is an Arrow type (``pa.int64()``) or an SQL type (``VARCHAR(20)``).
+
+        ``metadata``, such as ``value.source.lsn``: ``ingest`` fills the column from that metadata of records, as it
+        does with SQL's ``BIGINT METADATA FROM 'value.source.lsn'``.
+        """
+        text, of_records = split_type(name, type_) if isinstance(type_, str) else (type_, None)
+        metadata = of_records if metadata is None else metadata
+        of = type_of(text)
         added = (name, of if nullable else of.not_null())
         comments = self.column_comments if comment is None else {**self.column_comments, name: comment}
-        return replace(self, schema=(*typed_columns(self.schema), added), column_comments=comments)
+        options = self.options if metadata is None else {**self.options, metadata_key(name): metadata}
+        columns = (*typed_columns(self.schema), added)
+        return replace(self, schema=columns, column_comments=comments, options=options)
 
     def with_primary_key(self, columns: Sequence[str]) -> TableDescriptor:
         """Set the primary key."""

@@ -113,12 +113,12 @@ def _check_names(where: str, what: str, names: Sequence[str], columns: Mapping[s
 
 
 def _check_types(where: str, name: str, columns: Mapping[str, str]) -> None:
+    from storage_lib import TableDescriptor
     from storage_lib.errors import InvalidInputError
-    from storage_lib.schema.types.type_spelling import parse_type
 
     for column, text in columns.items():
         try:
-            parse_type(text)
+            TableDescriptor.for_managed().column(column, text)
         except InvalidInputError as wrong:
             raise refusal(where, f"table {name}, column {column}: {wrong}") from wrong
 

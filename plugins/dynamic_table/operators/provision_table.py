@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynamic_table.arguments.rendered_argument import (
@@ -39,7 +40,8 @@ class ProvisionTableOperator(TableOperator):
     If it does not match, the error lists the differences (columns, types, keys, partition columns, options, comment);
     with ``on_drift="warn"`` the log and the result do.
 
-    :param columns: ``{name: type}``, types as in SQL: ``STRING``, ``DECIMAL(10, 2)``, ``TIMESTAMP(3)``. (templated)
+    :param columns: ``{name: type}``, types as in SQL: ``STRING``, ``DECIMAL(10, 2)``, ``TIMESTAMP(3)``, ``BIGINT
+        METADATA FROM 'value.source.lsn'``. (templated)
     :param ddl: instead of ``columns``, ``primary_key``, ``partition_by``, ``options`` and ``comment``: a statement
         ``CREATE TABLE ...``; ``{% include "orders.sql" %}`` reads it from a file next to the DAG. (templated)
     :param primary_key: the key's columns; none: an append-only table. (templated)
@@ -147,18 +149,18 @@ class ProvisionTableOperator(TableOperator):
 
     def _declared(self) -> TableDescriptor:
         from storage_lib import TableDescriptor
-        from storage_lib.schema.types.type_spelling import parse_type
 
         if not is_nothing(self.ddl):
             return self._of_ddl(checked_text(self.ddl, "ddl"))
         columns = checked_mapping(self.columns, "columns")
-        return TableDescriptor(
-            schema=tuple(
-                (name, parse_type(checked_text(text, f"columns[{name!r}]"))) for name, text in columns.items()
-            ),
+        described = TableDescriptor.for_managed().columns(
+            {name: checked_text(text, f"columns[{name!r}]") for name, text in columns.items()}
+        )
+        return replace(
+            described,
             primary_key=checked_names(self.primary_key, "primary_key"),
             partition_by=checked_names(self.partition_by, "partition_by"),
-            options=checked_options(self.options, "options"),
+            options={**described.options, **checked_options(self.options, "options")},
             comment=None if is_nothing(self.comment) else checked_text(self.comment, "comment"),
         )
 

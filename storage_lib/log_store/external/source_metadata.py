@@ -1,4 +1,7 @@
-"""Columns that are filled from the metadata of records: option ``source.metadata``, ``column = metadata, ...``.
+"""Columns that are filled from the metadata of records, by two spellings.
+
+    source.metadata = lsn = value.source.lsn, ...      option of a reader
+    lsn BIGINT METADATA FROM 'value.source.lsn'        column of a table, for all of its readers (metadata_options.py)
 
 Such a column can be the table's ``sequence.field``. Then the rows of a key have the order of the source, whichever
 partitions of the topic they are read from.
@@ -6,11 +9,13 @@ partitions of the topic they are read from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.log_store.conversion.number_values import TEXT_ROOTS
+from storage_lib.log_store.external.external_format import ExternalFormat
 from storage_lib.log_store.metadata.metadata_column import MetadataColumn
 from storage_lib.log_store.metadata.metadata_names import (
     FLINK_NAMES,
@@ -20,12 +25,12 @@ from storage_lib.log_store.metadata.metadata_names import (
     PARTITION,
     TOPIC,
 )
+from storage_lib.schema.options.metadata_options import metadata_key, metadata_names
 from storage_lib.schema.options.nearest import did_you_mean, nearest
 from storage_lib.schema.options.source_options import METADATA as OPTION
 from storage_lib.schema.options.table_options import MergeEngine, SortOrder, TableOptions
 
 if TYPE_CHECKING:
-    from storage_lib.log_store.external.external_format import ExternalFormat
     from storage_lib.log_store.metadata.metadata_names import Metadata
     from storage_lib.schema.table_schema import TableSchema
 
@@ -41,27 +46,44 @@ def metadata_of(text: str | None) -> Mapping[str, Metadata]:
         if not sign or not column or column in found:
             message = f"option {OPTION} is {text!r}; {_EXAMPLE}, each column once"
             raise InvalidInputError(message)
-        known = METADATA.get(FLINK_NAMES.get(name, name))
-        if known is None:
-            like = nearest(name, [*METADATA, *FLINK_NAMES])
-            near = "" if like is None else f"; did you mean {like!r}?"
-            message = f"option {OPTION}: records have no metadata {name!r}{near}. Use one of {', '.join(METADATA)}"
-            raise InvalidInputError(message)
-        found[column] = known
+        found[column] = _known(f"option {OPTION}", name)
     return found
 
 
+def declared_metadata(table: TableSchema) -> Mapping[str, Metadata]:
+    """Return the metadata that a table declares, by column. Raises ``InvalidInputError`` for unknown metadata."""
+    return {column: _known(metadata_key(column), name) for column, name in metadata_names(table.options).items()}
+
+
+def refuse_declared_metadata(table: TableSchema) -> None:
+    """Raise ``InvalidInputError`` for a declaration that no reader could follow."""
+    metadata_columns("", ExternalFormat.DEBEZIUM_JSON, {}, table)
+
+
+def _known(where: str, name: str) -> Metadata:
+    known = METADATA.get(FLINK_NAMES.get(name, name))
+    if known is None:
+        like = nearest(name, [*METADATA, *FLINK_NAMES])
+        remedy = f". Use one of {', '.join(METADATA)}" if like is None else f"; did you mean {like!r}?"
+        message = f"{where}: records have no metadata {name!r}{remedy}"
+        raise InvalidInputError(message)
+    return known
+
+
 def metadata_columns(
-    topic: str, of_format: ExternalFormat, metadata: Mapping[str, Metadata], table: TableSchema
+    topic: str, of_format: ExternalFormat, of_reader: Mapping[str, Metadata], table: TableSchema
 ) -> tuple[MetadataColumn, ...]:
-    """Return the columns in the table's order.
+    """Return the columns in the table's order: those that it declares, and those of the reader's option.
 
     Raises ``InvalidInputError`` if the table has no such column, can't be filled so, or the format has no such
-    metadata.
+    metadata, and if both name other metadata for a column.
     """
+    metadata = {**declared_metadata(table), **of_reader}
     if not metadata:
         return ()
-    where = f"topic {topic}: option {OPTION}"
+    where = f"topic {topic}: " if topic else ""
+    where += f"option {OPTION}" if of_reader else "METADATA"
+    _refuse_contradiction(where, declared_metadata(table), of_reader)
     options = TableOptions.parse(table.options)
     for name, of in metadata.items():
         if name not in [field.name for field in table.fields]:
@@ -91,6 +113,11 @@ def metadata_columns(
         for place, field in enumerate(table.fields)
         if field.name in metadata
     )
+    _check_types(where, columns)
+    return columns
+
+
+def _check_types(where: str, columns: Sequence[MetadataColumn]) -> None:
     for each in columns:
         if not each.takes(each.metadata.written):
             times = ", TIMESTAMP_LTZ(3) or wider" if each.metadata.unit else ""
@@ -100,7 +127,22 @@ def metadata_columns(
                 f"make it {plain}{times}"
             )
             raise InvalidInputError(message)
-    return columns
+        if each.is_required and each.metadata.is_digits and each.field.type.root in TEXT_ROOTS:
+            message = (
+                f"{where}: column {each.field.name!r} of sequence.field is {each.field.type}, and {each.metadata.name} "
+                "is a number: as text, 9 would be newer than 10. Make it DECIMAL(38, 0)"
+            )
+            raise InvalidInputError(message)
+
+
+def _refuse_contradiction(where: str, declared: Mapping[str, Metadata], of_reader: Mapping[str, Metadata]) -> None:
+    for name in declared.keys() & of_reader.keys():
+        if declared[name] is not of_reader[name]:
+            message = (
+                f"{where} fills column {name!r} with {of_reader[name].name}, but the table declares it as METADATA "
+                f"FROM {declared[name].name!r}; leave it out of the option"
+            )
+            raise InvalidInputError(message)
 
 
 def _refuse_without_key(where: str, table: TableSchema, options: TableOptions) -> None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from storage_lib.log_store.conversion.capture_modes import CaptureModes
-from storage_lib.log_store.conversion.captured_value_type import Meaning, ValueType
+from storage_lib.log_store.conversion.captured_value_type import Meaning, Spelling, ValueType
 from storage_lib.log_store.conversion.captured_values import Converted, converted, is_convertible
+from storage_lib.log_store.conversion.number_values import TEXT_ROOTS
 from storage_lib.schema.options.source_options import OutOfRange, TimePrecision
 from storage_lib.schema.types.data_types import TypeRoot
 
@@ -39,8 +40,11 @@ class MetadataColumn:
         return is_convertible(self._meant(written), self.field.type, _EXACTLY)
 
     def _meant(self, written: ValueType) -> ValueType:
+        root = self.field.type.root
+        if self.metadata.is_digits and written.meaning is Meaning.TEXT and root not in TEXT_ROOTS:
+            return ValueType(meaning=Meaning.DECIMAL, spelling=Spelling.TEXT)
         unit = self.metadata.unit
         is_number = written.meaning is Meaning.INTEGER
-        if unit is None or not is_number or self.field.type.root not in _MOMENTS:
+        if unit is None or not is_number or root not in _MOMENTS:
             return written
         return ValueType(meaning=Meaning.MOMENT, unit=unit)

@@ -2,7 +2,7 @@
 
     topic, partition, offset, timestamp        of the record in Kafka
     value.op, value.ts_ms, ts_us, ts_ns        of Debezium's envelope
-    value.source.lsn, file, pos, ...           of the envelope's ``source``: the change's place in the database
+    value.source.lsn, file, pos, scn, ...      of the envelope's ``source``: the change's place in the database
 
 Flink's names of the same values are understood. A flattened record has those that ``add.fields`` names.
 """
@@ -14,8 +14,13 @@ from dataclasses import dataclass
 
 from storage_lib.log_store.conversion.captured_value_type import INT64, TEXT, ValueType
 
-_SOURCE_NUMBERS = ("lsn", "ts_ms", "ts_us", "ts_ns", "txId", "pos", "row")
-_SOURCE_TEXTS = ("file", "gtid", "sequence", "db", "schema", "table", "snapshot", "name", "connector")
+_SOURCE_NUMBERS = ("lsn", "ts_ms", "ts_us", "ts_ns", "txId", "pos", "row", "event_serial_no")
+_SOURCE_TEXTS = (
+    *("file", "gtid", "commit_lsn", "change_lsn", "scn", "commit_scn", "sequence"),
+    *("db", "schema", "table", "snapshot", "name", "connector"),
+)
+_DIGITS = ("scn", "commit_scn")
+"""Numbers that connectors write as text."""
 _UNITS = {"timestamp": "ms", "ts_ms": "ms", "ts_us": "us", "ts_ns": "ns"}
 _SOURCE = "source."
 _VALUE = "value."
@@ -42,6 +47,11 @@ class Metadata:
     def unit(self) -> str | None:
         """Unit of a number that is a time; None for other values."""
         return _UNITS.get(self.key)
+
+    @property
+    def is_digits(self) -> bool:
+        """Whether it is a number that is written as text: the order of the text is another one."""
+        return self.key in _DIGITS
 
     def paths(self, *, is_flattened: bool) -> tuple[str, ...]:
         """Return where records of a format may have it; the first of these that a record has counts."""

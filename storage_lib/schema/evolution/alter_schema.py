@@ -22,6 +22,7 @@ from storage_lib.schema.evolution.schema_changes import (
 )
 from storage_lib.schema.evolution.type_widening import holds_every_value
 from storage_lib.schema.options.default_values import with_declared_defaults
+from storage_lib.schema.options.metadata_options import column_of_key
 from storage_lib.schema.options.option_changes import changed_options, options_naming, options_with_renamed
 from storage_lib.schema.table_schema import TableSchema, check_schema
 from storage_lib.schema.types.data_field import DataField
@@ -63,7 +64,8 @@ def _changed(schema: TableSchema, change: SchemaChange) -> TableSchema:  # noqa:
         case DropColumn(name=name):
             _refuse_key(schema, name, "dropped", schema.primary_keys)
             _refuse_in_options(schema, name)
-            return _with_edited(schema, name, _dropped)
+            kept = {key: value for key, value in schema.options.items() if column_of_key(key) != name}
+            return _with_edited(replace(schema, options=kept), name, _dropped)
         case RenameColumn(name=name, new_name=new_name):
             return _with_renamed(schema, name, new_name)
         case MoveColumn():

@@ -2,7 +2,7 @@
 
     options of tables            table_options.py
     log.kafka.*, log.schema-registry.*, fields.*      the clients' and the columns'
-    column.*, watermark.*        computed columns and watermarks, as CREATE TABLE writes them
+    column.*, watermark.*        computed columns, columns with metadata and watermarks, as CREATE TABLE writes them
     options of Paimon            for other engines (paimon_options.py)
     <name>.*                     of an installed package that adds the log system, catalog or file format <name>
     x.*, user.*                  free for users' notes
@@ -34,7 +34,7 @@ FREE_PREFIXES = ("x.", "user.")
 _OF_FORMAT = ("bucket-key", "bucket-function.type", "path", "type")
 """Options interpreted when the schema is read, so they are not fields of ``TableOptions``."""
 _PREFIXES = (KAFKA_PREFIX, REGISTRY_PREFIX, FIELDS_PREFIX, OWN_PREFIX, *FREE_PREFIXES)
-_VIRTUAL_COLUMNS = re.compile(r"column\..+\.(expression|comment)|watermark\..+")
+_VIRTUAL_COLUMNS = re.compile(r"column\..+\.(expression|comment|metadata)|watermark\..+")
 _INDEX_OF_KEYS = re.compile(r"pk-[a-z-]+\.index\.columns")
 _LIKE_ENOUGH = 0.7
 

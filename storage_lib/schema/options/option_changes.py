@@ -8,6 +8,7 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.schema.options.external_paths import PATHS_OPTION, ROOT_PATH_OPTION, STRATEGY_OPTION
 from storage_lib.schema.options.field_options import DEFAULT_VALUE, PREFIX, SEQUENCE_GROUP, field_option
 from storage_lib.schema.options.known_options import refuse_unknown_options
+from storage_lib.schema.options.metadata_options import column_of_key, metadata_key
 from storage_lib.schema.options.secret_refusal import refuse_secret
 from storage_lib.schema.options.table_options import OWN_PREFIX, TableOptions, canonical_key
 
@@ -89,7 +90,11 @@ def options_with_renamed(options: Mapping[str, str], column: str, new_name: str)
     changed = {}
     for key, value in options.items():
         in_key, suffix = field_option(key)
-        new_key = f"{PREFIX}{renamed(in_key)}{suffix}" if column in _names_in_key(key) else key
+        new_key = key
+        if column_of_key(key) == column:
+            new_key = metadata_key(new_name)
+        elif column in _names_in_key(key):
+            new_key = f"{PREFIX}{renamed(in_key)}{suffix}"
         changed[new_key] = renamed(value) if column in _names_in_value(key, value) else value
     return changed
 

@@ -55,6 +55,8 @@ _FAMILIES = {
     "fields.<columns>.sequence-group": "For merge-engine=partial-update: comma-separated columns that are updated "
     "together, where the sequence columns in the option's name are not smaller than the stored ones.",
     "fields.<column>.default-value": "Value written where the input has none for the column.",
+    "column.<column>.metadata": "Metadata of records that ingest fills the column from, as METADATA FROM declares it, "
+    "such as value.source.lsn.",
     "log.kafka.<setting>": "Setting of the Kafka client, for example log.kafka.security.protocol. Part of the "
     "catalog's options, not of a table's.",
     "log.schema-registry.<setting>": "url, username and password of the schema registry, for "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage_lib.schema.options.event_time import watermarks
+from storage_lib.schema.options.metadata_options import metadata_names
 from storage_lib.schema.options.table_options import OWN_PREFIX, masked
 from storage_lib.sql.definition.virtual_columns import computed_columns, computed_comment, is_virtual
 from storage_lib.sql.text.query_tables import quoted
@@ -16,7 +17,11 @@ if TYPE_CHECKING:
 def create_text_of(table: DynamicTable) -> str:
     """Return the statement, on several lines, without options that belong to this table only, such as its uuid."""
     schema = table.schema
-    lines = [_column(field.name, str(field.type), field.description) for field in schema.fields]
+    metadata = metadata_names(schema.options)
+    lines = []
+    for field in schema.fields:
+        of_records = f" METADATA FROM {spelled(metadata[field.name])}" if field.name in metadata else ""
+        lines.append(_column(field.name, f"{field.type}{of_records}", field.description))
     for name, expression in computed_columns(schema.options).items():
         lines.append(_column(name, f"AS ({expression})", computed_comment(schema.options, name)))
     for column, delay in watermarks(schema.options).items():

@@ -12,6 +12,7 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.schema.evolution.schema_changes import type_of
 from storage_lib.schema.options.external_paths import PATHS_OPTION
 from storage_lib.schema.options.materialized_table import PREFIX as MATERIALIZED_PREFIX
+from storage_lib.schema.options.metadata_options import column_of_key, metadata_key
 from storage_lib.schema.options.nearest import did_you_mean
 from storage_lib.schema.options.option_precedence import merged_options
 from storage_lib.schema.options.table_options import OWN_PREFIX, canonical_key
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
 
 _NOT_COPIED = ("log.kafka.topic",)
-_FEATURES = ("OPTIONS", "CONSTRAINTS", "PARTITIONS", "GENERATED", "WATERMARKS")
+_FEATURES = ("OPTIONS", "CONSTRAINTS", "PARTITIONS", "GENERATED", "METADATA", "WATERMARKS")
 
 
 def descriptor_of(state: SessionState, statement: CreateTable, *, of_query: pa.Schema | None = None) -> TableDescriptor:
@@ -60,6 +61,7 @@ def _described(
     declared |= _declared_options(statement)
     options = merged_options(table=declared, session=session_options)
     options |= options_of_virtual_columns(statement.computed, statement.watermarks)
+    options |= {metadata_key(each.name): each.metadata for each in statement.columns if each.metadata is not None}
     names = [name for name, _ in columns]
     _check_names(statement, names)
     typed = [(name, of.not_null() if name in keys else of) for name, of in columns]
@@ -115,10 +117,17 @@ def _options_like(like: DynamicTable, included: frozenset[str]) -> dict[str, str
     for key, value in like.schema.options.items():
         if key.startswith((OWN_PREFIX, PATHS_OPTION, MATERIALIZED_PREFIX)) or key in _NOT_COPIED:
             continue
-        feature = "WATERMARKS" if key.startswith("watermark.") else "GENERATED" if is_virtual(key) else "OPTIONS"
-        if feature in included:
+        if _feature_of(key) in included:
             found[key] = value
     return found
+
+
+def _feature_of(key: str) -> str:
+    if key.startswith("watermark."):
+        return "WATERMARKS"
+    if column_of_key(key) is not None:
+        return "METADATA"
+    return "GENERATED" if is_virtual(key) else "OPTIONS"
 
 
 def _check_names(statement: CreateTable, names: Sequence[str]) -> None:

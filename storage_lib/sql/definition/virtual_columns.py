@@ -19,6 +19,7 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.schema.filter.pure_functions import PURE_FUNCTIONS, SYNTAX
 from storage_lib.schema.filter.spark_text import SparkText
 from storage_lib.schema.options.event_time import DELAY_UNIT_MILLIS, WATERMARK_PREFIX, watermarks
+from storage_lib.schema.options.metadata_options import column_of_key
 from storage_lib.sql.statements.table_statements import ComputedColumn, Watermark
 from storage_lib.sql.text.query_tables import quoted
 
@@ -131,7 +132,9 @@ def computed_comment(options: Mapping[str, str], name: str) -> str | None:
 
 
 def is_virtual(key: str) -> bool:
-    """Return whether an option belongs to a computed column or a watermark."""
+    """Return whether an option belongs to a computed column, a column with metadata or a watermark."""
+    if column_of_key(key) is not None:
+        return True
     return key.startswith(WATERMARK_PREFIX) or (key.startswith(_COLUMN) and key.endswith((_EXPRESSION, _COMMENT)))
 
 

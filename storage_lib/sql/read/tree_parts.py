@@ -120,9 +120,25 @@ def column_of(source: SourceText, tree: Node) -> ColumnDefinition:
         nullable=not has(tree, "not_null"),
         is_key=has(tree, "column_key"),
         comment=comment_of(tree, "column_comment"),
+        metadata=_metadata_of(source, tree),
         first=has(tree, "first"),
         after=None if after is None else name_of(one(after, "name")),
     )
+
+
+def _metadata_of(source: SourceText, tree: Node) -> str | None:
+    """Return the metadata of a column, by default that with its own name; None without METADATA."""
+    found = first(tree, "metadata")
+    if found is None:
+        return None
+    if has(found, "virtual"):
+        message = "METADATA VIRTUAL is not stored; columns with metadata are filled by ingest, and stored"
+        raise source.syntax_error(span_of(found)[0], message)
+    text = first(found, "text")
+    if text is not None:
+        return text_of(tokens(text)[0])
+    path = first(tree, "column_path")
+    return name_of(one(tree, "name")) if path is None else path_of(path)
 
 
 def type_of(source: SourceText, tree: Node) -> str:

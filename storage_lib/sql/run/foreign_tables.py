@@ -55,6 +55,7 @@ def _refuse_ours(statement: CreateTable, format_name: str) -> None:
     for what, is_there in (
         ("a primary key", bool(statement.primary_key)),
         ("computed columns", bool(statement.computed)),
+        ("columns with METADATA", any(each.metadata is not None for each in statement.columns)),
         ("a watermark", bool(statement.watermarks)),
         ("LIKE", statement.like is not None),
         ("TEMPORARY", statement.temporary),

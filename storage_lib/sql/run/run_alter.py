@@ -20,6 +20,7 @@ from storage_lib.schema.evolution.schema_changes import (
     SetOption,
     type_of,
 )
+from storage_lib.schema.options.metadata_options import metadata_key
 from storage_lib.schema.options.nearest import did_you_mean, nearest
 from storage_lib.schema.options.table_options import canonical_key, option_keys
 from storage_lib.schema.placing.layout import LAYOUT_OPTIONS
@@ -113,7 +114,7 @@ def _check_what_is_computed(state: SessionState, table: DynamicTable, changes: S
 def _changes(table: DynamicTable, statement: AlterTable) -> list[SchemaChange]:  # noqa: PLR0911  one line a change
     match statement.change:
         case AddColumns(columns=columns):
-            return [_added(table, each) for each in columns]
+            return [change for each in columns for change in (_added(table, each), *_metadata_set(each))]
         case DropColumns(columns=columns):
             _refuse_unknown(table, columns)
             return [DropColumn(each) for each in columns]
@@ -193,6 +194,10 @@ def _added(table: DynamicTable, column: ColumnDefinition) -> AddColumn:
     return AddColumn(column.name, type_, comment=column.comment, after=column.after, first=column.first)
 
 
+def _metadata_set(column: ColumnDefinition) -> list[SchemaChange]:
+    return [] if column.metadata is None else [SetOption(metadata_key(column.name), column.metadata)]
+
+
 def _modified(table: DynamicTable, column: ColumnDefinition) -> list[SchemaChange]:
     field = next((each for each in table.schema.fields if each.name == column.name), None)
     has_type = field is not None and type_of(column.type).with_nullable(nullable=field.type.nullable) == field.type
@@ -202,6 +207,7 @@ def _modified(table: DynamicTable, column: ColumnDefinition) -> list[SchemaChang
         changes += [] if is_key else [SetNullable(column.name, nullable=column.nullable)]
     if column.comment is not None:
         changes.append(SetComment(column.comment, column.name))
+    changes += _metadata_set(column)
     if column.first or column.after is not None:
         changes.append(MoveColumn(column.name, after=column.after, first=column.first))
     return changes

@@ -11,6 +11,7 @@ from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.materialized.sources.held_snapshots import held_snapshots
 from storage_lib.schema.filter.literal import typed_literal
 from storage_lib.schema.options.event_time import watermarks
+from storage_lib.schema.options.metadata_options import metadata_names
 from storage_lib.schema.options.nearest import did_you_mean
 from storage_lib.schema.options.option_reference import describe_options
 from storage_lib.schema.options.table_options import masked
@@ -95,11 +96,12 @@ def static_values(table: DynamicTable, partition: PartitionClause) -> dict[str, 
 
 def _columns(table: DynamicTable) -> list[tuple[str | None, ...]]:
     lines: list[tuple[str | None, ...]] = []
-    late = watermarks(table.schema.options)
+    late, metadata = watermarks(table.schema.options), metadata_names(table.schema.options)
     for field in table.schema.fields:
         roles = ["primary key"] * (field.name in table.schema.primary_keys)
         roles += ["partition"] * (field.name in table.schema.partition_keys)
         roles += [f"watermark {late[field.name]} behind"] if field.name in late else []
+        roles += [f"metadata {metadata[field.name]}"] if field.name in metadata else []
         type_ = str(field.type.with_nullable(nullable=True))
         lines.append((field.name, type_, str(field.type.nullable).lower(), ", ".join(roles), field.description))
     for name, expression in computed_columns(table.schema.options).items():

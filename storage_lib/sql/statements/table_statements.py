@@ -11,13 +11,17 @@ from storage_lib.sql.statements.parts import Expression, NamedTable, Query
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnDefinition:
-    """A stored column; ``type`` as written. ``first`` and ``after`` are its position in ALTER TABLE."""
+    """A stored column; ``type`` as written. ``first`` and ``after`` are its position in ALTER TABLE.
+
+    ``metadata``: readers of external topics fill it from that metadata of records.
+    """
 
     name: str
     type: str
     nullable: bool = True
     is_key: bool = False
     comment: str | None = None
+    metadata: str | None = None
     first: bool = False
     after: str | None = None
 

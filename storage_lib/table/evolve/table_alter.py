@@ -11,6 +11,7 @@ from storage_lib.file_store.kind.kind_choice import kind_of
 from storage_lib.file_store.snapshot.schema_in_force import schema_in_force
 from storage_lib.format.formats import format_of, formats_by_level
 from storage_lib.log_store.codec.log_evolution import refuse_for_log
+from storage_lib.log_store.external.source_metadata import refuse_declared_metadata
 from storage_lib.schema.evolution.alter_schema import alter_schema
 from storage_lib.schema.evolution.schema_changes import RemoveOption, SchemaChange, SetOption
 from storage_lib.schema.evolution.schema_history import SchemaHistory
@@ -117,6 +118,7 @@ class TableAlter:
         format_of(options)
         formats_by_level(options)
         refuse_unsupported(self._table, altered, before=schema)
+        refuse_declared_metadata(altered)
         # The merge engine must support a column's new type.
         kind_of(self._table, altered, options)
         if _rows(altered) != _rows(schema):

@@ -28,7 +28,7 @@ tables:
     comment: What was sold
     pool_slots: 2
   shop.returns:
-    columns: {<<: *columns, reason: STRING}
+    columns: {<<: *columns, reason: STRING, place: "BIGINT METADATA FROM 'offset'"}
 """
 
 
@@ -52,7 +52,7 @@ def test_a_file_becomes_one_operators_arguments_a_table(tmp_path: Path) -> None:
         "comment": "What was sold",
         "table_pool_slots": 2,
     }
-    assert (returns["table"], sorted(returns["columns"])) == ("shop.returns", ["day", "id", "price", "reason"])
+    assert (returns["table"], sorted(returns["columns"])) == ("shop.returns", ["day", "id", "place", "price", "reason"])
 
 
 def test_a_function_may_declare_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -241,3 +241,77 @@ CREATE TABLE t (id BIGINT) WITH ('bucket' = '2147483648');
 --> InvalidInputError: option bucket is '2147483648'; it has to be at most 2147483647, the largest number that the format has for a bucket
 CREATE TABLE t (id BIGINT) LOCATION '/elsewhere';
 --> InvalidInputError: table default.t: option path=/elsewhere would do nothing here: a table lies below its warehouse, by its name; open a catalog on the directory that you want
+
+-- case: columns from the metadata of records, without Spark
+CREATE TABLE t (id BIGINT, metadata STRING, ordinal BIGINT METADATA FROM 'value.source.lsn' COMMENT 'the order of the source', `offset` BIGINT METADATA, PRIMARY KEY (id) NOT ENFORCED) WITH ('sequence.field' = 'ordinal');
+--> table default.t created
+SHOW CREATE TABLE t;
+--> statement
+--> CREATE TABLE `default`.`t` (
+-->   `id` BIGINT NOT NULL,
+-->   `metadata` STRING,
+-->   `ordinal` BIGINT METADATA FROM 'value.source.lsn' COMMENT 'the order of the source',
+-->   `offset` BIGINT METADATA FROM 'offset',
+-->   PRIMARY KEY (`id`) NOT ENFORCED
+--> )
+--> WITH (
+-->   'bucket' = '1',
+-->   'log.system' = 'none',
+-->   'partition.legacy-name' = 'false',
+-->   'sequence.field' = 'ordinal',
+-->   'snapshot.num-retained.max' = '2147483647',
+-->   'snapshot.num-retained.min' = '2147483647'
+--> )
+DESCRIBE t;
+--> name | type | nullable | key | comment
+--> id | BIGINT | false | primary key | NULL
+--> metadata | STRING | true |  | NULL
+--> ordinal | BIGINT | true | metadata value.source.lsn | the order of the source
+--> offset | BIGINT | true | metadata offset | NULL
+CREATE TABLE u LIKE t (EXCLUDING METADATA);
+--> table default.u created
+DESCRIBE u;
+--> name | type | nullable | key | comment
+--> id | BIGINT | false | primary key | NULL
+--> metadata | STRING | true |  | NULL
+--> ordinal | BIGINT | true |  | the order of the source
+--> offset | BIGINT | true |  | NULL
+ALTER TABLE t RENAME COLUMN `offset` TO place;
+--> table default.t altered
+ALTER TABLE t ADD COLUMN op CHAR(1) METADATA FROM 'value.op';
+--> table default.t altered
+ALTER TABLE t MODIFY metadata STRING METADATA FROM 'topic';
+--> table default.t altered
+DESCRIBE t;
+--> name | type | nullable | key | comment
+--> id | BIGINT | false | primary key | NULL
+--> metadata | STRING | true | metadata topic | NULL
+--> ordinal | BIGINT | true | metadata value.source.lsn | the order of the source
+--> place | BIGINT | true | metadata offset | NULL
+--> op | CHAR(1) | true | metadata value.op | NULL
+ALTER TABLE t DROP COLUMN place;
+--> table default.t altered
+ALTER TABLE t RESET ('column.metadata.metadata');
+--> table default.t altered
+DESCRIBE t;
+--> name | type | nullable | key | comment
+--> id | BIGINT | false | primary key | NULL
+--> metadata | STRING | true |  | NULL
+--> ordinal | BIGINT | true | metadata value.source.lsn | the order of the source
+--> op | CHAR(1) | true | metadata value.op | NULL
+CREATE TABLE v (id BIGINT, ordinal BIGINT METADATA);
+--> InvalidInputError: column.ordinal.metadata: records have no metadata 'ordinal'. Use one of topic, partition, offset, timestamp, value.op, value.ts_ms, value.ts_us, value.ts_ns, value.source.lsn, value.source.ts_ms, value.source.ts_us, value.source.ts_ns, value.source.txId, value.source.pos, value.source.row, value.source.event_serial_no, value.source.file, value.source.gtid, value.source.commit_lsn, value.source.change_lsn, value.source.scn, value.source.commit_scn, value.source.sequence, value.source.db, value.source.schema, value.source.table, value.source.snapshot, value.source.name, value.source.connector
+CREATE TABLE v (id BIGINT, ordinal BIGINT METADATA FROM 'value.source.lns');
+--> InvalidInputError: column.ordinal.metadata: records have no metadata 'value.source.lns'; did you mean 'value.source.lsn'?
+CREATE TABLE v (id BIGINT, ordinal DATE METADATA FROM 'value.source.lsn');
+--> InvalidInputError: METADATA: the table has no primary key, so a deletion has to repeat its row with all values, but it has other metadata. Use a table with the key of the source and merge-engine=deduplicate, or an append-only one
+CREATE TABLE v (id BIGINT METADATA FROM 'offset', PRIMARY KEY (id) NOT ENFORCED);
+--> InvalidInputError: METADATA fills column 'id', which is in the primary key or partitions the table: deletions would not find their rows. Use another column
+CREATE TABLE v (id BIGINT, ordinal BIGINT METADATA FROM 'value.source.lsn' VIRTUAL);
+--> SqlSyntaxError: line 1, column 43: METADATA VIRTUAL is not stored; columns with metadata are filled by ingest, and stored
+-->   CREATE TABLE v (id BIGINT, ordinal BIGINT METADATA FROM 'value.source.lsn' VIRTUAL)
+-->                                             ^
+CREATE TABLE v (id BIGINT, n STRING METADATA FROM 'value.source.scn', PRIMARY KEY (id) NOT ENFORCED) WITH ('sequence.field' = 'n');
+--> InvalidInputError: METADATA: column 'n' of sequence.field is STRING, and value.source.scn is a number: as text, 9 would be newer than 10. Make it DECIMAL(38, 0)
+ALTER TABLE u ADD COLUMN op CHAR(1) METADATA FROM 'value.ops';
+--> InvalidInputError: table default.u: column.op.metadata: records have no metadata 'value.ops'; did you mean 'value.op'?
