@@ -33,16 +33,16 @@ class RejectedRecords:
 
     def count(self, snapshot: Snapshot | None) -> int:
         """Return how many rejected records a snapshot has, without reading them."""
-        pointer = self._source_offsets(snapshot).rejected
+        pointer = self.pointer(snapshot)
         return 0 if pointer is None else pointer.record_count
 
-    def pointer(self) -> RejectedPointer | None:
-        """Return what the newest snapshot says of its rejected records; None if it has none."""
-        return self._source_offsets(self._snapshots.latest()).rejected
+    def pointer(self, snapshot: Snapshot | None) -> RejectedPointer | None:
+        """Return what a snapshot says of its rejected records; None if it has none."""
+        return self._source_offsets(snapshot).rejected
 
     def count_since(self, time_millis: int, source: str) -> int:
         """Return how many records of a source were stored at or after a time; files with older ones are not read."""
-        pointer = self.pointer()
+        pointer = self._newest_pointer()
         if pointer is None or pointer.newest_millis < time_millis:
             return 0
         count = 0
@@ -59,7 +59,7 @@ class RejectedRecords:
         Files without such a record are not read whole. They are stored as ``chosen`` returns them.
         """
         found = [STORED_SCHEMA.empty_table()]
-        pointer = self.pointer()
+        pointer = self._newest_pointer()
         for each in () if pointer is None else self._directory.files_of(pointer):
             records = self._directory.read_file(each.name, ["source", "key"])
             wanted = pc.and_(pc.equal(records["source"], source), pc.is_in(records["key"], keys))
@@ -69,21 +69,28 @@ class RejectedRecords:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rejected records with the columns of the system table."""
-        for records in self._files():
+        for records in self._files(STORED_SCHEMA.names):
             yield from as_system_table(records).to_batches()
 
     def chosen(
-        self, *, ids: Sequence[str] | None = None, source: str | None = None, column: str | None = None
+        self,
+        *,
+        ids: Sequence[str] | None = None,
+        source: str | None = None,
+        column: str | None = None,
+        parts: Sequence[str] = tuple(STORED_SCHEMA.names),
     ) -> pa.Table:
         """Return rejected records as they are stored: those with these ids, of a source, refused for a column.
 
+        ``parts`` are the stored columns that are needed; others are not read, unless they are compared.
         Raises ``NotFoundError`` for an id that no record has.
         """
         wanted = [(name, [value]) for name, value in (("source", source), ("column", column)) if value is not None]
         if ids is not None:
             wanted.append((ID, list(ids)))
-        found = STORED_SCHEMA.empty_table()
-        for records in self._files():
+        read = list(dict.fromkeys([*parts, ID, *(name for name, _ in wanted)]))
+        found = pa.schema([STORED_SCHEMA.field(name) for name in read]).empty_table()
+        for records in self._files(read):
             is_wanted = [pc.is_in(records[name], value_set=pa.array(values, pa.string())) for name, values in wanted]
             found = pa.concat_tables([found, records.filter(reduce(pc.and_, is_wanted)) if is_wanted else records])
         missing = {*(ids or ())} - {*found[ID].to_pylist()}
@@ -95,17 +102,20 @@ class RejectedRecords:
             raise NotFoundError(message)
         return found
 
-    def _files(self) -> Iterator[pa.Table]:
+    def _newest_pointer(self) -> RejectedPointer | None:
+        return self.pointer(self._snapshots.latest())
+
+    def _files(self, parts: Sequence[str]) -> Iterator[pa.Table]:
         """Yield the records file by file; once more from the start if the first file has just expired."""
-        pointer = self.pointer()
+        pointer = self._newest_pointer()
         while pointer is not None:
             started = False
             try:
-                for records in self._directory.read(pointer):
+                for records in self._directory.read(pointer, parts):
                     started = True
                     yield records
             except NotFoundError:
-                newer = self.pointer()
+                newer = self._newest_pointer()
                 if started or newer == pointer:
                     raise
                 pointer = newer

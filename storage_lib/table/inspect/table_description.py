@@ -73,7 +73,7 @@ class TableDescription:
             **self._log_lines(part),
             **self._definition_lines(),
             "source offsets": "" if snapshot is None else snapshot.properties.get(SOURCES, ""),
-            **self._rejected_lines(),
+            **self._rejected_lines(snapshot),
             "file.path": location,
             "file.format": self._options.file_format,
             "partition": ", ".join(f"{key}={value}" for key, value in (partition or {}).items()),
@@ -145,8 +145,8 @@ class TableDescription:
             else f"snapshot {refreshed.id} at {moment_text(refreshed.time_millis)}",
         }
 
-    def _rejected_lines(self) -> dict[str, str]:
-        pointer = self._rejected.pointer()
+    def _rejected_lines(self, snapshot: Snapshot | None) -> dict[str, str]:
+        pointer = self._rejected.pointer(snapshot)
         if pointer is None:
             return {}
         newest = moment_text(pointer.newest_millis)

@@ -83,7 +83,7 @@ class TableMaintenance:
         earlier = None if commit_identifier is None else builder.committed(user, identifier)
         if earlier is not None:
             return earlier
-        chosen = self._rejected.chosen(ids=ids, source=source, column=column)
+        chosen = self._rejected.chosen(ids=ids, source=source, column=column, parts=[ID])
         if not chosen.num_rows:
             return None
         change = builder.rejected_change(resolved=chosen[ID].to_pylist())

@@ -202,6 +202,11 @@ class SourceReader:
         return None if done is None or done.reached is None else done.result(done.reached, keeps=self._keeps)
 
     @property
+    def schema_id(self) -> int:
+        """Version of the table's columns that the last record was read with."""
+        return self._table.schema.id
+
+    @property
     def _keeps(self) -> bool:
         return self._foreign.settings.on_reject is OnReject.QUARANTINE
 

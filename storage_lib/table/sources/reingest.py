@@ -23,7 +23,6 @@ from storage_lib.log_store.external.external_topic import ExternalTopic
 from storage_lib.schema.options.source_options import ON_REJECT, OnReject
 from storage_lib.schema.types.rejected_schema import ID
 from storage_lib.table.changes.source_matching import places_of
-from storage_lib.table.sources.fitting_records import FittingRecords
 from storage_lib.table.sources.gathered_changes import GatheredChanges
 from storage_lib.table.sources.record_fixes import RecordFixes
 from storage_lib.table.sources.rejected_log import RejectedLog
@@ -155,8 +154,8 @@ def _decoded(
     log = RejectedLog(group, values)
     captured = topic.captured(log, table.schema, is_stored=True)
     ids = group[ID].to_pylist()
-    fitting = FittingRecords(table.name, table.schema, table.options, metadata=captured.decoder.table.metadata_names)
-    batches = list(captured.read(log.earliest_offsets(), log.latest_offsets(), check=fitting.checked))
+    source = SourceChanges(table, captured, topic.source)
+    batches = list(captured.read(log.earliest_offsets(), log.latest_offsets(), check=source.fitting.checked))
     changes = GatheredChanges.of(batches, table.arrow_schema)
     changes = changes.where(~np.isin(changes.offsets, list(unfixed)))
     is_stored = np.isin(changes.offsets, [] if policy is OnStored.REPLACE else _of_stored_keys(table, changes, base))
@@ -164,8 +163,7 @@ def _decoded(
     stays = {*stored, *unfixed} if policy is OnStored.KEEP else {*unfixed}
     # Those that stay may have changed what later ones of their key leave out.
     resolving = [each for index, each in enumerate(ids) if index not in stays]
-    source = SourceChanges(table, captured, topic.source, resolving=resolving)
-    completed_by, rows, refused = source.whole(changes.where(~is_stored))
+    completed_by, rows, refused = source.whole(changes.where(~is_stored), resolving=resolving)
     reasons = {each.offset: each.reason for each in refused}
     reasons |= dict.fromkeys(stored, _STORED) if policy is OnStored.KEEP else {}
     reasons |= unfixed

@@ -73,10 +73,7 @@ class _Append:
 
 
 class SourceChanges:
-    """Writes the changes of one source into one table. ``resolving`` are the ids of rejected records among them.
-
-    ``is_in_order``: the records of each key come in their order.
-    """
+    """Writes the changes of one source into one table. ``is_in_order``: the records of each key come in their order."""
 
     def __init__(
         self,
@@ -84,11 +81,9 @@ class SourceChanges:
         captured: CapturedTopic,
         source: str,
         *,
-        resolving: Collection[str] = (),
         is_in_order: bool = True,
     ) -> None:
         self._is_in_order = is_in_order
-        self._resolving = pa.array([*resolving], pa.string())
         self._table = table
         self._captured = captured
         self._source = source
@@ -176,9 +171,13 @@ class SourceChanges:
         snapshot = self._table.inspect.latest_snapshot()
         return None if snapshot is None else snapshot.id
 
-    def whole(self, changes: GatheredChanges) -> tuple[int | None, pa.Table, tuple[RefusedRecord, ...]]:
+    def whole(
+        self, changes: GatheredChanges, *, resolving: Collection[str] = ()
+    ) -> tuple[int | None, pa.Table, tuple[RefusedRecord, ...]]:
         """Return the table's input, the snapshot whose rows completed it (None if none was needed), and the records
         that are refused.
+
+        ``resolving`` are the ids of rejected records that are written now.
         """
         keys = self._table.schema.primary_keys
         kind_column = self._table.options.row_kind_field
@@ -196,7 +195,7 @@ class SourceChanges:
 
         late: list[RefusedRecord] = []
         while True:
-            changes = self._without_unsure(self._without_unordered(changes, late), late)
+            changes = self._without_unsure(self._without_unordered(changes, late), late, resolving)
             left_out, required = self._left_out(changes)
             found = completed_rows(keys, changes.rows, changes.kinds, left_out, required, find, order=self._order)
             if self._order:
@@ -224,7 +223,9 @@ class SourceChanges:
         }
         return changes.where(~self._refused_late(changes, problems, late)) if problems else changes
 
-    def _without_unsure(self, changes: GatheredChanges, late: list[RefusedRecord]) -> GatheredChanges:
+    def _without_unsure(
+        self, changes: GatheredChanges, late: list[RefusedRecord], resolving: Collection[str]
+    ) -> GatheredChanges:
         """Refuse the records whose unchanged values a refused record may have changed; return the other changes."""
         # Records that are skipped are lost on purpose.
         keeps = self._captured.settings.on_reject is OnReject.QUARANTINE
@@ -235,7 +236,8 @@ class SourceChanges:
             if not unchanged:
                 return changes
             if stored is None:
-                stored = self._rejected_before(changes.keys.filter(pa.array(any_mask(unchanged.values(), len(is_new)))))
+                keys = changes.keys.filter(pa.array(any_mask(unchanged.values(), len(is_new))))
+                stored = self._rejected_before(keys, resolving)
             unsure = UnsureValues(self._captured, changes, stored)
             problems = unsure.problems(unchanged, (*changes.refused, *late) if keeps else ())
             if not problems:
@@ -243,10 +245,10 @@ class SourceChanges:
             # These records may have changed other values.
             changes = changes.where(~self._refused_late(changes, problems, late))
 
-    def _rejected_before(self, keys: pa.ChunkedArray) -> pa.Table:
+    def _rejected_before(self, keys: pa.ChunkedArray, resolving: Collection[str]) -> pa.Table:
         """Return the table's rejected records of some keys, but those that are written now."""
         stored = self._table.inspect.rejected_of_keys(keys.unique(), source=self._source)
-        return stored.filter(pc.invert(pc.is_in(stored[ID], self._resolving)))
+        return stored.filter(pc.invert(pc.is_in(stored[ID], pa.array([*resolving], pa.string()))))
 
     def _left_out(self, changes: GatheredChanges) -> tuple[dict[str, Mask], dict[str, Mask]]:
         """Return the masks of all values that are to be completed, and of those of them that have to be found."""
