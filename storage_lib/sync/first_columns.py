@@ -28,10 +28,14 @@ _BATCHES = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstColumns:
-    """Columns of a source in their order, with the types of a table's columns, and the names of its key columns."""
+    """Columns of a source in their order, with the types of a table's columns, and the names of its key columns.
+
+    ``comments`` of columns, where the schema has them.
+    """
 
     columns: tuple[tuple[str, DataType], ...]
     key: tuple[str, ...]
+    comments: Mapping[str, str]
 
 
 def first_columns(options: Mapping[str, str], log: RecordLog) -> FirstColumns | None:
@@ -54,10 +58,12 @@ def first_columns(options: Mapping[str, str], log: RecordLog) -> FirstColumns | 
             key = records.columns.keys[place].as_py()
             names = () if key is None else topic.key_columns(key)
             metadata = metadata_of(options.get(METADATA))
-            told = [(name, table_type(of)) for name, of in first.columns.items() if name not in metadata]
+            columns = {name: of for name, of in first.columns.items() if name not in metadata}
+            typed = [(name, table_type(of)) for name, of in columns.items()]
             return FirstColumns(
-                columns=(*told, *((name, table_type(of.written)) for name, of in metadata.items())),
+                columns=(*typed, *((name, table_type(of.written)) for name, of in metadata.items())),
                 key=_checked(topic.name, names, first.columns),
+                comments={name: of.comment for name, of in columns.items() if of.comment},
             )
         if len(changes.rows) or changes.refusals:
             reason = f": {changes.refusals[0].reason}" if changes.refusals else ""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from polars.exceptions import PolarsError
 
+from storage_lib.catalog.table_descriptor import TableDescriptor
 from storage_lib.errors import AlreadyExistsError, StorageError
 from storage_lib.log_store.external.external_topic import ExternalTopic
 from storage_lib.schema.options.source_options import KEY_CHANGE, KeyChange
@@ -112,7 +113,6 @@ class SyncedTable:
             self.result = replace(self.result, is_waiting=True)
             return True
         end = self._ends.setdefault(topic, log.latest_offsets())
-        schema_id = table.schema.id
         foreign = ExternalTopic.parse({**self._options, "topic": topic}, table.arrow_schema)
         reader = SourceReader(
             table,
@@ -128,7 +128,7 @@ class SyncedTable:
             read = reader.read_up_to(target, change_tracking=self._settings.change_tracking)
         finally:
             # What precedes a record that stops the topic is committed.
-            self._count(reader.committed(), table.refresh().schema.id - schema_id)
+            self._count(reader.committed(), reader.schema_id - table.schema.id)
         if read.offsets.distance_to(end):
             return False
         behind = read.offsets.distance_to(log.latest_offsets())
@@ -167,13 +167,13 @@ class SyncedTable:
         if found is None:
             return None
         try:
-            table = self._catalog.create_table(
-                name,
-                [(column, of.not_null() if column in found.key else of) for column, of in found.columns],
+            descriptor = TableDescriptor(
+                schema=tuple((column, of.not_null() if column in found.key else of) for column, of in found.columns),
                 primary_key=found.key,
                 options=dict(self._settings.table_options),
-                if_not_exists=True,
+                column_comments=found.comments,
             )
+            table = self._catalog.create_table(name, descriptor, if_not_exists=True)
         except AlreadyExistsError:
             return self._catalog.load_table(name)  # another run has created it at this moment
         _log.info("sync: created table %s with key (%s) for topic %r", name, ", ".join(found.key), topic)

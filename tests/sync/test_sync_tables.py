@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pytest
@@ -12,6 +12,7 @@ from storage_lib import AlreadyExistsError, Catalog, DynamicTable, InvalidInputE
 from storage_lib.sync.sync_database import SyncResult, sync_topics
 from storage_lib.sync.synced_table import SyncSettings, TableSync
 from storage_lib.sync.topic_rules import TopicRules
+from storage_lib.table.sources.ingest import SourceReader
 from tests.support.fake_environment import fake_environment
 from tests.support.raw_topic import RawTopic
 from tests.support.raw_topics import RawTopics
@@ -126,6 +127,21 @@ def test_new_columns_of_the_source_are_followed_and_counted() -> None:
 
     assert (done.schema_change_count, done.row_count) == (1, 1)
     assert catalog.load_table("shop.items").to_arrow().sort_by("id")["note"].to_pylist() == [None, "new"]
+
+
+def test_comments_of_columns_come_from_the_schemas_of_records() -> None:
+    catalog, topics = (
+        memory(),
+        topics_of(items=[record("c", ROW, {**ITEM, "name": {**ITEM["name"], "doc": "as sold"}})]),
+    )
+    sync(catalog, topics)
+    more = {**ITEM, "note": {"type": "string", "optional": True, "doc": "of the buyer"}}
+    topics.topics["shop.public.items"].tell(*record("c", {**ROW, "id": 2, "note": "new"}, more))
+
+    sync(catalog, topics)
+
+    comments = {each.name: each.description for each in catalog.load_table("shop.items").schema.fields}
+    assert comments == {"id": None, "name": "as sold", "price": None, "at": None, "note": "of the buyer"}
 
 
 def test_shards_go_into_one_table_and_each_has_its_own_position() -> None:
@@ -246,3 +262,22 @@ def test_a_truncate_before_the_first_row_does_not_decide_about_the_key() -> None
     assert catalog.load_table("shop.items").schema.primary_keys == ("id",)
     assert done["shop.items"].row_count == 1
     assert done["shop.empty"].is_waiting
+
+
+def test_the_reason_of_a_topic_is_its_first_error_also_where_its_table_is_dropped_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    catalog, topics = memory(), topics_of(items=[record("c", ROW)])
+    sync(catalog, topics)
+    topics.topics["shop.public.items"].tell(*record("c", {**ROW, "id": 2}))
+    lost = UnavailableError("the storage does not answer")
+
+    def dropped(*_: object, **__: object) -> NoReturn:
+        catalog.drop_table("shop.items")
+        raise lost
+
+    monkeypatch.setattr(SourceReader, "read_up_to", dropped)
+
+    done = sync(catalog, topics)["shop.items"]
+
+    assert dict(done.errors) == {"shop.public.items": lost}

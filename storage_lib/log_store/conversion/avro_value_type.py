@@ -98,10 +98,24 @@ def _physical(kind: str, spec: Mapping[str, Any]) -> ValueType:
             return ValueType(meaning=Meaning.MAP, key=TEXT, element=value_type(spec["values"]))
         case "record":
             fields = spec["fields"]
-            return row_of(
-                {each["name"]: replace(value_type(each["type"]), default=each.get("default")) for each in fields}
-            )
+            return row_of({each["name"]: _of_field(each) for each in fields})
         case _ if kind in _PHYSICAL:
             return _CONNECT_TYPES.get(str(spec.get("connect.type")), _PHYSICAL[kind])
     message = f"the Avro type {kind!r} is not the type of a column"
     raise InvalidInputError(message)
+
+
+def _of_field(field: Mapping[str, Any]) -> ValueType:
+    comment = field.get("doc") or _comment(field["type"])
+    return replace(
+        value_type(field["type"]), default=field.get("default"), comment=None if comment is None else str(comment)
+    )
+
+
+def _comment(schema: AvroSchema) -> object:
+    """Return what a converter of Kafka Connect writes as the comment of a value; None without one."""
+    if isinstance(schema, str):
+        return None
+    if isinstance(schema, Mapping):
+        return schema.get("connect.doc")
+    return next((found for each in schema if (found := _comment(each)) is not None), None)

@@ -79,7 +79,8 @@ class ValueType:
     ``bits`` belongs to INTEGER and FLOAT; ``precision`` and ``scale`` to DECIMAL (None: not declared); ``unit`` (ms,
     us, ns) to plain TIME, TIMESTAMP, INSTANT and MOMENT; ``key`` to MAP; ``element`` to ARRAY and MAP; ``fields`` to
     ROW. ``is_guessed``: nothing says that a DECIMAL is UNSCALED but a default. ``default`` is that of a field, as
-    written; None: its schema has none. It tells nothing about values, and types that differ in it are equal.
+    written, ``comment`` that of its column; None: the schema has none. Neither tells anything about values, and types
+    that differ in them are equal.
     """
 
     meaning: Meaning
@@ -94,6 +95,7 @@ class ValueType:
     fields: tuple[tuple[str, ValueType], ...] = ()
     is_guessed: bool = False
     default: Any = field(default=None, compare=False)
+    comment: str | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         """Describe for messages: ``io.debezium.time.MicroTimestamp``, ``integer of 32 bits``, ``array of text``."""

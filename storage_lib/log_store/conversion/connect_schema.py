@@ -59,6 +59,11 @@ def _physical(schema: Mapping[str, Any]) -> ValueType:
             return ValueType(meaning=Meaning.MAP, key=key, element=element)
         case "struct":
             fields = schema.get("fields") or ()
-            return row_of({each["field"]: replace(value_type(each), default=each.get("default")) for each in fields})
+            return row_of({each["field"]: _of_field(each) for each in fields})
         case _:
             return _PHYSICAL[kind]
+
+
+def _of_field(field: Mapping[str, Any]) -> ValueType:
+    comment = field.get("doc")
+    return replace(value_type(field), default=field.get("default"), comment=None if comment is None else str(comment))

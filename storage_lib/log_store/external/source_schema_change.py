@@ -40,7 +40,7 @@ def changes_for(schema: TableSchema, columns: Mapping[str, ValueType]) -> tuple[
     for name, written in columns.items():
         needed = table_type(written)
         if name not in known:
-            changes.append(AddColumn(name, needed))
+            changes.append(AddColumn(name, needed, comment=written.comment))
         elif name not in fixed and _is_narrower(known[name], needed):
             changes.append(AlterType(name, needed))
     return tuple(changes)

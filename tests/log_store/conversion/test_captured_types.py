@@ -138,3 +138,17 @@ def without_logical(schema: Any) -> Any:
     if isinstance(schema, dict):
         return {key: without_logical(value) for key, value in schema.items() if key != "logicalType"}
     return schema
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"name": "item", "type": ["null", {"type": "string", "connect.doc": "as sold"}], "default": None},
+        {"name": "item", "type": "string", "doc": "as sold"},
+        {"name": "item", "type": {"type": "string", "connect.doc": "as sold"}},
+    ],
+)
+def test_a_converter_of_avro_writes_the_comment_of_a_column_at_its_type_or_its_field(field: dict[str, Any]) -> None:
+    of = avro_value_type.value_type({"type": "record", "name": "row", "fields": [field]})
+
+    assert [(name, each.comment) for name, each in of.fields] == [("item", "as sold")]
