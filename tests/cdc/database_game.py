@@ -1,40 +1,34 @@
-"""A random game of a whole database: its tables change in rows and shape, Debezium tells, and ``sync`` follows.
+"""A random game of a whole database: its tables change in rows and shape, and ``sync`` follows by Debezium.
 
 Tables are created, dropped, created again, renamed and truncated; columns are added, dropped, renamed and get other
 types; keys and what is logged of a row change. ``dynamic-table sync`` is a process that is killed, or two at once.
-After each pause every table has the rows that the records of its topic tell (``ToldRows``), and ``verify`` finds
+After each pause every table has the rows that the records of its topic say (``ExpectedRows``), and ``verify`` finds
 exactly the differences from the database that a comparison of our own finds. A table may stop or reject records only
 for a reason of its own.
 """
 
 from __future__ import annotations
 
-import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import psycopg
 
 from storage_lib import DynamicTable, open_catalog, verify
 from storage_lib.errors import InvalidInputError
 from tests.cdc.column_kinds import KINDS, plain
 from tests.cdc.debezium_modes import MODES
-from tests.cdc.debezium_stack import DEADLINE_SECONDS, DebeziumStack, FollowedSchema
-from tests.cdc.living_table import CHANGES, Key, LivingTable, Row
+from tests.cdc.debezium_stack import DEADLINE_SECONDS, DebeziumStack
+from tests.cdc.expected_rows import DifferenceError, ExpectedRows, Following, same, spelled_key
+from tests.cdc.followed_game import Database, FollowedGame, Move, TableEvent, shape_of
+from tests.cdc.living_table import CHANGES, LivingTable, Row
 from tests.cdc.sync_process import SyncedState, SyncProcess
-from tests.cdc.told_rows import DifferenceError, Event, Following, ToldRows, same, spelled_key
 from tests.support.broker_restart import kill_and_restart
 
 __all__ = ["DatabaseGame", "GameRules"]
 
-Told = tuple[str, Event]
-"""A table's name and a change of its rows."""
-
-ROWS_MAX = 20
 TABLES_MAX = 5
 NAMES = tuple(f"t{number}" for number in range(8))
 LEFT_OUT_TABLE = "t7"
@@ -63,191 +57,176 @@ class GameRules:
     changes_keys: bool = True
 
 
-class DatabaseGame:
-    """A schema of a database, and the tables that follow it. ``seen`` counts the moves, ``reasons`` why tables stop."""
+class DatabaseGame(FollowedGame):
+    """A schema of a database, and the tables that follow it. ``reasons`` say why tables stop."""
+
+    rows_max = 20
 
     def __init__(self, seed: int, rules: GameRules, stack: DebeziumStack, home: Path) -> None:
-        self.chance = random.Random(seed)  # noqa: S311 - reproducible
-        self.rules = rules
-        self.seen: Counter[str] = Counter()
-        self.reasons: dict[str, str] = {}
-        self.checked: Counter[str] = Counter()
-        self._stack = stack
-        self._home = home / "warehouse"
-        self._home.mkdir(parents=True)
-        self._name = f"whole_{seed}_{home.name.replace('-', '_').lower()}"[:60]
         flattens = MODES[rules.mode].is_flattened
         stays = {**NULL_STAYS, **({"transforms.unwrap.replace.null.with.default": "false"} if flattens else {})}
-        self._schema = FollowedSchema(stack, self._name, rules.mode, stays)
+        super().__init__(seed, stack, f"whole_{seed}_{home.name}", rules.mode, stays)
+        self.rules = rules
+        self.reasons: dict[str, str] = {}
+        self.checked: Counter[str] = Counter()
+        self._home = home / "warehouse"
+        self._home.mkdir(parents=True)
         self._options = {"log.kafka.bootstrap.servers": stack.kafka.bootstrap_servers}
         if stack.registry_url:
             self._options["log.schema-registry.url"] = stack.registry_url
         self._catalog = open_catalog(str(self._home), self._options)
-        self._tables: list[LivingTable] = []
-        self._told: dict[str, ToldRows] = {}
-        self._others: psycopg.Connection[Any] | None = None
-        self._pending: list[Told] = []
-        lost = {each.removeprefix("c_") for each in self._schema.mode.lost}
-        self._kinds = [each for each in KINDS if each not in lost]
-        self._story: list[str] = []
+        self._expected: dict[str, ExpectedRows] = {}
 
-    def play(self, moves: int) -> None:
-        """Play, and check at the end; whatever happens, leave nothing on the servers."""
-        with self._stack.database() as database:
-            self._schema.create(database)
-            try:
-                for _ in range(2):
-                    self._create_table(database)
-                self._schema.follow()
-                # It can not begin as long as a transaction is open that is older than it.
-                self._schema.wait_until_sent(database)
-                for _ in range(moves):
-                    self._move(database)
-                self._end_the_other(database)
-                self._check(database)
-            except Exception as error:
-                error.add_note("\n".join(self._story[-200:]))
-                raise
-            finally:
-                if self._others is not None:
-                    self._others.close()
-                self._schema.end(database)
+    def begin(self, database: Database) -> None:
+        """See ``FollowedGame``."""
+        for _ in range(2):
+            self._create_table(database)
 
-    def _move(self, database: psycopg.Connection[Any]) -> None:
-        weights = self._moves()
-        (name,) = self.chance.choices(list(weights), [weight for weight, _ in weights.values()])
-        self.seen[name] += 1
-        weights[name][1](database)
+    def record(self, events: Sequence[TableEvent]) -> None:
+        """See ``FollowedGame``."""
+        for name, event in events:
+            self._expected_of(name).apply(event)
 
-    def _moves(self) -> dict[str, tuple[float, Callable[[psycopg.Connection[Any]], None]]]:
+    def outcome(self) -> Mapping[str, object]:
+        """See ``FollowedGame``."""
+        return {**self.checked, **{name: reason[:300] for name, reason in self.reasons.items()}}
+
+    def _expected_of(self, table: str) -> ExpectedRows:
+        return self._expected.setdefault(table, ExpectedRows(self.rules.following))
+
+    def moves(self) -> Mapping[str, Move]:
+        """See ``FollowedGame``."""
         rules = self.rules
         return {
-            "one transaction": (30, self._one_transaction),
-            "other transaction": (4, self._change_in_the_other),
-            "end of the other": (2, self._end_the_other),
+            "one transaction": (30, self.one_transaction),
+            "other transaction": (4, self.change_in_the_other),
+            "end of the other": (2, self.end_the_other),
             "create table": (3, self._create_table),
             "drop table": (0.7, self._drop_table),
             "create again": (1, self._create_again),
             "rename table": (1, self._rename_table),
-            # A flattened topic does not tell of it.
-            "truncate": (0 if self._schema.mode.is_flattened else 0.7, self._truncate),
+            # A flattened topic has no record of it.
+            "truncate": (0 if self.schema.mode.is_flattened else 0.7, self._truncate),
             "add column": (4, self._add_column),
             "drop column": (2, self._drop_column),
             "rename column": (1, self._rename_column),
             "change type": (3, self._change_type),
             "not null": (1, self._change_required),
             "key": (0.4 if rules.changes_keys else 0, self._change_key),
-            "identity": (2, self._change_identity),
+            "identity": (2, self.change_identity),
             "sync": (3, lambda _: self._sync_some()),
             "two syncs": (1, lambda _: self._sync_twice()),
             "killed sync": (4 if rules.kills_sync else 0, lambda _: self._sync_and_kill()),
-            "restart of Debezium": (0.7 if rules.restarts_debezium else 0, lambda _: self._restart_debezium()),
-            "kill of the broker": (0.7 if rules.kills_broker else 0, lambda _: kill_and_restart(self._stack.kafka)),
-            "check": (4, self._check),
+            "restart of Debezium": (
+                0.7 if rules.restarts_debezium else 0,
+                lambda _: self.restart_debezium(may_kill=rules.kills_debezium),
+            ),
+            "kill of the broker": (0.7 if rules.kills_broker else 0, lambda _: kill_and_restart(self.stack.kafka)),
+            "check": (4, self.check),
         }
 
     # What happens to the shape of the database.
 
-    def _create_table(self, database: psycopg.Connection[Any]) -> None:
-        free = [name for name in NAMES if name not in {each.name for each in self._tables}]
-        if free and len(self._tables) < TABLES_MAX:
+    def _create_table(self, database: Database) -> None:
+        free = [name for name in NAMES if name not in {each.name for each in self.tables}]
+        if free and len(self.tables) < TABLES_MAX:
             self._create(database, self.chance.choice(free))
 
-    def _create(self, database: psycopg.Connection[Any], name: str) -> None:
-        # What has no key is not told when flattened, and is doubled when sent again.
-        may_lack_key = not (self._schema.mode.is_flattened or self.rules.kills_debezium)
-        table = LivingTable.drawn(self.chance, self._name, name, self._kinds, may_lack_key=may_lack_key)
-        self._say(f"create {name} {[*table.key]} {[(n, k.postgres) for n, k in table.others.items()]} {table.is_full=}")
+    def _create(self, database: Database, name: str) -> None:
+        # Without a key there is no record of a row when flattened, and two when it is sent again.
+        may_lack_key = not (self.schema.mode.is_flattened or self.rules.kills_debezium)
+        table = LivingTable.drawn(self.chance, self.name, name, self.kinds, may_lack_key=may_lack_key)
+        self.say(f"create {name} {[*table.key]} {[(n, k.postgres) for n, k in table.others.items()]} {table.is_full=}")
         with database.transaction():
             table.create(database)
-            self._tables.append(table)
-            events = [each for _ in range(self.chance.randrange(4)) for each in self._insert(database, table)]
-        self._tell(events)
+            self.tables.append(table)
+            events = [each for _ in range(self.chance.randrange(4)) for each in self.insert(database, table)]
+        self.record(events)
 
-    def _drop_table(self, database: psycopg.Connection[Any]) -> None:
-        if len(self._tables) > 1:
-            table = self.chance.choice(self._tables)
+    def _drop_table(self, database: Database) -> None:
+        if len(self.tables) > 1:
+            table = self.chance.choice(self.tables)
             self._settle(database)
-            self._say(f"drop {table.name}")
+            self.say(f"drop {table.name}")
             table.drop(database)
-            self._tables.remove(table)
+            self.tables.remove(table)
 
-    def _create_again(self, database: psycopg.Connection[Any]) -> None:
+    def _create_again(self, database: Database) -> None:
         """Drop a table, and create another one with its name, perhaps in one transaction."""
-        table = self.chance.choice(self._tables)
+        table = self.chance.choice(self.tables)
         self._settle(database)
-        self._say(f"drop {table.name}, to create it again")
+        self.say(f"drop {table.name}, to create it again")
         with database.transaction():
             table.drop(database)
-            self._tables.remove(table)
+            self.tables.remove(table)
             if self.chance.random() < 0.7 or not self.rules.changes_keys:
                 # A table of the same columns and key, perhaps of others.
                 again = LivingTable(
                     table.schema, table.name, {**table.key}, {**table.others}, {*table.required}, table.is_full
                 )
                 again.create(database)
-                self._tables.append(again)
-        if table.name not in {each.name for each in self._tables}:
+                self.tables.append(again)
+        if table.name not in {each.name for each in self.tables}:
             self._create(database, table.name)  # with another key, perhaps
 
-    def _rename_table(self, database: psycopg.Connection[Any]) -> None:
-        free = [name for name in NAMES if name not in {each.name for each in self._tables}]
-        table = self.chance.choice(self._tables)
+    def _rename_table(self, database: Database) -> None:
+        free = [name for name in NAMES if name not in {each.name for each in self.tables}]
+        table = self.chance.choice(self.tables)
         new = self.chance.choice(free)
         self._settle(database)
-        self._say(f"rename {table.name} to {new}")
+        self.say(f"rename {table.name} to {new}")
         table.rename(database, new)
 
-    def _truncate(self, database: psycopg.Connection[Any]) -> None:
-        self._end_the_other(database)
-        table = self.chance.choice(self._tables)
-        self._say(f"truncate {table.name}")
+    def _truncate(self, database: Database) -> None:
+        self.end_the_other(database)
+        table = self.chance.choice(self.tables)
+        self.say(f"truncate {table.name}")
         table.truncate(database)
-        self._told.setdefault(table.name, ToldRows(self.rules.following)).truncate(_shape(table))
+        self._expected_of(table.name).truncate(shape_of(table))
 
-    def _add_column(self, database: psycopg.Connection[Any]) -> None:
+    def _add_column(self, database: Database) -> None:
         table = self._to_alter(database)
         names = table.free_names()
         if not names:
             return
-        kind = KINDS[self.chance.choice([each for each in self._kinds if table.key or "ARRAY" not in KINDS[each].ours])]
+        kind = KINDS[self.chance.choice([each for each in self.kinds if table.key or "ARRAY" not in KINDS[each].ours])]
         # The converter of Avro writes the default for null.
-        has_default = self._schema.mode.form != "avro" and not kind.is_long and self.chance.random() < 0.4
+        has_default = self.schema.mode.form != "avro" and not kind.is_long and self.chance.random() < 0.4
         default = kind.draw(self.chance) if has_default else None
         name = self.chance.choice(names)
-        self._say(f"add {table.name}.{name} {kind.postgres} default {default!r}")
+        self.say(f"add {table.name}.{name} {kind.postgres} default {default!r}")
         table.add_column(database, name, kind, default)
 
-    def _drop_column(self, database: psycopg.Connection[Any]) -> None:
+    def _drop_column(self, database: Database) -> None:
         table = self._to_alter(database)
         if table.key and table.others:
             name = self.chance.choice([*table.others])
-            self._say(f"drop {table.name}.{name}")
+            self.say(f"drop {table.name}.{name}")
             table.drop_column(database, name)
 
-    def _rename_column(self, database: psycopg.Connection[Any]) -> None:
+    def _rename_column(self, database: Database) -> None:
         table = self._to_alter(database)
         free = table.free_names()
         if table.key and table.others and free:
             old, new = self.chance.choice([*table.others]), self.chance.choice(free)
-            self._say(f"rename {table.name}.{old} to {new}")
+            self.say(f"rename {table.name}.{old} to {new}")
             table.rename_column(database, old, new)
 
-    def _change_type(self, database: psycopg.Connection[Any]) -> None:
+    def _change_type(self, database: Database) -> None:
         table = self._to_alter(database)
         possible = [
             (name, change)
             for name, kind in table.others.items()
             for change in CHANGES
-            if kind is KINDS[change.before] and change.after in self._kinds and table.key
+            if kind is KINDS[change.before] and change.after in self.kinds and table.key
         ]
         if possible:
             name, change = self.chance.choice(possible)
-            self._say(f"type of {table.name}.{name}: {change.before} to {change.after}")
+            self.say(f"type of {table.name}.{name}: {change.before} to {change.after}")
             with database.transaction():
                 table.change_type(database, name, change)
 
-    def _change_required(self, database: psycopg.Connection[Any]) -> None:
+    def _change_required(self, database: Database) -> None:
         table = self._to_alter(database)
         if not table.others:
             return
@@ -257,142 +236,38 @@ class DatabaseGame:
         elif all(row[name] is not None for row in table.rows(database)):
             table.set_required(database, name, is_required=True)
 
-    def _change_key(self, database: psycopg.Connection[Any]) -> None:
-        keyed = [table for table in self._tables if table.key]
+    def _change_key(self, database: Database) -> None:
+        keyed = [table for table in self.tables if table.key]
         if keyed:
             table = self.chance.choice(keyed)
             self._settle(database)
-            self._say(f"key of {table.name}")
+            self.say(f"key of {table.name}")
             with database.transaction():
                 table.change_key(database, f"k_new{self.seen['key']}")
 
-    def _change_identity(self, database: psycopg.Connection[Any]) -> None:
-        keyed = [table for table in self._tables if table.key]
-        if keyed:
-            self._end_the_other(database)
-            table = self.chance.choice(keyed)
-            self._say(f"identity of {table.name}: full {not table.is_full}")
-            table.set_identity(database, is_full=not table.is_full)
-
-    def _to_alter(self, database: psycopg.Connection[Any]) -> LivingTable:
+    def _to_alter(self, database: Database) -> LivingTable:
         """Return a table; sometimes all of its changes have been sent before it is altered."""
         if self.chance.random() < 0.5:
             self._settle(database)
         else:
-            self._end_the_other(database)
-        return self.chance.choice(self._tables)
+            self.end_the_other(database)
+        return self.chance.choice(self.tables)
 
-    def _settle(self, database: psycopg.Connection[Any]) -> None:
+    def _settle(self, database: Database) -> None:
         """Wait until everything is sent: Debezium asks the database for a table's key at any later time."""
-        self._end_the_other(database)
-        self._schema.wait_until_sent(database)
-
-    # What happens to rows.
-
-    def _one_transaction(self, database: psycopg.Connection[Any]) -> None:
-        events: list[Told] = []
-        with database.transaction():
-            for _ in range(self.chance.choice((1, 1, 2, 5, 8))):
-                if self._tables:
-                    events += self._change(database, self.chance.choice(self._tables))
-        self._tell(events)
-
-    def _change_in_the_other(self, database: psycopg.Connection[Any]) -> None:
-        """Change rows in a transaction that stays open, and keep the other one away from them."""
-        if self._others is None:
-            self._others = self._stack.database()
-            self._others.autocommit = False
-        keyed = [table for table in self._tables if table.key]
-        if not keyed:
-            return
-        table = self.chance.choice(keyed)
-        rows = table.free_rows(database)
-        mine = self.chance.sample(rows, min(len(rows), 2))
-        for row in mine:
-            table.locked.add(table.key_of(row))
-            self._pending += self._update(self._others, table, row)
-        key = table.new_key(self.chance, [table.key_of(row) for row in rows])
-        if key is not None:
-            table.locked.add(key)
-            self._pending += self._insert(self._others, table, key)
-
-    def _end_the_other(self, _: psycopg.Connection[Any]) -> None:
-        if self._others is not None:
-            if self.chance.random() < 0.2:
-                self._others.rollback()
-            else:
-                self._others.commit()
-                self._tell(self._pending)
-        self._pending = []
-        for table in self._tables:
-            table.locked.clear()
-
-    def _change(self, database: psycopg.Connection[Any], table: LivingTable) -> list[Told]:
-        rows = table.free_rows(database)
-        kind = self.chance.choices(("insert", "update", "move", "delete"), (5, 6, 1 if table.key else 0, 2))[0]
-        if kind == "insert" or not rows:
-            return self._insert(database, table) if len(rows) < ROWS_MAX else []
-        row = self.chance.choice(rows)
-        if kind == "update":
-            return self._update(database, table, row)
-        if kind == "move":
-            return self._move_row(database, table, row, rows)
-        table.delete(database, row)
-        return [_told(table, row, None)]
-
-    def _insert(self, database: psycopg.Connection[Any], table: LivingTable, key: Key | None = None) -> list[Told]:
-        if table.key:
-            taken = [table.key_of(each) for each in table.rows(database)]
-            key = key or table.new_key(self.chance, taken)
-            if key is None:
-                return []
-        # A column that has a default may be left out.
-        names = [each for each in table.others if each in table.required or self.chance.random() < 0.8]
-        values = {**dict(zip(table.key, key or (), strict=True)), **table.values(self.chance, names)}
-        if not values:
-            return []
-        return [_told(table, None, table.insert(database, values))]
-
-    def _update(self, database: psycopg.Connection[Any], table: LivingTable, row: Row) -> list[Told]:
-        if not table.others:
-            return []
-        names = self.chance.sample([*table.others], self.chance.randint(1, len(table.others)))
-        new = table.update(database, row, table.values(self.chance, names))
-        return [_told(table, row, new, table.unsent(row, names))]
-
-    def _move_row(
-        self, database: psycopg.Connection[Any], table: LivingTable, row: Row, rows: Sequence[Row]
-    ) -> list[Told]:
-        key = table.new_key(self.chance, [table.key_of(each) for each in table.rows(database)])
-        if key is None:
-            return []
-        names = [*table.others] if self.chance.random() < 0.7 else []
-        values = table.values(self.chance, names)
-        new = table.update(database, row, {**values, **dict(zip(table.key, key, strict=True))})
-        return [_told(table, row, None), _told(table, None, new, table.unsent(row, names))]
-
-    def _tell(self, events: Sequence[Told]) -> None:
-        for name, event in events:
-            self._told.setdefault(name, ToldRows(self.rules.following)).tell(event)
+        self.end_the_other(database)
+        self.schema.wait_until_sent(database)
 
     # What happens between the database and the tables.
 
-    def _restart_debezium(self) -> None:
-        connect = self._stack.connect
-        if self.rules.kills_debezium and self.chance.random() < 0.5:
-            connect.kill()
-        else:
-            connect.stop()
-        connect.start()
-
     def _sync(self) -> SyncProcess:
         rules, following = self.rules, self.rules.following
-        flattened = "flattened-" if self._schema.mode.is_flattened else ""
+        flattened = "flattened-" if self.schema.mode.is_flattened else ""
         source = {
             "source.schema-change": following.schema_change,
             "source.on-reject": following.on_reject,
             "source.on-truncate": following.on_truncate,
-            **self._schema.mode.reading,
+            **self.schema.mode.reading,
         }
         table_options = {
             "lease.timeout": "3 s",
@@ -400,8 +275,8 @@ class DatabaseGame:
             "log.system": "kafka" if following.is_logged else "none",
         }
         arguments = [
-            *("--topics", f"{self._name}.{self._name}.*", "--into", "shop", "--exclude", "*.marks"),
-            *("--format", f"debezium-{flattened}{self._schema.mode.form}", "--workers", str(rules.workers)),
+            *("--topics", f"{self.name}.{self.name}.*", "--into", "shop", "--exclude", "*.marks"),
+            *("--format", f"debezium-{flattened}{self.schema.mode.form}", "--workers", str(rules.workers)),
             *(("--exclude", f"*.{LEFT_OUT_TABLE}") if rules.excludes else ()),
             *(("--rename", r"t([0-9])=of_\1", "--prefix", "our_") if rules.renames else ()),
             *(part for key, value in source.items() for part in ("--with", f"{key}={value}")),
@@ -440,13 +315,14 @@ class DatabaseGame:
 
     # What must hold.
 
-    def _check(self, database: psycopg.Connection[Any]) -> None:
+    def check(self, database: Database) -> None:
+        """See ``FollowedGame``."""
         self._settle(database)
         state = self._synced()
-        topics = self._schema.topics()
-        by_name = {table.name: table for table in self._tables}
+        topics = self.schema.topics()
+        by_name = {table.name: table for table in self.tables}
         for name in NAMES:
-            if self._schema.topic(name) not in topics or (self.rules.excludes and name == LEFT_OUT_TABLE):
+            if self.schema.topic(name) not in topics or (self.rules.excludes and name == LEFT_OUT_TABLE):
                 continue
             ours = f"shop.our_of_{name[1:]}" if self.rules.renames else f"shop.{name}"
             try:
@@ -457,63 +333,61 @@ class DatabaseGame:
 
     def _check_table(
         self,
-        database: psycopg.Connection[Any],
+        database: Database,
         name: str,
         ours: str,
         printed: Mapping[str, Any] | None,
         source: LivingTable | None,
     ) -> None:
-        told = self._told.get(name)
-        if printed is None or told is None:
-            raise DifferenceError(f"{name} has a topic, but {'the sync knows nothing' if told else 'no record'}")
-        if (printed["state"] == "waiting") is told.is_begun:
+        said = self._expected.get(name)
+        if printed is None or said is None:
+            raise DifferenceError(f"{name} has a topic, but {'the sync knows nothing' if said else 'no record'}")
+        if (printed["state"] == "waiting") is said.is_begun:
             raise DifferenceError(
-                f"{name} is {printed['state']}, but a row {'has' if told.is_begun else 'has not'} come"
+                f"{name} is {printed['state']}, but a row {'has' if said.is_begun else 'has not'} come"
             )
-        if not told.is_begun:
+        if not said.is_begun:
             return
         error = printed["error"]
-        if error is not None and told.must_stop is None and not told.may_stop:
+        if error is not None and said.must_stop is None and not said.may_stop:
             raise DifferenceError(f"{name} has stopped without a reason of its own: {error}")
-        if error is None and told.must_stop is not None:
-            raise DifferenceError(f"{name} has read everything, but: {told.must_stop}")
+        if error is None and said.must_stop is not None:
+            raise DifferenceError(f"{name} has read everything, but: {said.must_stop}")
         table = self._catalog.load_table(ours)
         held = _held(table)
         if error is not None:
             self.reasons[name] = error
             self.checked["stopped"] += 1
-            if told.must_stop and told.must_stop not in error:
-                raise DifferenceError(f"{name} has to stop because {told.must_stop!r}, but stops because {error}")
+            if said.must_stop and said.must_stop not in error:
+                raise DifferenceError(f"{name} has to stop because {said.must_stop!r}, but stops because {error}")
             if not self.rules.kills_debezium:  # then it may have stopped at a change that was sent again
-                told.check_stopped(held)
+                said.check_stopped(held)
         else:
             self.checked["followed"] += 1
-            told.check(held, is_whole=self._is_whole(table, told))
+            said.check(held, is_whole=self._is_whole(table, said))
         if source is not None:
-            self._verify(database, table, told, source)
+            self._verify(database, table, said, source)
 
-    def _is_whole(self, table: DynamicTable, told: ToldRows) -> bool:
+    def _is_whole(self, table: DynamicTable, said: ExpectedRows) -> bool:
         """Whether the table has rejected nothing; each rejected record needs a reason, and so do those that fail."""
         on_reject = self.rules.following.on_reject
         rejected = table.inspect.rejected_count() if on_reject == "quarantine" else 0
-        if rejected and not told.may_reject:
+        if rejected and not said.may_reject:
             raise DifferenceError(f"rejected {table.inspect.rejected().to_pylist()}")
-        if on_reject == "quarantine" and rejected < told.must_reject:
-            raise DifferenceError(f"rejected {rejected} records, but {told.must_reject} can't be taken")
+        if on_reject == "quarantine" and rejected < said.must_reject:
+            raise DifferenceError(f"rejected {rejected} records, but {said.must_reject} can't be taken")
         return on_reject == "fail" or (on_reject == "quarantine" and not rejected)
 
-    def _verify(
-        self, database: psycopg.Connection[Any], table: DynamicTable, told: ToldRows, source: LivingTable
-    ) -> None:
+    def _verify(self, database: Database, table: DynamicTable, said: ExpectedRows, source: LivingTable) -> None:
         """``verify`` agrees with a comparison of our own, wherever it can compare."""
-        if tuple(source.key) != told.key:
+        if tuple(source.key) != said.key:
             return
         names = [name for name in table.arrow_schema.names if name in source.columns]
         theirs = source.rows(database)
         expected = _differences(_held(table), theirs, names, tuple(source.key))
         relation = f'"{source.schema}"."{source.name}"'
         try:
-            found = verify(table, self._stack.postgres.uri, relation=relation, columns=names)
+            found = verify(table, self.stack.postgres.uri, relation=relation, columns=names)
         except InvalidInputError as error:
             if "have no common form" in str(error) or "of kind" in str(error):
                 self.checked["incomparable"] += 1
@@ -524,27 +398,9 @@ class DatabaseGame:
             raise DifferenceError(f"{table.name}: verify found {found}, expected {expected}")
         self.checked["equal" if found.is_equal else "different"] += 1
 
-    def _say(self, what: str) -> None:
-        self._story.append(what)
-
 
 def _held(table: DynamicTable) -> list[Row]:
     return [{name: plain(value) for name, value in row.items()} for row in table.to_arrow().to_pylist()]
-
-
-def _shape(table: LivingTable) -> dict[str, str]:
-    return {name: kind.ours for name, kind in table.columns.items()}
-
-
-def _told(table: LivingTable, old: Row | None, new: Row | None, unsent: Iterable[str] = ()) -> Told:
-    event = Event(
-        names=tuple(table.key),
-        shape=_shape(table),
-        old=None if old is None else {name: value for name, value in old.items() if name != "ctid"},
-        new=new,
-        unsent=frozenset(unsent),
-    )
-    return table.name, event
 
 
 def _differences(

@@ -55,7 +55,7 @@ class Mode:
 
     @property
     def lost(self) -> frozenset[str]:
-        """Columns of the game whose values this mode can't tell."""
+        """Columns of the game whose values this mode loses."""
         found = set()
         if self.options.get("decimal.handling.mode") == "double":
             found.add("c_wide")  # a double has fewer digits

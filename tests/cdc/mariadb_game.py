@@ -18,10 +18,10 @@ from local_mariadb import LocalMariadb
 from storage_lib import open_catalog
 from tests.cdc.debezium_modes import MODES, mariadb_connector
 from tests.cdc.debezium_stack import DEADLINE_SECONDS
+from tests.cdc.expected_rows import DifferenceError
 from tests.cdc.mariadb_kinds import MARIADB_KINDS, WIDENED, MariadbKind
 from tests.cdc.mariadb_rows import differing_columns, kinds_of, position_of, rows_of
 from tests.cdc.sync_process import SyncProcess
-from tests.cdc.told_rows import DifferenceError
 
 __all__ = ["MariadbGame"]
 
@@ -74,6 +74,10 @@ class MariadbGame:
         finally:
             self._connect.remove(self._name)
             self._mariadb.query(f"drop database {self._name}")
+
+    def outcome(self) -> dict[str, object]:
+        """Return how many tables were compared."""
+        return {"checked": self.checked}
 
     def _move(self) -> None:
         moves = {

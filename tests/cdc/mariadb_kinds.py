@@ -62,7 +62,7 @@ MARIADB_KINDS = (
     ),
     MariadbKind("tinyint(1)", _one_of("true", "false", "7")),
     MariadbKind("bigint", _between(-(1 << 63), (1 << 63) - 1)),
-    # Greater ones arrive as negative numbers, unless the connector is told.
+    # Greater ones arrive as negative numbers, unless the connector is set otherwise.
     MariadbKind("bigint unsigned", _between(0, (1 << 63) - 1)),
     MariadbKind("float", _one_of("0", "1.5", "-0.25", "3.40282e38", "1e-37")),
     MariadbKind("double", _one_of("0", "0.1", "1.7976931348623157e308", "-5e-324")),

@@ -7,17 +7,15 @@ Starts servers of its own, and kills them, too. Prints what each game did; ends 
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 import tempfile
-import time
-from collections import Counter
 from pathlib import Path
 
 from tests.cdc.database_game import DatabaseGame, GameRules
+from tests.cdc.expected_rows import Following
 from tests.cdc.own_stack import own_stack
-from tests.cdc.told_rows import Following
+from tests.cdc.played_games import play_each, wanted_games
 
 MODES = ("json-schema", "avro", "flattened-json-schema", "flattened-avro", "json-schema-as-text", "avro-as-text")
 """Those whose records carry schemas."""
@@ -25,40 +23,18 @@ MODES = ("json-schema", "avro", "flattened-json-schema", "flattened-avro", "json
 
 def main() -> None:
     """Play the games that the command line asks for."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("moves", type=int)
-    parser.add_argument("modes", nargs="*", default=[*MODES])
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--games", type=int, default=10)
-    parser.add_argument("--gentle", action="store_true", help="kill no server")
-    parser.add_argument("--go-on", action="store_true", help="play on after a difference")
-    given = parser.parse_args()
-    seen: Counter[str] = Counter()
-    checked: Counter[str] = Counter()
-    failures = 0
+    wanted = wanted_games(__doc__, MODES)
     with (
         tempfile.TemporaryDirectory(prefix="database-games-") as scratch,
         own_stack(Path(scratch) / "servers") as stack,
     ):
-        for seed in range(given.first, given.first + given.games):
-            rules = drawn_game_rules(seed, given.modes, is_gentle=given.gentle)
-            started = time.monotonic()
-            game = DatabaseGame(seed, rules, stack, Path(scratch) / f"g{seed}")
+
+        def game_of(seed: int) -> DatabaseGame:
+            rules = drawn_game_rules(seed, wanted.modes, is_gentle=wanted.gentle)
             print(seed, rules, flush=True)
-            try:
-                game.play(given.moves)
-            except Exception as error:
-                if not given.go_on:
-                    raise
-                failures += 1
-                notes = "\n".join(getattr(error, "__notes__", ()))[-6000:]
-                print(f"  FAILED: {type(error).__name__}: {str(error)[:3000]}\n{notes}", flush=True)
-            seen += game.seen
-            checked += game.checked
-            print(f"  {time.monotonic() - started:.0f} s", dict(game.seen), dict(game.checked), flush=True)
-            for name, reason in game.reasons.items():
-                print(f"    {name}: {reason[:300]}", flush=True)
-    print(dict(seen), dict(checked), f"{failures} failures")
+            return DatabaseGame(seed, rules, stack, Path(scratch) / f"g{seed}")
+
+        failures = play_each(wanted, game_of)
     sys.exit(1 if failures else 0)
 
 

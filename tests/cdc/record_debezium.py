@@ -30,7 +30,7 @@ from tests.cdc.recorded_tables import BEFORE, STEPS, TABLES
 from tests.support.recorded_changes import RECORDED, RecordedRecord, lines_of
 
 END = "the_end"
-"""A table whose last row tells that a connector has sent all that came before."""
+"""A table whose last row arrives once a connector has sent all that came before."""
 # What values a mode changes is seen in the tables of types; the kinds of records are those of the defaults.
 TABLES_OF_VALUES = ("every_type", "special_values", "toasted")
 OF_MOVED_KEYS = ("__debezium.oldkey", "__debezium.newkey")
@@ -110,7 +110,7 @@ def wait_until_all_follow(database: psycopg.Connection[Any], connect: LocalConne
 
 
 def wait(connect: LocalConnect, happened: Callable[[], bool]) -> None:
-    """Wait, and tell if a connector fails meanwhile."""
+    """Wait, and raise an error if a connector fails meanwhile."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     while not happened():
         failures = {name: failure for name in MODES if (failure := connect.failure(name))}

@@ -25,7 +25,7 @@ HOME = Path(__file__).parent / "recorded_mariadb"
 MARIADB_MODES = ("json", "json-schema", "json-schema-as-text", "flattened-json-schema")
 DATABASE = "shop"
 END = "the_end"
-"""A table whose last row tells that a connector has sent all that came before."""
+"""A table whose last row arrives once a connector has sent all that came before."""
 
 
 def main(home: Path) -> None:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cdc.database_game import DatabaseGame, GameRules
+from tests.cdc.expected_rows import Following
 from tests.cdc.own_stack import own_stack
 from tests.cdc.play_database_games import MODES, drawn_game_rules
-from tests.cdc.told_rows import Following
 
 if TYPE_CHECKING:
     from tests.cdc.debezium_stack import DebeziumStack

@@ -40,12 +40,12 @@ _UNCHANGED = "__debezium_unavailable_value"
 @pytest.mark.parametrize("name", ["orders_whole", "toasted", "appended"])
 def test_after_each_step_the_table_has_the_rows_of_the_database(name: str, mode: str, batch_size: int) -> None:
     table, topic = table_of(name, ["id"] if name != "appended" else []), RawTopic(batch_size=batch_size)
-    records, told = recorded(mode, name), 0
+    records, sent = recorded(mode, name), 0
 
     for state in recorded_states(name):
-        while told < len(records) and (is_of_snapshot(records[told]) or lsn(records, told) < state.lsn):
-            topic.tell(records[told].key, records[told].value)
-            told += 1
+        while sent < len(records) and (is_of_snapshot(records[sent]) or lsn(records, sent) < state.lsn):
+            topic.tell(records[sent].key, records[sent].value)
+            sent += 1
         if any("truncate" in each or "type numeric(12,4)" in each for each in state.step):
             break  # a flattened record can't say the former, and one without a schema not the latter
         topic.ingest(table, format=_MODES[mode], on_truncate="apply")

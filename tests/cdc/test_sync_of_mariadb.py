@@ -44,7 +44,7 @@ DECLARED = {
 @pytest.mark.parametrize("table", ["every_type", "orders", "keyless", "unsigned_key"])
 def test_after_each_step_the_table_has_the_rows_of_the_database(mode: str, table: str) -> None:
     if (mode == "json" and table not in DECLARED) or (mode.startswith("flattened") and table == "keyless"):
-        pytest.skip("such records don't tell it")
+        pytest.skip("such records don't have it")
     catalog, topic = memory(mode, table), RawTopic()
     records, numbers, given = recorded(mode, table, home=HOME), transactions(table), 0
 

@@ -1,4 +1,4 @@
-"""What the records of a topic tell of a table, one by one: the rows that the table of a sync may have.
+"""What the records of a topic say of a table, one by one: the rows that the table of a sync may have.
 
 A record replaces the row of its key. A column that the row does not have keeps its stored value, and so does a long
 value that the record leaves out. That is why a table is not always what the database shows now: a dropped table, an
@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.cdc.living_table import Key, Row
 
-__all__ = ["DifferenceError", "Event", "Following", "ToldRows", "same", "spelled_key"]
+__all__ = ["DifferenceError", "Event", "ExpectedRows", "Following", "same", "spelled_key"]
 
 Shape = Mapping[str, str]
 """Type of each column, as this project spells it."""
@@ -35,7 +35,7 @@ _TEXTS = ("STRING", "VARCHAR(20)")
 
 
 class DifferenceError(AssertionError):
-    """A table is not what its records tell."""
+    """A table is not what its records say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Event:
 
 
 @dataclass
-class ToldRows:
+class ExpectedRows:
     """The rows of a table, which its first row begins: that has its columns and its ``key``, none without one.
 
     Each key has the rows that its table may have; the last is that of all records, the others lack some that may have
@@ -85,20 +85,20 @@ class ToldRows:
     _early: list[Shape] = field(default_factory=list)
     """What TRUNCATEs before the first row said of the columns."""
 
-    # What is told.
+    # What the records say.
 
-    def tell(self, event: Event) -> None:
+    def apply(self, event: Event) -> None:
         """Apply a change."""
         if not self.is_begun:
             self.is_begun, self.key, self.columns = True, event.names, {**event.shape}
             for shape in self._early:
                 self.truncate(shape)
         if self.must_stop is None and {*event.names} != {*self.key}:
-            self.must_stop = "key"  # rows may be told apart otherwise now
+            self.must_stop = "key"  # it may distinguish other rows now
         is_doubtful = self.must_stop is None and self._is_doubtful(event.shape)
         if self.must_stop is None:
-            tell = self._tell_of_key if self.key else self._tell_of_row
-            tell(event, is_doubtful=is_doubtful)
+            apply = self._apply_to_key if self.key else self._apply_to_bag
+            apply(event, is_doubtful=is_doubtful)
 
     def truncate(self, shape: Shape) -> None:
         """Apply a TRUNCATE, whose record has no row, but the columns of the table."""
@@ -116,7 +116,7 @@ class ToldRows:
             self._bag.clear()
             self._steps.append(_Step())
 
-    def _tell_of_key(self, event: Event, *, is_doubtful: bool) -> None:
+    def _apply_to_key(self, event: Event, *, is_doubtful: bool) -> None:
         row = event.new if event.new is not None else event.old
         key = spelled_key(row or {}, self.key)
         before = self._rows.get(key, [None])
@@ -133,8 +133,8 @@ class ToldRows:
         self._rows[key] = _distinct([*before, *after] if is_doubtful else after)
         self._steps.append(_Step(key, after[-1]))
 
-    def _tell_of_row(self, event: Event, *, is_doubtful: bool) -> None:
-        old = None if event.old is None else _told_values(event.old)
+    def _apply_to_bag(self, event: Event, *, is_doubtful: bool) -> None:
+        old = None if event.old is None else _values_of(event.old)
         if old is not None and self._bag[old] < 1:
             # The table has other values in that row, such as null in a column that was added later.
             self._refuse("row")
@@ -144,7 +144,7 @@ class ToldRows:
         if old is not None:
             self._bag[old] -= 1
         if event.new is not None:
-            self._bag[_told_values(event.new)] += 1
+            self._bag[_values_of(event.new)] += 1
 
     def _is_doubtful(self, shape: Shape) -> bool:
         """Follow the columns of a change; return whether the table may not take a value of it."""
@@ -161,7 +161,7 @@ class ToldRows:
         """Follow a column that is new or wider now; return whether the table may not take its values."""
         is_new = name not in self.columns
         following = self.following.schema_change
-        # A table without a key tells rows apart by all columns, and a log has values of the type: so these stay.
+        # A table without a key distinguishes rows by all columns, and a log has values of the type: so these stay.
         is_fixed = not self.key or (not is_new and self.following.is_logged and new.startswith(_ENCODED))
         if following == "fail" or (following == "evolve" and is_fixed):
             self.must_stop = "has a new column" if is_new else "writes column"
@@ -218,7 +218,7 @@ class ToldRows:
     def _check_bag(self, held: Sequence[Row]) -> None:
         if self.may_reject:
             return
-        mine = Counter(_told_values(row) for row in held)
+        mine = Counter(_values_of(row) for row in held)
         if mine != +self._bag:
             raise DifferenceError(f"rows {[*(mine - self._bag)][:3]} instead of {[*(self._bag - mine)][:3]}")
 
@@ -239,8 +239,8 @@ def spelled_key(row: Mapping[str, Any], names: Iterable[str]) -> Key:
 def _applied(event: Event, before: Row | None) -> Row | None:
     if event.new is None:
         return None
-    told = {name: value for name, value in event.new.items() if name not in event.unsent}
-    return {**(before or {}), **told}
+    sent = {name: value for name, value in event.new.items() if name not in event.unsent}
+    return {**(before or {}), **sent}
 
 
 def _distinct(rows: Iterable[Row | None]) -> list[Row | None]:
@@ -253,7 +253,7 @@ def _distinct(rows: Iterable[Row | None]) -> list[Row | None]:
     return [*found.values()]
 
 
-def _told_values(row: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
+def _values_of(row: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
     """Return a row of a table without a key so that a new column without a value changes nothing."""
     return frozenset((name, _spelled(value)) for name, value in row.items() if value is not None)
 
