@@ -32,3 +32,13 @@ def debezium(kafka: LocalKafka, tmp_path_factory: pytest.TempPathFactory) -> Ite
         stack = DebeziumStack(postgres, kafka, connect)
         prepare(stack)
         yield stack
+
+
+@pytest.fixture(scope="session")
+def own_servers(debezium: DebeziumStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DebeziumStack]:
+    """Servers that a game may kill; skipped where those of ``debezium`` are missing."""
+    from tests.cdc.own_stack import own_stack
+
+    assert debezium.postgres.pid is not None
+    with own_stack(tmp_path_factory.mktemp("own")) as stack:
+        yield stack

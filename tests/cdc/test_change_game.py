@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,21 +12,12 @@ import pytest
 
 from tests.cdc.change_game import ChangeGame, Rules
 from tests.cdc.debezium_modes import MODES
-from tests.cdc.own_stack import own_stack
 from tests.cdc.play_change_games import drawn_rules
 
 if TYPE_CHECKING:
     from tests.cdc.debezium_stack import DebeziumStack
 
 MOVES = 50
-
-
-@pytest.fixture(scope="module")
-def own_servers(debezium: DebeziumStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DebeziumStack]:
-    """Servers that a game may kill; skipped where those of ``debezium`` are missing."""
-    assert debezium.postgres.pid is not None
-    with own_stack(tmp_path_factory.mktemp("own")) as stack:
-        yield stack
 
 
 @pytest.mark.parametrize(("seed", "mode"), [(1, "json"), (2, "flattened-json-schema")])

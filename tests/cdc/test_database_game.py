@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,19 +12,10 @@ import pytest
 
 from tests.cdc.database_game import DatabaseGame, GameRules
 from tests.cdc.expected_rows import Following
-from tests.cdc.own_stack import own_stack
 from tests.cdc.play_database_games import MODES, drawn_game_rules
 
 if TYPE_CHECKING:
     from tests.cdc.debezium_stack import DebeziumStack
-
-
-@pytest.fixture(scope="module")
-def own_servers(debezium: DebeziumStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DebeziumStack]:
-    """Servers that a game may kill; skipped where those of ``debezium`` are missing."""
-    assert debezium.postgres.pid is not None
-    with own_stack(tmp_path_factory.mktemp("own")) as stack:
-        yield stack
 
 
 def test_each_table_of_a_database_follows_it_or_says_why_not(debezium: DebeziumStack, tmp_path: Path) -> None:

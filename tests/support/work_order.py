@@ -41,6 +41,12 @@ SESSIONS = {
     "Spark": ("tests/spark/", "tests/differential/test_streaming_sql_on_spark.py"),
     "Airflow": ("tests/dags/",),
     "Flink": ("tests/interop/",),
+    "Debezium": (
+        "tests/cdc/test_change_game.py",
+        "tests/cdc/test_database_game.py",
+        "tests/cdc/test_debezium_stack.py",
+        "tests/cdc/test_mariadb_game.py",
+    ),
     "Hive and HDFS": (
         "tests/catalog/",
         "tests/faults/test_lost_commit_answers.py",
@@ -58,6 +64,7 @@ FIRST = (
     "Airflow",
     "tests/soak/test_short_soak.py",
     "Flink",
+    "Debezium",
     *OWN_DRIVERS,
     "tests/test_pages.py",
     "tests/cli/test_sql_shell.py",
