@@ -84,7 +84,7 @@ class FollowedSchema:
         """Return once Kafka has acknowledged all that is committed in the database.
 
         A mark is not enough: records of other topics, sent before it, may arrive after it. All records of the first
-        snapshot have one position, that of its end, so that only after the last of them the others have arrived, too.
+        snapshot have one position, that of its end, so that all have arrived only when the last one has.
         """
         ((reached,),) = database.execute("select (pg_current_wal_lsn() - '0/0')::bigint").fetchall()
         self._marks += 1

@@ -14,6 +14,7 @@ from storage_lib.log_store.codec.record_log import BucketRecords
 from storage_lib.log_store.external.external_topic import ExternalTopic
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.table.sources.ingest import IngestResult, SourceReader
+from storage_lib.table.sources.row_check import RowCheck
 
 NAME = "shop.public.orders"
 _SERVERS = {"kafka.bootstrap.servers": "nowhere:9092"}
@@ -114,6 +115,7 @@ class RawTopic:
         rows_per_commit: int = 1000,
         skip_expired: bool = False,
         options: Mapping[str, str] | None = None,
+        expect: RowCheck | None = None,
         **more: str,
     ) -> IngestResult:
         """Ingest what is new; ``options`` and keyword arguments (``on_truncate="apply"``) are those of the source."""
@@ -122,7 +124,7 @@ class RawTopic:
             given["log.format"] = more["format"]
         spelled = {**_SERVERS, **given, **(options or {}), "topic": NAME}
         topic = ExternalTopic.parse(spelled, table.arrow_schema)
-        reader = SourceReader(table, topic, self, NAME, rows_per_commit, skip_expired=skip_expired)
+        reader = SourceReader(table, topic, self, NAME, rows_per_commit, skip_expired=skip_expired, expect=expect)
         return reader.read_up_to(self.latest_offsets(), change_tracking=None)
 
 

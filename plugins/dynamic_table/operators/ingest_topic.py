@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynamic_table.arguments.rendered_argument import checked_count, checked_options, checked_text, is_nothing
 from dynamic_table.events.progress_log import progress_in_log
@@ -10,12 +11,16 @@ from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.policies.allowed_servers import OPTIONS_OF_A_TOPIC, refuse_options_of_form
 from dynamic_table.policies.first_try import seen_by_first_try
 from dynamic_table.policies.last_of_source import last_of_source
+from dynamic_table.quality.expectation_suites import expectations_of
+from dynamic_table.quality.row_expectations import row_check
 from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from airflow.sdk import Context
+
+    from storage_lib.table.sources.row_check import RowCheck
 
 __all__ = ["IngestOperator"]
 
@@ -36,9 +41,15 @@ class IngestOperator(TableOperator):
     :param options: options of the source, which override the connection's, such as ``log.kafka.bootstrap.servers``.
         (templated)
     :param skip_expired: continue after records that the topic no longer holds.
+    :param expectations: expectations as for ``ValidateTableOperator``: plain data, a file or a function. Rows that do
+        not meet one of severity ``reject`` are refused, as option ``source.on-reject`` says. (templated)
     """
 
-    template_fields: Sequence[str] = ("table", "topic", "format", "source", "startup", "timestamp_millis", "options")
+    template_fields: Sequence[str] = (
+        *("table", "topic", "format", "source", "startup", "timestamp_millis", "options"),
+        "expectations",
+    )
+    template_fields_renderers: ClassVar[dict[str, str]] = {"expectations": "json"}
     announces = True
     ui_color = "#dceaf2"
 
@@ -52,6 +63,7 @@ class IngestOperator(TableOperator):
         timestamp_millis: int | str | None = None,
         options: Mapping[str, str] | str | None = None,
         skip_expired: bool = False,
+        expectations: Sequence[Mapping[str, Any]] | str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -62,6 +74,7 @@ class IngestOperator(TableOperator):
         self.startup = startup
         self.timestamp_millis = timestamp_millis
         self.options: Any = options
+        self.expectations = expectations
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Ingest, and return the last snapshot's id (None without new records) and the number of rows."""
@@ -76,6 +89,7 @@ class IngestOperator(TableOperator):
         if not is_nothing(self.timestamp_millis):
             arguments["timestamp"] = checked_count(self.timestamp_millis, "timestamp_millis")
         options = {} if is_nothing(self.options) else checked_options(self.options, "options")
+        arguments["expect"] = self._row_check(Path(context["dag"].folder))
         of_connection = self.hook.options
         refuse_options_of_form(options, self.hook, of_source=OPTIONS_OF_A_TOPIC)
         table = self.hook.load_table(self.table)
@@ -101,3 +115,14 @@ class IngestOperator(TableOperator):
             rejected=result.rejected_count,
             skipped=result.skipped_count,
         )
+
+    def _row_check(self, folder: Path) -> RowCheck | None:
+        from storage_lib.errors import InvalidInputError
+
+        if is_nothing(self.expectations):
+            return None
+        check = row_check(expectations_of(self.expectations, self.table, folder))
+        if check is None:
+            message = f"{self.table}: none of the expectations has severity reject, so that they refuse no row"
+            raise InvalidInputError(message)
+        return check

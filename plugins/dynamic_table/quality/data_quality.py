@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
     from dynamic_table.quality.data_docs import DataDocs
 
-__all__ = ["QualityReport", "check_expectations"]
+__all__ = ["REJECT", "QualityReport", "check_expectations", "checked_expectations", "unmet_rows"]
 
 SEVERITIES = ("critical", "warning", "info")
+REJECT = "reject"
+"""A severity that also refuses rows before they are written (``row_expectations``); critical in a stored table."""
 KEYS = ("type", "kwargs", "severity")
 # Further keys that Great Expectations writes into an exported suite; they have no effect here.
 REMARKS = ("description", "id", "meta", "notes", "rendered_content")
@@ -52,22 +54,54 @@ def check_expectations(
 
     With ``docs``, the result is stored there under ``run_name`` and rendered as a page.
     """
-    from storage_lib.errors import InvalidInputError
-
-    specs = [_checked(one) for one in _listed(expectations)]
+    specs = [_of_stored_rows(spec) for spec in checked_expectations(expectations)]
     failures = [result for result in _results(rows, specs, docs, run_name) if not result["success"]]
-    for result in failures:
-        if (reason := result["exception"]) is not None:
-            message = f"{_title(result)} can't be checked: {reason}"
-            raise InvalidInputError(message)
+    _refuse_exceptions(failures)
     failed = {severity: sum(result["severity"] == severity for result in failures) for severity in SEVERITIES}
     return QualityReport(checked=len(specs), failed=failed, lines=tuple(_line(result) for result in failures))
 
 
-def _results(
-    rows: pa.Table | DataFrame, specs: Sequence[Mapping[str, Any]], docs: DataDocs | None, run_name: str
+def checked_expectations(expectations: object) -> list[dict[str, Any]]:
+    """Return the expectations with their severities; raises InvalidInputError if one is malformed."""
+    return [_checked(one) for one in _listed(expectations)]
+
+
+def unmet_rows(rows: pa.Table, specs: Sequence[Mapping[str, Any]]) -> list[list[int]]:
+    """Return for each expectation the positions of the rows that do not meet it."""
+    # Whole numbers stay exact in columns with nulls.
+    parameters = {"dataframe": rows.to_pandas(integer_object_nulls=True)}
+    suite = _suite("table", [_of_stored_rows(spec) for spec in specs])
+    results = _validated(suite, rows, parameters, result_format="COMPLETE")
+    _refuse_exceptions([each for each in results if not each["success"]])
+    return [sorted(map(int, each["result"].get("unexpected_index_list") or ())) for each in results]
+
+
+def _of_stored_rows(spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {**spec, "severity": SEVERITIES[0]} if spec["severity"] == REJECT else dict(spec)
+
+
+def _refuse_exceptions(failures: Sequence[Mapping[str, Any]]) -> None:
+    from storage_lib.errors import InvalidInputError
+
+    for result in failures:
+        if (reason := result["exception"]) is not None:
+            message = f"{_title(result)} can't be checked: {reason}"
+            raise InvalidInputError(message)
+
+
+def _validated(
+    suite: Any, rows: pa.Table | DataFrame, parameters: Mapping[str, Any], *, result_format: str
 ) -> list[dict[str, Any]]:
-    """Run Great Expectations without its output; return results as plain data, in the order of the expectations."""
+    """Validate without a project."""
+    import great_expectations as gx
+
+    context = _quiet(gx.get_context(mode="ephemeral"))
+    batch = _definition_of(context, rows).get_batch(dict(parameters))
+    return [_plain(result) for result in batch.validate(suite, result_format=result_format).results]
+
+
+def _suite(name: str, specs: Sequence[Mapping[str, Any]]) -> Any:
+    """Return the expectations as a suite, after silencing Great Expectations."""
     from storage_lib.distribution import importing_for
     from storage_lib.errors import InvalidInputError
 
@@ -76,12 +110,16 @@ def _results(
     with importing_for("a check of rows", InvalidInputError):
         import great_expectations as gx
 
-    name = docs.table if docs else "table"
-    suite = gx.ExpectationSuite(name=name, expectations=[_built(spec) for spec in specs])
+    return gx.ExpectationSuite(name=name, expectations=[_built(spec) for spec in specs])
+
+
+def _results(
+    rows: pa.Table | DataFrame, specs: Sequence[Mapping[str, Any]], docs: DataDocs | None, run_name: str
+) -> list[dict[str, Any]]:
+    """Run Great Expectations without its output; return results as plain data, in the order of the expectations."""
+    suite = _suite(docs.table if docs else "table", specs)
     if docs is None:
-        context = _quiet(gx.get_context(mode="ephemeral"))
-        batch = _definition_of(context, rows).get_batch(_parameters_of(rows))
-        return [_plain(result) for result in batch.validate(suite, result_format="SUMMARY").results]
+        return _validated(suite, rows, _parameters_of(rows), result_format="SUMMARY")
     with docs.lock():
         return [_plain(result) for result in _kept_validation(docs, suite, rows, run_name).results]
 
@@ -206,7 +244,7 @@ def _checked(spec: object) -> dict[str, Any]:
     if not isinstance(kwargs := spec.get("kwargs") or {}, Mapping):
         message = f"The kwargs of {spec['type']} are {kwargs!r}; they have to be a mapping like {{'column': 'id'}}."
         raise InvalidInputError(message)
-    if (severity := spec.get("severity", SEVERITIES[0])) not in SEVERITIES:
-        message = f"Severity {severity!r} of {spec['type']} is invalid; use one of {', '.join(SEVERITIES)}."
+    if (severity := spec.get("severity", SEVERITIES[0])) not in (*SEVERITIES, REJECT):
+        message = f"Severity {severity!r} of {spec['type']} is invalid; use one of {', '.join((*SEVERITIES, REJECT))}."
         raise InvalidInputError(message)
     return {"type": spec["type"], "kwargs": dict(kwargs), "severity": severity}

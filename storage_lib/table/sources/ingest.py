@@ -38,6 +38,7 @@ from storage_lib.table.sources.gathered_changes import GatheredChanges
 from storage_lib.table.sources.grown_topic import has_grown, warn_of_growth
 from storage_lib.table.sources.new_column_defaults import warn_of_defaults
 from storage_lib.table.sources.reject_watch import RejectWatch
+from storage_lib.table.sources.row_check import RowCheck
 from storage_lib.table.sources.source_changes import SourceChanges, Written
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def ingest(
     rows_per_commit: int = _ROWS_PER_COMMIT,
     change_tracking: bool | None = None,
     skip_expired: bool = False,
+    expect: RowCheck | None = None,
     progress: ProgressOption = None,
 ) -> IngestResult:
     """Write the new changes of an external topic into the table, each record exactly once.
@@ -92,7 +94,9 @@ def ingest(
     values that it leaves out as unchanged, the stored values are kept.
     A commit has about ``rows_per_commit`` rows, or more if the broker returns more at once; only
     these are in memory. ``skip_expired`` continues after records that the topic's retention has deleted, and at the
-    beginning of a topic that was deleted and recreated. ``progress`` counts the offsets that were read, including those
+    beginning of a topic that was deleted and recreated. ``expect`` is called with the new rows of each commit, and
+    returns those that are not to be written, by position, with the column (or None) and the reason: their records are
+    refused, as ``source.on-reject`` says. ``progress`` counts the offsets that were read, including those
     between records.
 
     Raises ``NotFoundError`` for the topic, ``LogOffsetsExpiredError`` for deleted records, and, unless ``options`` set
@@ -113,7 +117,9 @@ def ingest(
     given = {**options, **{key: str(value) for key, value in arguments.items() if value is not None}}
     foreign = ExternalTopic.parse({**given, "topic": topic}, table.arrow_schema)
     log = foreign.log()
-    reader = SourceReader(table, foreign, log, source or topic, rows_per_commit, skip_expired=skip_expired)
+    reader = SourceReader(
+        table, foreign, log, source or topic, rows_per_commit, skip_expired=skip_expired, expect=expect
+    )
     with report_to(progress):
         return reader.read_up_to(log.latest_offsets(), change_tracking=change_tracking)
 
@@ -130,6 +136,7 @@ class SourceReader:
         rows_per_commit: int,
         *,
         skip_expired: bool,
+        expect: RowCheck | None = None,
     ) -> None:
         self._table = table
         self._foreign = foreign
@@ -137,6 +144,7 @@ class SourceReader:
         self._source = source
         self._rows_per_commit = rows_per_commit
         self._skip_expired = skip_expired
+        self._expect = expect
         self._is_in_order = True
         self._done: _Done | None = None
         settings = foreign.settings
@@ -174,7 +182,9 @@ class SourceReader:
 
     def _follow_schema(self) -> None:
         self._captured = self._foreign.captured(self._log, self._table.schema)
-        self._changes = SourceChanges(self._table, self._captured, self._source, is_in_order=self._is_in_order)
+        self._changes = SourceChanges(
+            self._table, self._captured, self._source, is_in_order=self._is_in_order, expect=self._expect
+        )
 
     def read_up_to(self, end: LogOffsets, *, change_tracking: bool | None) -> IngestResult:
         """Read up to ``end``, commit by commit; the first commit happens even without rows, to record the start.

@@ -26,6 +26,7 @@ from storage_lib.table.changes.update_before import one_batch
 from storage_lib.table.protocol.source_offsets import SourceRange
 from storage_lib.table.sources.fitting_records import FittingRecords
 from storage_lib.table.sources.gathered_changes import GatheredChanges
+from storage_lib.table.sources.row_check import RowCheck, unmet
 from storage_lib.table.sources.unsure_values import UnsureValues
 
 if TYPE_CHECKING:
@@ -73,7 +74,10 @@ class _Append:
 
 
 class SourceChanges:
-    """Writes the changes of one source into one table. ``is_in_order``: the records of each key come in their order."""
+    """Writes the changes of one source into one table. ``is_in_order``: the records of each key come in their order.
+
+    ``expect`` checks the new rows; the records of those that do not pass are refused.
+    """
 
     def __init__(
         self,
@@ -82,8 +86,10 @@ class SourceChanges:
         source: str,
         *,
         is_in_order: bool = True,
+        expect: RowCheck | None = None,
     ) -> None:
         self._is_in_order = is_in_order
+        self._expect = expect
         self._table = table
         self._captured = captured
         self._source = source
@@ -181,8 +187,10 @@ class SourceChanges:
         """
         keys = self._table.schema.primary_keys
         kind_column = self._table.options.row_kind_field
+        late: list[RefusedRecord] = []
+        changes = self._without_unmet(changes, late)
         if not keys:
-            return None, with_kind_column(changes.rows, changes.kinds, kind_column), changes.refused
+            return None, with_kind_column(changes.rows, changes.kinds, kind_column), (*changes.refused, *late)
         base: list[int] = []
 
         def find(keys: pa.Table) -> pa.Table:
@@ -193,7 +201,6 @@ class SourceChanges:
             base.append(newest)
             return self._table.lookup(keys, snapshot_id=newest).cast(columns)
 
-        late: list[RefusedRecord] = []
         while True:
             changes = self._without_unsure(self._without_unordered(changes, late), late, resolving)
             left_out, required = self._left_out(changes)
@@ -211,6 +218,13 @@ class SourceChanges:
             rows, kinds = with_whole_deletes(keys, rows, kinds, find, completed=lacked)
         # Both look-ups have to be those of one snapshot, or of an older one that nothing has changed since.
         return (base[0] if base else None), with_kind_column(rows, kinds, kind_column), (*changes.refused, *late)
+
+    def _without_unmet(self, changes: GatheredChanges, late: list[RefusedRecord]) -> GatheredChanges:
+        """Refuse the records whose rows do not pass the check, of those that nothing has to complete."""
+        left_out, _ = self._left_out(changes)
+        is_whole = ~any_mask(left_out.values(), len(changes.offsets))
+        problems = unmet(self._expect, changes.rows, changes.kinds, is_whole)
+        return changes.where(~self._refused_late(changes, problems, late)) if problems else changes
 
     def _without_unordered(self, changes: GatheredChanges, late: list[RefusedRecord]) -> GatheredChanges:
         """Refuse the records that leave out unchanged values, if the row before them may not have been read yet."""
@@ -278,6 +292,8 @@ class SourceChanges:
         completed = one_batch(found.rows.take(pa.array(places)))
         for place, problem in self.fitting.misfits(completed, found.kinds.take(pa.array(places))).items():
             problems.setdefault(int(found.came_from[places[place]]), problem)
+        for place, problem in unmet(self._expect, found.rows, found.kinds, lacked).items():
+            problems.setdefault(int(found.came_from[place]), problem)
         return self._first_of_keys(found, problems)
 
     def _first_of_keys(

@@ -146,6 +146,30 @@ def test_an_ingest_reads_with_the_connections_options_and_announces_its_last_sna
     assert "3 records of cdc do not fit table db.t and were kept in" in capsys.readouterr().out
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Great Expectations imports deprecated names
+def test_an_ingest_refuses_rows_by_the_expectations_of_a_file(
+    table: RecordingTable, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found: list[Any] = []
+
+    def ingest(*_: object, expect: object, **__: object) -> SimpleNamespace:
+        found.append(expect)
+        return SimpleNamespace(snapshot=None, row_count=0, rejected_count=0, skipped_count=0)
+
+    monkeypatch.setattr("storage_lib.ingest", ingest)
+    monkeypatch.setattr("dynamic_table.operators.ingest_topic.last_of_source", lambda *_: None)
+    monkeypatch.setattr("dynamic_table.hook.DynamicTableHook.options", {})
+    monkeypatch.setattr("dynamic_table.hook.DynamicTableHook.secret_keys", frozenset())
+    (tmp_path / "sold.yaml").write_text(
+        "- {type: expect_column_values_to_be_between, kwargs: {column: price, min_value: 0}, severity: reject}\n"
+    )
+    task = IngestOperator(task_id="ingest", table=table.name, topic="cdc", expectations="sold.yaml")
+
+    task.execute(task_context(task, folder=tmp_path))
+
+    assert [*found[0](pa.table({"price": [1, -1]}))] == [1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -154,6 +178,11 @@ def test_an_ingest_reads_with_the_connections_options_and_announces_its_last_sna
         ({"source": 3}, "source is 3"),
         ({"startup": None}, "startup is None"),
         ({"timestamp_millis": "noon"}, "timestamp_millis is 'noon'"),
+        (
+            {"expectations": [{"type": "expect_column_values_to_be_null", "kwargs": {"column": "id"}}]},
+            "none of the expectations has severity reject",
+        ),
+        ({"expectations": [{"type": "expect_query", "severity": "reject"}]}, "is not allowed from a form"),
     ],
 )
 @pytest.mark.usefixtures("table")

@@ -136,7 +136,7 @@ def test_the_lsn_of_sql_server_is_ordered_as_text() -> None:
         ("BIGINT METADATA FROM 'value.source.lns'", "did you mean 'value.source.lsn'"),
         ("BIGINT METADATA FROM offset", "write a type and METADATA FROM '<metadata>'"),
         ("BIGINT METADATA FROM 'offset' VIRTUAL", "nothing behind it"),
-        ("DATE METADATA FROM 'offset'", "DATE, which can't hold offset; make it BIGINT"),
+        ("DATE METADATA FROM 'value.source.lsn'", "DATE, which can't hold value.source.lsn; make it BIGINT"),
         ("STRING METADATA FROM 'value.source.scn'", "as text, 9 would be newer than 10"),
     ],
 )
