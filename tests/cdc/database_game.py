@@ -24,7 +24,7 @@ from tests.cdc.debezium_stack import DEADLINE_SECONDS, DebeziumStack
 from tests.cdc.expected_rows import DifferenceError, ExpectedRows, Following, same, spelled_key
 from tests.cdc.followed_game import Database, FollowedGame, Move, TableEvent, shape_of
 from tests.cdc.living_table import CHANGES, LivingTable, Row
-from tests.cdc.sync_process import SyncedState, SyncProcess
+from tests.cdc.sync_process import SyncedState, SyncProcess, synced_here
 from tests.support.broker_restart import kill_and_restart
 
 __all__ = ["DatabaseGame", "GameRules"]
@@ -43,7 +43,10 @@ KILLED_WITHIN = 2.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameRules:
-    """``mode`` of Debezium, how the sync follows, and what else may happen."""
+    """``mode`` of Debezium, how the sync follows, and what else may happen.
+
+    ``starts_processes``: each sync is a process of its own, and not only those that are killed or run at once.
+    """
 
     mode: str = "json-schema"
     following: Following = field(default_factory=Following)
@@ -51,6 +54,7 @@ class GameRules:
     excludes: bool = False
     workers: int = 4
     kills_sync: bool = True
+    starts_processes: bool = True
     restarts_debezium: bool = False
     kills_debezium: bool = False
     kills_broker: bool = False
@@ -114,7 +118,7 @@ class DatabaseGame(FollowedGame):
             "not null": (1, self._change_required),
             "key": (0.4 if rules.changes_keys else 0, self._change_key),
             "identity": (2, self.change_identity),
-            "sync": (3, lambda _: self._sync_some()),
+            "sync": (3, lambda _: self._synced_once()),
             "two syncs": (1, lambda _: self._sync_twice()),
             "killed sync": (4 if rules.kills_sync else 0, lambda _: self._sync_and_kill()),
             "restart of Debezium": (
@@ -261,6 +265,15 @@ class DatabaseGame(FollowedGame):
     # What happens between the database and the tables.
 
     def _sync(self) -> SyncProcess:
+        return SyncProcess(self._home, self._options, self._arguments())
+
+    def _synced_once(self) -> SyncedState:
+        if not self.rules.starts_processes:
+            return synced_here(self._home, self._options, self._arguments())
+        with self._sync() as running:
+            return running.ended()
+
+    def _arguments(self) -> list[str]:
         rules, following = self.rules, self.rules.following
         flattened = "flattened-" if self.schema.mode.is_flattened else ""
         source = {
@@ -274,7 +287,7 @@ class DatabaseGame(FollowedGame):
             "bucket": "1",
             "log.system": "kafka" if following.is_logged else "none",
         }
-        arguments = [
+        return [
             *("--topics", f"{self.name}.{self.name}.*", "--into", "shop", "--exclude", "*.marks"),
             *("--format", f"debezium-{flattened}{self.schema.mode.form}", "--workers", str(rules.workers)),
             *(("--exclude", f"*.{LEFT_OUT_TABLE}") if rules.excludes else ()),
@@ -282,11 +295,6 @@ class DatabaseGame(FollowedGame):
             *(part for key, value in source.items() for part in ("--with", f"{key}={value}")),
             *(part for key, value in table_options.items() for part in ("--table-option", f"{key}={value}")),
         ]
-        return SyncProcess(self._home, self._options, arguments)
-
-    def _sync_some(self) -> None:
-        with self._sync() as running:
-            running.ended()
 
     def _sync_twice(self) -> None:
         """Run two at once: each record is written by one of them."""
@@ -303,8 +311,7 @@ class DatabaseGame(FollowedGame):
         """Sync until nothing asks for another try: a process that was killed holds its lease for a while."""
         deadline = time.monotonic() + DEADLINE_SECONDS
         while True:
-            with self._sync() as running:
-                state = running.ended()
+            state = self._synced_once()
             if not state.is_worth_trying and not self._is_early(state):
                 return state
             self.seen["again"] += 1

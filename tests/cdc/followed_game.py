@@ -22,7 +22,7 @@ from tests.cdc.living_table import Key, LivingTable, Row
 __all__ = ["Database", "FollowedGame", "Move", "TableEvent", "shape_of"]
 
 Database: TypeAlias = psycopg.Connection[Any]
-Move: TypeAlias = tuple[float, Callable[[Database], None]]
+Move: TypeAlias = tuple[float, Callable[[Database], object]]
 """How often a move is made, and the move."""
 
 TableEvent: TypeAlias = tuple[str, Event]

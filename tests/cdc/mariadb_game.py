@@ -21,7 +21,7 @@ from tests.cdc.debezium_stack import DEADLINE_SECONDS
 from tests.cdc.expected_rows import DifferenceError
 from tests.cdc.mariadb_kinds import MARIADB_KINDS, WIDENED, MariadbKind
 from tests.cdc.mariadb_rows import differing_columns, kinds_of, position_of, rows_of
-from tests.cdc.sync_process import SyncProcess
+from tests.cdc.sync_process import SyncProcess, synced_here
 
 __all__ = ["MariadbGame"]
 
@@ -181,13 +181,15 @@ class MariadbGame:
     # The tables
 
     def _sync(self) -> SyncProcess:
+        return SyncProcess(self._warehouse, self._options, self._arguments())
+
+    def _arguments(self) -> list[str]:
         flattened = "flattened-" if self._mode.is_flattened else ""
-        arguments = [
+        return [
             *("--topics", f"{self._name}.{self._name}.*", "--exclude", "*.marks", "--into", "shop"),
             *("--format", f"debezium-{flattened}{self._mode.form}", "--with", "source.on-truncate=apply"),
             *("--table-option", "log.system=none", "--table-option", "lease.timeout=3 s"),
         ]
-        return SyncProcess(self._warehouse, self._options, arguments)
 
     def _sync_and_kill(self) -> None:
         with self._sync() as running:
@@ -197,8 +199,7 @@ class MariadbGame:
         self._wait_until_sent()
         deadline = time.monotonic() + DEADLINE_SECONDS
         while True:
-            with self._sync() as running:
-                state = running.ended()
+            state = synced_here(self._warehouse, self._options, self._arguments())
             if not any(each["error"] for each in state.tables.values()) and state.tables:
                 break
             if not state.is_worth_trying or time.monotonic() > deadline:

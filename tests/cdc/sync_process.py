@@ -1,4 +1,4 @@
-"""``dynamic-table sync`` as a process of its own, which may be killed at any moment."""
+"""``dynamic-table sync`` as a process of its own, which may be killed at any moment, or in this process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-__all__ = ["SyncProcess", "SyncedState"]
+from typer.testing import CliRunner
+
+from storage_lib.cli.app import app
+
+__all__ = ["SyncProcess", "SyncedState", "synced_here"]
 
 _PROGRAM = Path(sys.executable).parent / "dynamic-table"
 _TRY_AGAIN = 75
@@ -27,13 +31,34 @@ class SyncedState:
     message: str
 
 
+def synced_here(home: Path, options: Mapping[str, str], arguments: Sequence[str]) -> SyncedState:
+    """Run the command in this process, which has imported it already."""
+    ran = CliRunner().invoke(app, _given(home, options, arguments))
+    if ran.exception is not None and not isinstance(ran.exception, SystemExit):
+        raise ran.exception
+    return _state(ran.stdout, ran.stderr, ran.exit_code)
+
+
+def _given(home: Path, options: Mapping[str, str], arguments: Sequence[str]) -> list[str]:
+    given = [part for key, value in options.items() for part in ("--option", f"{key}={value}")]
+    return ["--warehouse", str(home), "--json", *given, "sync", *arguments]
+
+
+def _state(printed: str, said: str, exit_code: int) -> SyncedState:
+    try:
+        rows = json.loads(printed) if printed else []
+    except ValueError as error:
+        raise AssertionError(f"the sync printed {printed!r}, and said {said}") from error
+    return SyncedState(
+        tables={each["table"]: each for each in rows}, is_worth_trying=exit_code == _TRY_AGAIN, message=said
+    )
+
+
 class SyncProcess:
     """A running command."""
 
     def __init__(self, home: Path, options: Mapping[str, str], arguments: Sequence[str]) -> None:
-        given = [part for key, value in options.items() for part in ("--option", f"{key}={value}")]
-        command = [str(_PROGRAM), "--warehouse", str(home), "--json", *given, "sync", *arguments]
-        self._command = command
+        command = [str(_PROGRAM), *_given(home, options, arguments)]
         self._process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "200"}
         )
@@ -58,12 +83,4 @@ class SyncProcess:
     def ended(self) -> SyncedState:
         """Wait for its end, and return what it has done."""
         printed, said = self._process.communicate(timeout=_LONGEST)
-        try:
-            rows = json.loads(printed) if printed else []
-        except ValueError as error:
-            raise AssertionError(f"{' '.join(self._command)} printed {printed!r}, and said {said}") from error
-        return SyncedState(
-            tables={each["table"]: each for each in rows},
-            is_worth_trying=self._process.returncode == _TRY_AGAIN,
-            message=said,
-        )
+        return _state(printed, said, self._process.returncode)

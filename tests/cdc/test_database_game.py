@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 def test_each_table_of_a_database_follows_it_or_says_why_not(debezium: DebeziumStack, tmp_path: Path) -> None:
-    game = DatabaseGame(4, GameRules(following=Following(on_reject="quarantine")), debezium, tmp_path)
+    game = DatabaseGame(
+        4, GameRules(following=Following(on_reject="quarantine"), starts_processes=False), debezium, tmp_path
+    )
 
     game.play(22)
 
