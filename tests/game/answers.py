@@ -154,6 +154,15 @@ def materialize(game: Game) -> None:
     game.met("materialize")
 
 
+def drop_answer(game: Game) -> None:
+    if game.answers:
+        name = game.rng.choice(sorted(game.answers))
+        game.told.append(f"drop {name}")
+        game.catalog.drop_table(name)
+        del game.answers[name]
+        game.met("drop_answer")
+
+
 def refresh(game: Game) -> None:
     """Refresh a materialized table, and compare it with the answer over the model's rows."""
     if not game.answers:

@@ -47,6 +47,8 @@ class Interruption:
 
     def __post_init__(self) -> None:
         self.storage = FaultyFileIO(self.game.files)
+        self.life = self.game.life
+        self.has_acknowledged = False
 
     def run(self) -> Snapshot | None:
         """Commit, and change the model if the commit is found afterwards."""
@@ -55,7 +57,7 @@ class Interruption:
         self._tell(kind, at)
         table = self._process(kind, at)
         try:
-            self.act(table, self.identity)
+            self.has_acknowledged = self.act(table, self.identity) is not None
             committed: bool | None = True
         except SimulatedCrash:
             committed = None
@@ -68,6 +70,12 @@ class Interruption:
         made = self._found()
         if committed is False and made is not None:
             self.game.fail("a commit that was refused was made", made.id, None)
+        if self.game.life != self.life:
+            if made is not None:
+                self.game.fail("a commit to a dropped table was made in the new one", made.id, None)
+            return None
+        if self.has_acknowledged and made is None and not self.is_applied:
+            self.game.fail("an acknowledged commit is not there", None, self.identity)
         if self.game.drawn.is_log_first:
             self._adopt(committed=committed)
         elif made is not None:
@@ -119,8 +127,11 @@ class Interruption:
         kind = self.game.rng.choice(FAILURES)
         at = self.game.rng.randint(1, IO_MAX)
         self._tell(kind, at)
+        # A request that deletes by a name, and comes after the table was recreated, would delete the new table's.
+        self.game.keeps_table = True
         with suppress(SimulatedCrash, StorageError):
             self.act(self._process(kind, at), self.identity)
+        self.game.keeps_table = False
 
     def _tell(self, kind: FaultKind | None, at: int) -> None:
         name = "suspended" if kind is None else kind.name

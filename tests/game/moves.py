@@ -14,6 +14,9 @@ from tests.game.model import Model, Row
 from tests.game.neutral_options import neutral_options
 from tests.game.player import KEYS, Act, Game
 
+SAME_KEY_SHARE = 0.3
+"""Share of the changes of an append that have the key of another one in it."""
+
 
 def append(game: Game) -> None:
     handle = game.handle()
@@ -327,7 +330,7 @@ def publish_a_branch(game: Game) -> None:
 def drawn_alteration(game: Game) -> tuple[list[Any], dict[str, str]]:
     """Draw changes of the schema, and the options that they set."""
     added = sorted(name for name in game.model.columns if name.startswith("w"))
-    what = game.rng.choice(["add", "add", "drop", "rename", "add again", "format", "option", "option", "option"])
+    what = game.rng.choice(["add", "add", "drop", "rename", "swap", "add again", "format", "option", "option"])
     if what == "option":
         choices = neutral_options(is_keyed=bool(game.drawn.key))
         name = game.rng.choice(sorted(choices))
@@ -339,9 +342,13 @@ def drawn_alteration(game: Game) -> tuple[list[Any], dict[str, str]]:
     if what == "add" or not added:
         return [AddColumn(f"w{game.number()}", "INT")], {}
     name = game.rng.choice(added)
+    if what == "swap" and len(added) > 1:
+        one, other = game.rng.sample(added, 2)
+        between = f"w{game.number()}"
+        return [RenameColumn(one, between), RenameColumn(other, one), RenameColumn(between, other)], {}
     if what == "rename":
         return [RenameColumn(name, f"w{game.number()}")], {}
-    return [DropColumn(name), AddColumn(name, "INT")] if what == "add again" else [DropColumn(name)], {}
+    return [DropColumn(name)] if what == "drop" else [DropColumn(name), AddColumn(name, "INT")], {}
 
 
 def altered(game: Game, what: str, act: Act, options: dict[str, str]) -> None:
@@ -368,15 +375,19 @@ def alter(game: Game) -> None:
     altered(game, f"alter {changes}", lambda table, _: table.alter(*changes), options)
 
 
+def add_column(game: Game) -> None:
+    column = AddColumn(f"w{game.number()}", "INT")
+    altered(game, f"alter {[column]}", lambda table, _: table.alter(column), {})
+
+
 def change_behind_an_alter(game: Game) -> None:
     """Add a column, write rows that have it, and change rows by a process that may have opened the table before."""
     before = game.handles
-    column = AddColumn(f"w{game.number()}", "INT")
-    altered(game, f"alter {[column]}", lambda table, _: table.alter(column), {})
+    add_column(game)
     game.handles = [game.newest()]
     append(game)
     game.handles = before
-    game.rng.choice((update, merge, upsert_partial))(game)
+    game.rng.choice((update, merge, upsert_partial, append, upsert, insert, delete, compact))(game)
 
 
 def rewrite(game: Game) -> None:
@@ -467,7 +478,10 @@ def _changes(game: Game, handle: Any) -> list[tuple[str, Row]]:
     """Draw changes that the table accepts, in order."""
     scratch, changes = game.model.copy(), []
     for _ in range(game.rng.randint(1, 6)):
-        row = _sequenced(game, scratch, game.new_row(handle))
+        # Several changes of a key often come together.
+        earlier = game.rng.choice(changes)[1] if changes and game.rng.random() < SAME_KEY_SHARE else {}
+        key = {name: earlier[game.model.columns[name]] for name in ("p", "k") if earlier}
+        row = _sequenced(game, scratch, game.new_row(handle, **key))
         kind = game.rng.choice(["+I", "+I", "+U", "-D"])
         if kind == "-D":
             stored = scratch.stored(row) if game.drawn.key else next(iter(scratch.rows()), None)

@@ -15,13 +15,14 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from storage_lib.file_store.snapshot.snapshot import Snapshot
-from tests.game.answers import materialize, refresh
+from tests.game.answers import drop_answer, materialize, refresh
 from tests.game.engine_moves import analyze, commit_compaction, consume, plan_compaction, write_in_tasks
 from tests.game.interruptions import Interruption
-from tests.game.moves import MOVES, append, expire
+from tests.game.moves import MOVES, add_column, append, expire
 from tests.game.pairs_met import PairsMet
 from tests.game.player import Act, DifferenceError, Game
 from tests.game.readers import check
+from tests.game.recreation import recreate
 
 if TYPE_CHECKING:
     from storage_lib.catalog.catalog import Catalog
@@ -30,9 +31,14 @@ if TYPE_CHECKING:
 Moves: TypeAlias = tuple[tuple[Callable[[Game], None], int], ...]
 EXPIRED_SHARE = 0.3
 """Share of interruptions in which the snapshot that the process is about to create is made by others, and expires."""
+REFRESHED_SHARE, REFRESHED_SHARE_OF_ALTERED = 0.05, 0.5
+"""Shares of moves after which a materialized table is refreshed, as a reader of its sources."""
+ALTERATIONS = ("alter", "sql_alter", "recreate")
 ENGINE_MOVES: Moves = (
     (materialize, 1),
     (refresh, 6),
+    (drop_answer, 1),
+    (recreate, 1),
     (write_in_tasks, 2),
     (plan_compaction, 2),
     (commit_compaction, 3),
@@ -78,6 +84,8 @@ def _play(game: Game, moves: int, more: Moves) -> None:
 
     game.interrupt = interrupt
     try:
+        if game.rng.random() < 0.5:
+            add_column(game)
         for _ in range(game.rng.randint(0, 2)):
             materialize(game)
         for _ in range(moves):
@@ -105,8 +113,12 @@ def _move(game: Game, moves: Moves) -> None:
 
 def _made(game: Game, move: Callable[[Game], None]) -> None:
     move(game)
+    # The answer of a query may change without a snapshot of its source.
+    share = REFRESHED_SHARE_OF_ALTERED if game.last in ALTERATIONS else REFRESHED_SHARE
     game.pairs.turns += 1
     check(game)
+    if game.rng.random() < share:
+        refresh(game)
 
 
 def failure_of(seed: int, moves: int, pairs: PairsMet) -> str | None:

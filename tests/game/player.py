@@ -97,8 +97,13 @@ class Game:
         self.committed_by: dict[int, list[Committed]] = {0: []}
         """Commits that counted in each snapshot."""
         self.taken_back: list[Committed] = []
+        self.life = 0
+        """How often the table was recreated."""
+        self.keeps_table = False
+        """Whether it may not be recreated now."""
         self.told = [f"seed {self.seed}: key {self.drawn.key}, {self.drawn.options}"]
-        self._last: str | None = None
+        self.last: str | None = None
+        """The last move or answer of a reader."""
         self.interrupt: Interrupt | None = None
         """Acts in a process that is interrupted; None while one is. Without a change, what is done changes no rows."""
         self._numbers = 0
@@ -130,6 +135,19 @@ class Game:
     def reopened(self, table: DynamicTable) -> None:
         """Forget older handles of the table, as programs have to after it was rewritten."""
         self.handles = [table]
+
+    def begin_again(self, table: DynamicTable) -> None:
+        """Forget everything that belonged to the table before, which was dropped."""
+        self.life += 1
+        self.forget_streams()
+        self.model.columns = {each.name: each.id for each in table.schema.fields}
+        self.model.versions.clear()
+        self.model.bag.clear()
+        self.handles = [table]
+        self.past, self.committed_by = {0: self.model.copy()}, {0: []}
+        for remembered in (self.tags, self.tagged, self.planned, self.consumers, self.committed, self.taken_back):
+            remembered.clear()
+        self._sequence = 100
 
     # --- rows ---------------------------------------------------------------------------------------------------
 
@@ -179,8 +197,8 @@ class Game:
 
     def met(self, move: str) -> None:
         """Count a move, or the answer of a reader."""
-        self.pairs.move_made(self.drawn, move, self._last)
-        self._last = move
+        self.pairs.move_made(self.drawn, move, self.last)
+        self.last = move
 
     def number(self) -> int:
         self._numbers += 1
