@@ -28,6 +28,7 @@ COLUMNS = pa.schema(
         pa.field("t", pa.string()),
     ]
 )
+GROUP = "fields.s.sequence-group"
 PARTITIONS = ("a", "b", "c/ü")
 
 
@@ -81,9 +82,16 @@ class DrawnTable:
         )
 
     @property
+    def group(self) -> tuple[str, ...]:
+        """Columns that only a row with an ``s`` not below the stored one sets; empty without such a group."""
+        members = self.options.get(GROUP)
+        return () if members is None else ("s", *members.split(","))
+
+    @property
     def retracts(self) -> bool:
         """Whether a -D takes values out of the row of its key."""
-        return "fields.s.ignore-retract" in self.options and not self.removes and not self.ignores_deletes
+        takes = bool(self.group) or "fields.s.ignore-retract" in self.options
+        return takes and not self.removes and not self.ignores_deletes
 
     @property
     def kept_by_retractions(self) -> set[str]:
@@ -155,6 +163,8 @@ def _draw_keyed(rng: Random, options: dict[str, str], key: tuple[str, ...], *, i
         options[f"{engine}.remove-record-on-delete"] = "true"
     elif rng.random() < 0.2:
         options["ignore-delete"] = "true"
+    elif engine == "partial-update" and is_partitioned == ("p" in key) and rng.random() < 0.4:
+        options[GROUP] = rng.choice(["n", "n,t"])
     # With other engines rows depend on when a compaction comes, as they do in Paimon, and with a key that moves between
     # partitions on which of them has seen which version.
     if engine in ("deduplicate", "aggregation") and is_partitioned == ("p" in key) and rng.random() < 0.4:

@@ -110,7 +110,7 @@ class Model:
             elif merged is None or self.drawn.engine == "deduplicate":
                 merged = dict(row)
             elif self.drawn.engine == "partial-update":
-                merged |= {column: value for column, value in row.items() if value is not None}
+                merged |= self._partially_updated(merged, row)
             if is_new and merged is not None:
                 partition = row[self.columns["p"]]
             is_new = merged is None
@@ -121,11 +121,24 @@ class Model:
 
     def _retracted(self, old: Row, gone: Row) -> Row:
         kept = {self.columns[name] for name in self.drawn.kept_by_retractions}
+        if self.drawn.group:
+            gone = dict.fromkeys(old) | {self.columns["s"]: gone[self.columns["s"]]}
+            return old | self._of_group(old, gone)
         functions = self._functions()
         return {
             column: value if column in kept else retracted(functions[column], value, gone.get(column))
             for column, value in old.items()
         }
+
+    def _partially_updated(self, old: Row, new: Row) -> Row:
+        """Return the values that a row changes."""
+        of_group = {self.columns[name] for name in self.drawn.group}
+        others = {column: value for column, value in new.items() if value is not None and column not in of_group}
+        return others | (self._of_group(old, new) if of_group else {})
+
+    def _of_group(self, old: Row, new: Row) -> Row:
+        columns = [self.columns[name] for name in self.drawn.group]
+        return {column: new[column] for column in columns} if new[columns[0]] >= old[columns[0]] else {}
 
     def _aggregated(self, old: Row | None, new: Row) -> Row:
         functions = self._functions()

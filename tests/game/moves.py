@@ -476,10 +476,10 @@ MOVES: tuple[tuple[Callable[[Game], None], int], ...] = (
 
 def _changes(game: Game, handle: Any) -> list[tuple[str, Row]]:
     """Draw changes that the table accepts, in order."""
-    scratch, changes = game.model.copy(), []
+    scratch, changes = game.model.copy(), list[tuple[str, Row]]()
     for _ in range(game.rng.randint(1, 6)):
         # Several changes of a key often come together.
-        earlier = game.rng.choice(changes)[1] if changes and game.rng.random() < SAME_KEY_SHARE else {}
+        earlier: Row = game.rng.choice(changes)[1] if changes and game.rng.random() < SAME_KEY_SHARE else {}
         key = {name: earlier[game.model.columns[name]] for name in ("p", "k") if earlier}
         row = _sequenced(game, scratch, game.new_row(handle, **key))
         kind = game.rng.choice(["+I", "+I", "+U", "-D"])
