@@ -24,20 +24,26 @@ from tests.support.fake_environment import CountedNames
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from storage_lib.io.environment import Environment
     from tests.support.faulty_file_io import FaultyFileIO
 
 
 def reopened_in(storage: FaultyFileIO, table: DynamicTable, *, names: str) -> DynamicTable:
     """Load the table as a new process whose storage and log operations all count towards the faults of ``storage``."""
+    return _in_environment(storage, table, replace(table.environment, file_io=storage, new_name=CountedNames(names)))
+
+
+def _in_environment(storage: FaultyFileIO, table: DynamicTable, environment: Environment) -> DynamicTable:
     return DynamicTable(
         name=table.name,
         uuid=table.uuid,
         location=table.location,
         address=None,
-        environment=replace(table.environment, file_io=storage, new_name=CountedNames(names)),
+        environment=environment,
         schema=table.schema,
         options=table.options,
         log=None if table.log is None else MortalLog(table.log, storage),
+        under=lambda newer: _in_environment(storage, table.refresh(schema_id=newer.id), environment),
     )
 
 

@@ -51,6 +51,9 @@ class StreamSinkOperator(DetachedJobOperator, TableOperator):
     store. Marking the task as success or failed, or clearing it, ends the sink cleanly after its current batch. A
     table has one sink at a time.
 
+    Records of a topic go into the table as ``ingest`` applies them, with its options in ``source["options"]``, unless
+    ``schema`` or ``select`` asks for other rows. The result counts rejected and skipped records.
+
     After a transient failure (an outage, a lost lease) the sink is restarted from its checkpoint after seconds to
     minutes. A restart does not use up a try, because a stream may run for years: the task fails once the sink has
     failed more than ``retries`` times in a row without finishing a batch.
@@ -150,7 +153,8 @@ class StreamSinkOperator(DetachedJobOperator, TableOperator):
     def result(self, heartbeat: Mapping[str, Any]) -> dict[str, Any]:
         """Return the last batch and the number of rows."""
         facts = {key: heartbeat[key] for key in ("batch_id", "row_count", "query_id") if key in heartbeat}
-        facts |= {key: heartbeat[key] for key in ("compaction_error", "tiering_error") if heartbeat.get(key)}
+        noted = ("rejected_count", "skipped_count", "compaction_error", "tiering_error")
+        facts |= {key: heartbeat[key] for key in noted if heartbeat.get(key)}
         return {"table": self.table, "op": "stream", "job": str(self.job.directory), **facts}
 
     def arguments(self) -> dict[str, Any]:

@@ -19,7 +19,16 @@ if TYPE_CHECKING:
 __all__ = ["last_validation", "sink_state"]
 
 STALE_SECONDS = 120
-OF_HEARTBEAT = ("batch_id", "row_count", "rows_per_second", "error", "compaction_error", "tiering_error")
+OF_HEARTBEAT = (
+    "batch_id",
+    "row_count",
+    "rejected_count",
+    "skipped_count",
+    "rows_per_second",
+    "error",
+    "compaction_error",
+    "tiering_error",
+)
 ENDED = ("stopped", "cancelled", "failed", "lost")
 
 

@@ -16,7 +16,16 @@ if TYPE_CHECKING:
 
 __all__ = ["sink_facts"]
 
-OF_HEARTBEAT = ("batch_id", "row_count", "rows_per_second", "error", "compaction_error", "tiering_error")
+OF_HEARTBEAT = (
+    "batch_id",
+    "row_count",
+    "rejected_count",
+    "skipped_count",
+    "rows_per_second",
+    "error",
+    "compaction_error",
+    "tiering_error",
+)
 
 
 def sink_facts(job: SinkJob, open_table: Callable[[], DynamicTable], *, with_lag: bool = True) -> dict[str, Any]:

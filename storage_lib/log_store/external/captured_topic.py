@@ -50,6 +50,7 @@ _NEAR = 1000
 """Records with at most so many offsets between them are read at once."""
 
 _NOTHING_WRITTEN = "Nothing of the commit that it belongs to was written"
+_BEFORE_COMMITTED = "Everything before it was committed"
 _BY_HAND = f"it is skipped by option {SKIP}"
 _log = logging.getLogger(__name__)
 
@@ -90,13 +91,17 @@ class CapturedBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapturedTopic:
-    """One topic with the decoder of its records; picklable. ``registry`` has the schemas of records in Avro."""
+    """One topic with the decoder of its records; picklable. ``registry`` has the schemas of records in Avro.
+
+    ``outcome`` tells in errors what has become of the records before the one that stops the reader.
+    """
 
     name: str
     log: RecordLog
     decoder: CaptureDecoder
     settings: SourceSettings
     registry: SchemaRegistry | None = None
+    outcome: str = _BEFORE_COMMITTED
 
     def read(
         self,
@@ -220,7 +225,7 @@ class CapturedTopic:
         held = f"that of the table is ({', '.join(ours)})" if ours else "the table has none"
         return InvalidInputError(
             f"topic {self.name!r}, partition {bucket}, offset {offset}: {theirs}, but {held}, so that rows of the "
-            "source may be one row of the table, or the other way round. Everything before this record was committed. "
+            f"source may be one row of the table, or the other way round. {self.outcome}. "
             "Let the connector write into a new topic, from a new snapshot, for a table with the new key; or, if the "
             f"table has a key of its own, set {KEY_CHANGE}=ignore"
         )
@@ -232,8 +237,8 @@ class CapturedTopic:
         if self.settings.schema_change is SchemaChangeOfSource.FAIL:
             message = (
                 f"topic {self.name!r}, partition {bucket}, offset {offset}: the source "
-                f"{' and '.join(map(described, needed))}, which the table can't hold. Everything before it was "
-                f"committed. Alter the table, or set {SCHEMA_CHANGE}=evolve, or =ignore to leave out new columns"
+                f"{' and '.join(map(described, needed))}, which the table can't hold. {self.outcome}. "
+                f"Alter the table, or set {SCHEMA_CHANGE}=evolve, or =ignore to leave out new columns"
             )
             raise InvalidInputError(message)
         written = {name: of for each in changes.schemas for name, of in each.columns.items()}
@@ -255,15 +260,15 @@ class CapturedTopic:
                 return
             message = (
                 f"topic {self.name!r}, partition {bucket}, offset {offset}: the source was truncated, but the topic "
-                f"has {count} partitions, and nobody knows which of their records come before. Everything before this "
-                f"record was committed. Delete the rows by hand and go on with {SKIP}={bucket}:{offset}, and let the "
-                "connector write into one partition"
+                f"has {count} partitions, and nobody knows which of their records come before. {self.outcome}. "
+                f"Delete the rows by hand and go on with {SKIP}={bucket}:{offset}, and let the connector "
+                "write into one partition"
             )
             raise InvalidInputError(message)
         message = (
             f"topic {self.name!r}, partition {bucket}, offset {offset}: the source was truncated. "
-            "source.on-truncate=apply deletes all rows of the table, source.on-truncate=ignore keeps them; everything "
-            "before this record was committed"
+            f"source.on-truncate=apply deletes all rows of the table, source.on-truncate=ignore keeps them. "
+            f"{self.outcome}"
         )
         raise InvalidInputError(message)
 
@@ -282,9 +287,7 @@ class CapturedTopic:
             refused=refused,
         )
 
-    def _settle(
-        self, bucket: int, columns: LogColumns, refusal: Refusal, outcome: str = "Everything before it was committed"
-    ) -> RefusedRecord:
+    def _settle(self, bucket: int, columns: LogColumns, refusal: Refusal, outcome: str | None = None) -> RefusedRecord:
         """Raise the error for a refused record, or return it; log a warning if it is skipped."""
         record = _record(bucket, columns, refusal)
         if self.settings.on_reject is OnReject.QUARANTINE:
@@ -294,8 +297,8 @@ class CapturedTopic:
             _log.warning("%s. It is skipped", what)
             return record
         message = (
-            f"{what}. {outcome}. Correct its source or the table, or set {ON_REJECT}=quarantine (to keep such records "
-            f"apart) or skip, or {SKIP}={record.partition}:{record.offset} to skip this one"
+            f"{what}. {outcome or self.outcome}. Correct its source or the table, or set {ON_REJECT}=quarantine (to "
+            f"keep such records apart) or skip, or {SKIP}={record.partition}:{record.offset} to skip this one"
         )
         raise (CorruptFileError if refusal.is_unreadable else InvalidInputError)(message)
 

@@ -68,6 +68,9 @@ has only one precision.
 TABLE_ENGINE = "table.merge-engine"
 """Option: merge engine of the table that a stream writes, which decides whether it needs old rows."""
 
+APPLIED_TO = "table.uuid"
+"""Option: uuid of the table to which a stream of Spark applies the records, as ``ingest`` does."""
+
 _OWN = frozenset(
     (
         "topic",
@@ -84,6 +87,7 @@ _OWN = frozenset(
         START_ID,
         COLUMN_TYPES,
         TABLE_ENGINE,
+        APPLIED_TO,
     )
 )
 
@@ -93,7 +97,8 @@ class ExternalTopic:
     """Location of a topic and how to read it; picklable. ``client_options`` may hold secrets.
 
     ``primary_keys`` and ``merge_engine`` are those of the table that will have the rows, for a read without a table;
-    None if it is unknown. A new reader starts at ``start`` if given, otherwise where ``startup`` says.
+    None if it is unknown. A new reader starts at ``start`` if given, otherwise where ``startup`` says. ``applied_to``:
+    uuid of the table to which a stream applies the records; None: the stream has them as rows.
     """
 
     name: str
@@ -108,6 +113,7 @@ class ExternalTopic:
     startup: StartupMode = StartupMode.FULL
     timestamp_millis: int | None = None
     rows_per_trigger_max: int | None = None
+    applied_to: str | None = None
     settings: SourceSettings = field(default_factory=SourceSettings)
 
     @classmethod
@@ -158,6 +164,7 @@ class ExternalTopic:
             startup=startup,
             timestamp_millis=timestamp,
             rows_per_trigger_max=rows_max,
+            applied_to=given.get(APPLIED_TO),
             settings=SourceSettings.parse(given),
         )
 

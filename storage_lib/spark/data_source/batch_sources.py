@@ -62,12 +62,12 @@ class CheckpointSources:
             for name, end in ends.items()
         )
 
-    def refuse_another_past(self, table: DynamicTable) -> None:
+    def refuse_another_past(self, table: DynamicTable, *, by_parts: bool = False) -> None:
         """Refuse a checkpoint that does not continue where the table ends: rows would be lost or duplicated.
 
-        Raises ``InvalidInputError`` with the remedy.
+        ``by_parts`` as for ``another_past``. Raises ``InvalidInputError`` with the remedy.
         """
-        if (why := self.another_past(table)) is not None:
+        if (why := self.another_past(table, by_parts=by_parts)) is not None:
             message = (
                 f"{why}. Start the stream with a new checkpoint_location, and with read_changelog("
                 "start=table.inspect.source_offsets(...)), as a streaming sink does by itself: it continues where the "
@@ -75,8 +75,11 @@ class CheckpointSources:
             )
             raise InvalidInputError(message)
 
-    def another_past(self, table: DynamicTable) -> str | None:
-        """Return how the checkpoint disagrees with the offsets in the table, or None if it continues at its end."""
+    def another_past(self, table: DynamicTable, *, by_parts: bool = False) -> str | None:
+        """Return how the checkpoint disagrees with the offsets in the table, or None if it continues at its end.
+
+        ``by_parts``: a micro-batch is several commits, of which the table may have some.
+        """
         newest = self._newest("offsets")
         if newest is None:
             return None
@@ -86,6 +89,8 @@ class CheckpointSources:
             begun = (each.start, None) if newest == 0 else (each.start,)
             allowed = (each.end,) if is_done else (*begun, each.end)
             reached = table.inspect.source_offsets(each.source)
+            if by_parts and not is_done and is_begun(each, reached):
+                continue
             if not any(place is None if reached is None else reached.is_same_place(place) for place in allowed):
                 return (
                     f"table {table.name} has source {each.source!r} up to {_text(reached)}, but checkpoint "
@@ -129,6 +134,15 @@ class CheckpointSources:
     def _newest(self, directory: str) -> int | None:
         names = (entry.name for entry in self.files.list_directory(f"{self.location}/{directory}"))
         return max((int(name) for name in names if name.isdigit()), default=None)
+
+
+def is_begun(batch: SourceRange, reached: LogOffsets | None) -> bool:
+    """Return whether a table that has ``reached`` these offsets has all before a micro-batch, and nothing after it."""
+    if batch.start is None:
+        return reached is None or reached.is_same_place(batch.end)
+    if reached is None or not reached.is_of(batch.end.log_id):
+        return False
+    return not reached.distance_to(batch.start) and not batch.end.distance_to(reached)
 
 
 def offset_of(source: str, offsets: LogOffsets) -> dict[str, Any]:

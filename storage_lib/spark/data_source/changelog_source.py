@@ -7,7 +7,7 @@ Kafka partition; the first batch is empty and fixes where the stream starts, as 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from storage_lib.schema.options.source_options import (
     METADATA,
     ON_REJECT,
     ON_TRUNCATE,
+    REJECT_MAX,
     SCHEMA_CHANGE,
     OnReject,
     SchemaChangeOfSource,
@@ -35,8 +36,11 @@ from storage_lib.spark.data_source.remembering_reader import reader_for_spark
 from storage_lib.spark.data_source.stream_reader import ROWS_UNLIMITED, START, refuse_limit
 from storage_lib.spark.types.spark_schema import arrow_schema_of, conform
 from storage_lib.spark.versions.stream_api import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from storage_lib.table.sources.grown_topic import has_grown
 
 SOURCE_NAME = "debezium_json"
+_OF_TABLE = "read_changelog(table=...), which write_stream() applies to the table as it is,"
+_NOT_COMMITTED = "Its micro-batch was not committed"
 
 
 @dataclass
@@ -75,26 +79,39 @@ class ChangelogSource(DataSource):
         arrow_schema = arrow_schema_of(schema)
         columns = pa.schema(list(arrow_schema)[:-1])
         topic = ExternalTopic.parse(self.options, columns)
-        if topic.settings.on_reject is OnReject.QUARANTINE:
-            message = (
-                f"topic {topic.name}: a stream of Spark can't keep rejected records, which belong to the commit of a "
-                f"table; use ingest(), or {ON_REJECT}=fail or skip"
-            )
-            raise InvalidInputError(message)
-        if topic.settings.schema_change is SchemaChangeOfSource.EVOLVE:
-            message = (
-                f"topic {topic.name}: a stream of Spark can't change its columns while it runs; use ingest(), or "
-                f"{SCHEMA_CHANGE}=fail or ignore"
-            )
-            raise InvalidInputError(message)
-        if topic.settings.metadata:
-            message = (
-                f"topic {topic.name}: a stream of Spark fills no columns from metadata: it does not know the table "
-                f"that orders its rows by them; use ingest() with {METADATA}"
-            )
-            raise InvalidInputError(message)
+        if topic.applied_to is None:
+            _refuse_options_of_tables(topic)
         refuse_limit(f"topic {topic.name}", topic.rows_per_trigger_max)
         return reader_for_spark(ChangelogReader(topic, arrow_schema))
+
+
+def _refuse_options_of_tables(topic: ExternalTopic) -> None:
+    """Refuse options that only a reader which knows the table can follow."""
+    settings = topic.settings
+    if settings.on_reject is OnReject.QUARANTINE:
+        message = (
+            f"topic {topic.name}: a stream of rows can't keep rejected records, which belong to the commit of a "
+            f"table; use {_OF_TABLE} ingest(), or {ON_REJECT}=fail or skip"
+        )
+        raise InvalidInputError(message)
+    if settings.reject_limit.is_set:
+        message = (
+            f"topic {topic.name}: a stream of rows does not count the records that its tasks skip, so it can't limit "
+            f"them ({REJECT_MAX}); use {_OF_TABLE} or ingest()"
+        )
+        raise InvalidInputError(message)
+    if settings.schema_change is SchemaChangeOfSource.EVOLVE:
+        message = (
+            f"topic {topic.name}: a stream of rows can't change its columns while it runs; use {_OF_TABLE} ingest(), "
+            f"or {SCHEMA_CHANGE}=fail or ignore"
+        )
+        raise InvalidInputError(message)
+    if settings.metadata:
+        message = (
+            f"topic {topic.name}: a stream of rows fills no columns from metadata: it does not know the table "
+            f"that orders its rows by them; use {_OF_TABLE} or ingest() with {METADATA}"
+        )
+        raise InvalidInputError(message)
 
 
 class ChangelogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -124,7 +141,9 @@ class ChangelogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         behind = {partition: end for partition, end in newest.next_offsets.items() if end > begin.of(partition)}
         if not behind:
             return start
-        if isinstance(limit, ReadMaxRows) and limit.max_rows < ROWS_UNLIMITED:
+        # What added partitions have is read at once with all before it: see ``grown_topic``.
+        is_whole = self._topic.applied_to is not None and has_grown(begin, newest)
+        if isinstance(limit, ReadMaxRows) and limit.max_rows < ROWS_UNLIMITED and not is_whole:
             share = max(1, limit.max_rows // len(behind))
             behind = {partition: min(end, begin.of(partition) + share) for partition, end in behind.items()}
         return offset_of(self._topic.source, begin.in_log(newest.log_id).advanced_to(behind))
@@ -151,8 +170,15 @@ class ChangelogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Read the changes of one partition, in the topic's order."""
         if not isinstance(partition, TopicPartition):
             return
+        if self._topic.applied_to is not None:
+            message = (
+                f"topic {self._topic.name!r}: read_changelog(table=...) gives no rows: write_stream(df, table) applies "
+                "its records to that table as they are. Pass schema= in place of table= to query the rows, or to write "
+                "them in another way"
+            )
+            raise InvalidInputError(message)
         begin, end = LogOffsets({partition.value: partition.start}), LogOffsets({partition.value: partition.end})
-        captured = self._topic.captured(self._topic.log())
+        captured = replace(self._topic.captured(self._topic.log()), outcome=_NOT_COMMITTED)
         for batch in captured.read(begin, end, buckets=(partition.value,)):
             self._refuse_incomplete(batch)
             changes = batch.changes
@@ -170,8 +196,9 @@ class ChangelogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         place = f"topic {self._topic.name!r}, partition {batch.bucket}"
         if batch.truncation_offset is not None:
             message = (
-                f"{place}, offset {batch.truncation_offset}: the source was truncated, and a stream can't delete all "
-                f"rows of a table. Apply it with ingest() and {ON_TRUNCATE}=apply, or go on with {ON_TRUNCATE}=ignore"
+                f"{place}, offset {batch.truncation_offset}: the source was truncated, and a stream of rows can't "
+                f"delete all rows of a table. {_NOT_COMMITTED}. Use {_OF_TABLE} or ingest(), with {ON_TRUNCATE}=apply, "
+                f"or continue with {ON_TRUNCATE}=ignore"
             )
             raise InvalidInputError(message)
         is_added = pc.equal(pc.bit_wise_and(batch.changes.kinds, pa.scalar(RETRACT_BIT, pa.int8())), 0)
@@ -180,7 +207,7 @@ class ChangelogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if len(added):
                 message = (
                     f"{place}, offset {batch.offsets[added[0]]}: column {name!r} has not changed, and the record "
-                    "leaves out its value, which a stream can't look up. Use ingest() to write into the table, or let "
-                    "the database log whole rows (PostgreSQL: ALTER TABLE ... REPLICA IDENTITY FULL)"
+                    f"leaves out its value, which a stream of rows can't look up. {_NOT_COMMITTED}. Use {_OF_TABLE} or "
+                    "ingest(), or let the database log whole rows (PostgreSQL: ALTER TABLE ... REPLICA IDENTITY FULL)"
                 )
                 raise InvalidInputError(message)

@@ -76,6 +76,13 @@ def stream_start(writer: DataStreamWriter, df: DataFrame, checkpoint_location: s
     return start
 
 
+def triggered(writer: DataStreamWriter, trigger_seconds: float, *, available_now: bool) -> DataStreamWriter:
+    """Return ``writer`` with its trigger, as for ``write_stream``."""
+    if available_now:
+        return writer.trigger(availableNow=True)
+    return writer.trigger(processingTime=f"{round(trigger_seconds * 1000)} milliseconds")
+
+
 @contextmanager
 def quick_batches(df: DataFrame, checkpoint_location: str) -> Iterator[None]:
     """Apply the settings while the body starts a stream of ``df``; the stream keeps the settings of its start."""

@@ -12,20 +12,21 @@ from storage_lib.spark.data_source.batch_sources import CheckpointSources
 from storage_lib.spark.data_source.checkpoint_identity import QUERY_FILE, is_there, settled_query_id
 from storage_lib.spark.data_source.stream_tiering import StreamTiering
 from storage_lib.spark.data_source.table_source import register
+from storage_lib.spark.stream.plan.applied_source import applied_options
 from storage_lib.spark.stream.plan.stream_plan import StreamPlan
 from storage_lib.spark.stream.plan.write_plan import prepared
 from storage_lib.spark.stream.sink.sink_spec import OUTPUT_MODES
 from storage_lib.spark.tasks.session_kind import refuse_connect
 from storage_lib.spark.types.spark_schema import check_write_schema
+from storage_lib.spark.verbs.applied_verb import start_applied
 from storage_lib.spark.verbs.dataframe_verbs import write
 from storage_lib.spark.verbs.real_time_verb import start_real_time
-from storage_lib.spark.verbs.stream_settings import stream_start
+from storage_lib.spark.verbs.stream_settings import stream_start, triggered
 from storage_lib.spark.verbs.table_stream import TableStream
 from storage_lib.spark.writing.bucket_distribution import by_bucket, by_partition_and_bucket
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from storage_lib.table.dynamic_table import DynamicTable
 
@@ -68,6 +69,9 @@ def write_stream(
     row is in the log milliseconds after Spark has read it from Kafka. ``trigger_seconds`` is then the time between two
     checkpoints (0: 60 s); after a crash, at most that long of the stream is written to the log again.
 
+    The driver applies a stream of ``read_changelog(table=...)`` as ``ingest`` does, without a query. A micro-batch may
+    be several commits, and each is followed by the compactions that are due.
+
     Where a busy machine does not start one of Spark's Python processes in time, the stream starts again from its
     checkpoint, up to five times in a row, with a warning in the log.
 
@@ -80,6 +84,22 @@ def write_stream(
         why="it reads Spark's plan of the query, to refuse one whose changes would make the table wrong",
         remedy='Use a classic session, or df.writeStream.format("dynamic_table"), which checks less',
     )
+    applied = applied_options(df)
+    if applied is not None:
+        return start_applied(
+            df,
+            table,
+            applied,
+            checkpoint_location=checkpoint_location,
+            output_mode=output_mode,
+            trigger_seconds=trigger_seconds,
+            available_now=available_now,
+            change_tracking=change_tracking,
+            query_name=query_name,
+            compaction=compaction,
+            position_column=position_column,
+            real_time=real_time,
+        )
     if real_time:
         return start_real_time(
             df,
@@ -108,10 +128,7 @@ def write_stream(
         )
         raise InvalidInputError(message)
     tracked = _is_tracked(table, change_tracking=change_tracking)
-    past = CheckpointSources.of(checkpoint_location, table.address.options)
-    if past is not None:
-        reported = reports_sources(table, output_mode=output_mode, change_tracking=change_tracking)
-        (past.refuse_another_past if reported else past.refuse_reported_sources)(table)
+    past = _agreed_past(table, checkpoint_location, output_mode=output_mode, change_tracking=change_tracking)
     if output_mode == "append":
         options = statement_options.options_of(table) | {statement_options.COMMIT_USER: user}
         if plan.adds_up:
@@ -132,7 +149,7 @@ def write_stream(
         )
     if query_name is not None:
         writer = writer.queryName(query_name)
-    writer = _triggered(writer, trigger_seconds, available_now=available_now)
+    writer = triggered(writer, trigger_seconds, available_now=available_now)
     compacts = compaction if compaction is not None else not table.options.write_only
     interval = table.options.log_tier_interval_ms / 1000 if tier_interval_seconds is None else tier_interval_seconds
     return TableStream(
@@ -142,6 +159,20 @@ def write_stream(
         StreamCompaction(spark, table, interval_seconds=compaction_interval_seconds) if compacts else None,
         StreamTiering(table, user, interval_seconds=interval) if tracked and table.new_write().is_log_first else None,
     )
+
+
+def _agreed_past(
+    table: DynamicTable, checkpoint_location: str, *, output_mode: str, change_tracking: bool | None
+) -> CheckpointSources | None:
+    """Return the sources of a checkpoint; raise ``InvalidInputError`` if the table does not agree with them."""
+    past = CheckpointSources.of(checkpoint_location, table.address.options)
+    if past is None:
+        return None
+    if reports_sources(table, output_mode=output_mode, change_tracking=change_tracking):
+        past.refuse_another_past(table)
+    else:
+        past.refuse_reported_sources(table)
+    return past
 
 
 def reports_sources(table: DynamicTable, *, output_mode: str, change_tracking: bool | None) -> bool:
@@ -201,9 +232,3 @@ def _commit_batch(
         )
 
     return commit_batch
-
-
-def _triggered(writer: DataStreamWriter, trigger_seconds: float, *, available_now: bool) -> DataStreamWriter:
-    if available_now:
-        return writer.trigger(availableNow=True)
-    return writer.trigger(processingTime=f"{round(trigger_seconds * 1000)} milliseconds")

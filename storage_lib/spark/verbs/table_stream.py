@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from storage_lib.spark.compaction.stream_compaction import StreamCompaction
     from storage_lib.spark.data_source.stream_tiering import StreamTiering
+    from storage_lib.spark.stream.applied_topic import AppliedTopic
     from storage_lib.table.dynamic_table import DynamicTable
 
 
@@ -22,7 +23,8 @@ class TableStream:
     """A running stream into a table, with all attributes of pyspark's ``StreamingQuery``.
 
     ``start`` starts Spark's query. Where the machine is too busy for the start of a Python process, it is called again,
-    a few times, before the stream ends (``RepeatedQuery``).
+    a few times, before the stream ends (``RepeatedQuery``). ``applied`` is the topic whose records the driver applies;
+    None for a stream of rows.
     """
 
     def __init__(
@@ -32,10 +34,13 @@ class TableStream:
         commit_user: str,
         compaction: StreamCompaction | None,
         tiering: StreamTiering | None = None,
+        *,
+        applied: AppliedTopic | None = None,
     ) -> None:
         self.commit_user = commit_user
         self.compaction = compaction
         self.tiering = tiering
+        self.applied = applied
         self._table = table
         self._queries = RepeatedQuery(start, name=f"table {table.name}", release=self._release)
         for work in (compaction, tiering):
@@ -80,7 +85,7 @@ class TableStream:
         self._release()
 
     def _stop_background(self) -> None:
-        for work in (self.tiering, self.compaction):
+        for work in (self.applied, self.tiering, self.compaction):
             if work is not None:
                 work.stop()
 

@@ -44,7 +44,9 @@ from storage_lib.table.sources.source_changes import SourceChanges, Written
 if TYPE_CHECKING:
     from storage_lib.log_store.codec.record_log import RecordLog
 
-_ROWS_PER_COMMIT = 1_000_000
+ROWS_PER_COMMIT = 1_000_000
+"""Default of ``rows_per_commit``."""
+
 _BYTES_PER_COMMIT = 256 << 20
 _ATTEMPTS = 3
 _log = logging.getLogger(__name__)
@@ -75,7 +77,7 @@ def ingest(
     source: str | None = None,
     startup: str | None = None,
     timestamp: Moment | None = None,
-    rows_per_commit: int = _ROWS_PER_COMMIT,
+    rows_per_commit: int = ROWS_PER_COMMIT,
     change_tracking: bool | None = None,
     skip_expired: bool = False,
     expect: RowCheck | None = None,

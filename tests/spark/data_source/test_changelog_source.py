@@ -96,5 +96,18 @@ def test_columns_are_not_filled_from_metadata_in_a_stream() -> None:
     schema = StructType().add("id", "long").add("lsn", "long").add("_row_kind", "string")
     source = ChangelogSource({"topic": "t", "source.metadata": "lsn = value.source.lsn"})
 
-    with pytest.raises(InvalidInputError, match=r"fills no columns from metadata.*use ingest\(\) with source.metadata"):
+    with pytest.raises(InvalidInputError, match=r"fills no columns from metadata.*table=.* or ingest\(\) with source"):
         source.streamReader(schema)
+
+
+@pytest.mark.parametrize(
+    "option", ["source.on-reject=quarantine", "source.reject-max=5", "source.schema-change=evolve"]
+)
+def test_a_stream_of_rows_refuses_what_needs_the_table(option: str) -> None:
+    schema = StructType().add("id", "long").add("_row_kind", "string")
+    key, _, value = option.partition("=")
+    given = {"topic": "t", "log.kafka.bootstrap.servers": "nowhere:9092", key: value}
+
+    with pytest.raises(InvalidInputError, match=rf"a stream of rows .*{key}.*|{key}.*ingest\(\)"):
+        ChangelogSource(given).streamReader(schema)
+    ChangelogSource({**given, "table.uuid": "u"}).streamReader(schema)

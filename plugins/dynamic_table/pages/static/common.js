@@ -144,6 +144,8 @@ function sinkDetail(sink) {
   const told = sink.age_seconds === null ? [] : [`heartbeat ${Math.round(sink.age_seconds)} s old`];
   if (sink.batch_id !== undefined) told.push(`batch ${sink.batch_id}`);
   if (sink.row_count !== undefined) told.push(`${count(sink.row_count)} rows`);
+  if (sink.rejected_count) told.push(`${count(sink.rejected_count)} rejected`);
+  if (sink.skipped_count) told.push(`${count(sink.skipped_count)} skipped`);
   return [...told, sink.error, sink.compaction_error, sink.tiering_error].filter(Boolean).join(", ");
 }
 function sourceText(source) { return source.error ? source.error : source.lag === null ? "unknown" : source.lag ? `${count(source.lag)} behind` : "in step"; }

@@ -19,7 +19,7 @@ class StreamTable:
     ``normalize`` is the setting of the read (None: not set); ``is_complete``: changes have their pre-images in any
     case. ``is_whole``: no micro-batch contains a part of a commit, unless commits can't be distinguished.
     ``moves_keys``: a key may move between partitions. ``is_foreign``: a stream of another connector, of which only the
-    columns are known.
+    columns are known. ``leaves_out``: its deletions may have nothing but the values of ``primary_keys``.
     """
 
     name: str
@@ -31,6 +31,7 @@ class StreamTable:
     is_complete: bool = False
     is_eventual: bool = False
     is_foreign: bool = False
+    leaves_out: bool = False
     is_whole: bool = True
     moves_keys: bool = False
 

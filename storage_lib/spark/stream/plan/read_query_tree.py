@@ -7,9 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from storage_lib.catalog.table_cache import table_at
+from storage_lib.log_store.external.external_topic import COLUMN_TYPES, ExternalTopic
+from storage_lib.schema.options.source_options import BeforeImage
 from storage_lib.schema.options.table_options import LogConsistency, ScanNormalize
-from storage_lib.spark.data_source import statement_options
+from storage_lib.schema.types.row_kind import ROW_KIND_COLUMN
+from storage_lib.spark.data_source import changelog_source, statement_options
 from storage_lib.spark.reading.frame_mark import snapshot_in
 from storage_lib.spark.stream.plan.query_tree import (
     Expand,
@@ -187,14 +192,14 @@ class _Reader:
     def _leaf(self, plan: Any, name: str) -> Node:
         columns = dict(_columns(plan))
         if name.startswith("Streaming"):
-            options = _options(plan.extraOptions()) if name == "StreamingRelationV2" else {}
+            options = options_in(plan.extraOptions()) if name == "StreamingRelationV2" else {}
             is_ours = name == "StreamingRelationV2" and str(plan.sourceName()) == statement_options.SOURCE_NAME
             return Stream(table=_our_stream(options, columns) if is_ours else _foreign_stream(plan, name, columns))
         numbers = frozenset(columns.values())
         if plan.isStreaming():
             return Stream(table=StreamTable(name="a stream", columns=columns, is_foreign=True))
         if name == "DataSourceV2Relation":
-            return Fixed(table=_fixed_table(_options(plan.options())), columns=numbers)
+            return Fixed(table=_fixed_table(options_in(plan.options())), columns=numbers)
         return Fixed(table=FixedTable(name="rows of Spark's", is_pinned=True), columns=numbers)
 
     def _values(self, expressions: Any) -> Iterator[tuple[int, Value]]:
@@ -306,7 +311,8 @@ def _has_hint(plan: Any) -> bool:
     return False
 
 
-def _options(found: Any) -> dict[str, str]:
+def options_in(found: Any) -> dict[str, str]:
+    """Return the options of a node of a plan, with their keys as they were given."""
     entries = found.asCaseSensitiveMap()
     return {str(key): str(entries[key]) for key in entries}
 
@@ -338,7 +344,24 @@ def _own_normalize(table: DynamicTable) -> str | None:
 
 def _foreign_stream(plan: Any, name: str, columns: Mapping[str, int]) -> StreamTable:
     source = str(plan.sourceName()) if name in ("StreamingRelation", "StreamingRelationV2") else name
+    if name == "StreamingRelationV2" and source == changelog_source.SOURCE_NAME:
+        return _topic(options_in(plan.extraOptions()), columns)
     return StreamTable(name=f"a stream of {source}", columns=columns, is_foreign=True)
+
+
+def _topic(options: Mapping[str, str], columns: Mapping[str, int]) -> StreamTable:
+    topic = ExternalTopic.parse({key: each for key, each in options.items() if key != COLUMN_TYPES}, pa.schema([]))
+    has_whole_rows = topic.settings.before_image is BeforeImage.WHOLE and not topic.format.is_upsert
+    is_applied = topic.applied_to is not None  # its write refuses any query
+    # Each change has its kind as well.
+    given = (*topic.primary_keys, ROW_KIND_COLUMN)
+    return StreamTable(
+        name=f"topic {topic.name!r}",
+        columns=columns,
+        primary_keys=tuple(each for each in given if each in columns),
+        is_foreign=True,
+        leaves_out=not (has_whole_rows or is_applied),
+    )
 
 
 def _fixed_table(options: Mapping[str, str]) -> FixedTable:

@@ -112,6 +112,7 @@ def plan_of(facts: QueryFacts, sink: SinkTable, *, carries_kind: bool) -> Stream
     if not facts.streams or facts.combined:
         return StreamPlan()
     if any(each.is_foreign for each in facts.streams):
+        _refuse_lost_deletions(facts, sink)
         return _with_order(facts, sink, StreamPlan(), is_ordered=kind is not None)
     if all(each.kind_column is None for each in facts.streams):
         return _with_order(facts, sink, StreamPlan(), is_ordered=sink.kind is not SinkKind.APPENDS)
@@ -328,6 +329,20 @@ def _looking_up(sink: SinkTable, why: str) -> str:
         f"table {sink.name}: {why}, and with log.consistency=eventual the rows that are stored can't be looked up. "
         "Write into a table with log.consistency=transactional, into one whose key has the source's key in it, or into "
         "one without a primary key, which counts rows"
+    )
+    raise InvalidInputError(message)
+
+
+def _refuse_lost_deletions(facts: QueryFacts, sink: SinkTable) -> None:
+    """Refuse a query that drops rows by values which a deletion may not have: its row would stay for ever."""
+    told = [each for each in facts.streams if each.leaves_out]
+    if not told or not facts.drops or sink.kind is SinkKind.APPENDS:
+        return
+    message = (
+        f"table {sink.name}: {facts.drops[0]} drops rows by values that deletions of {told[0].name} may leave out, as "
+        "PostgreSQL's do by default, so that the rows which they delete would stay. Let it read only columns of "
+        "the key (option primary-key); let the database log whole rows, and set source.before-image=whole; or apply "
+        "the topic to a table of its own (read_changelog(table=...)), and query that"
     )
     raise InvalidInputError(message)
 

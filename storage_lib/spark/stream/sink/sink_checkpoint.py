@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 
 
-def checkpoint_to_resume(location: str, table: DynamicTable, *, reports_sources: bool) -> str:
+def checkpoint_to_resume(location: str, table: DynamicTable, *, reports_sources: bool, by_parts: bool = False) -> str:
     """Return the newest checkpoint at ``location``, or a new one next to it if the table no longer agrees with it.
 
-    ``reports_sources``: the query's commits record its source offsets. Returns ``location`` if only Spark can access
-    its storage, because the offsets can't be compared.
+    ``reports_sources``: the query's commits record its source offsets; ``by_parts`` as for ``another_past``. Returns
+    ``location`` if only Spark can access its storage, because the offsets can't be compared.
     """
     past = CheckpointSources.of(location, table.address.options)
     if past is None:
@@ -34,7 +34,9 @@ def checkpoint_to_resume(location: str, table: DynamicTable, *, reports_sources:
     while past.files.exists(f"{_numbered(past.location, number + 1)}/metadata"):
         number += 1
     newest = CheckpointSources(past.files, _numbered(past.location, number))
-    why = _of_another_table(newest, table) or (newest.another_past(table) if reports_sources else None)
+    why = _of_another_table(newest, table)
+    if why is None and reports_sources:
+        why = newest.another_past(table, by_parts=by_parts)
     if why is not None:
         number += 1
         _LOGGER.warning("%s. Starting a new checkpoint: %s", why, _numbered(location, number))

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class SinkHeartbeat:
     """The last report of a sink. Times are epoch milliseconds.
 
-    ``row_count`` counts the rows read since this process started, ``batch_id`` is the last one finished (None: none
+    ``row_count`` counts the rows read since this process started, ``rejected_count`` and ``skipped_count`` the refused
+    records of a topic that is applied to the table (docs/cdc.md). ``batch_id`` is the last one finished (None: none
     yet). ``progress_millis`` is the time of the last finished batch, ``written_millis`` of this heartbeat, so a reader
     distinguishes an idle sink from a crashed one. ``error`` begins with the error's class, as does
     ``compaction_error``, the failure of the last compaction, which does not end the sink. ``tiering_error`` is the same
@@ -32,6 +33,8 @@ class SinkHeartbeat:
     query_id: str | None = None
     batch_id: int | None = None
     row_count: int = 0
+    rejected_count: int = 0
+    skipped_count: int = 0
     progress_millis: int | None = None
     rows_per_second: float | None = None
     error: str | None = None

@@ -276,6 +276,24 @@ def test_a_foreign_stream_of_changes_is_refused_where_it_may_be_reordered() -> N
     assert not planned(joined(JoinKind.LEFT, foreign, broadcasts_right=True)).carries_position
 
 
+def test_a_deletion_of_a_topic_is_not_dropped_by_a_value_that_it_may_leave_out() -> None:
+    keys = ("id", "_row_kind")
+    told = StreamTable(name="topic 't'", columns=SOURCE.columns, primary_keys=keys, is_foreign=True, leaves_out=True)
+    topic, whole = Stream(table=told), Stream(table=replace(told, leaves_out=False))
+
+    for dropping in (Filter(child=topic, condition=on(N)), joined(JoinKind.INNER, topic, broadcasts_right=True)):
+        with pytest.raises(InvalidInputError, match=r"values that deletions of topic 't' may leave out.*before-image"):
+            planned(dropping)
+        assert planned(dropping, APPENDED) == StreamPlan()
+    for kept in (
+        Filter(child=topic, condition=on(ID)),
+        Filter(child=topic, condition=on(KIND)),
+        joined(JoinKind.LEFT, topic, broadcasts_right=True),
+        Filter(child=whole, condition=on(N)),
+    ):
+        assert planned(kept) == StreamPlan()
+
+
 def test_the_plan_says_why() -> None:
     plan = planned(Filter(child=joined(JoinKind.INNER), condition=on(N)))
 
