@@ -66,7 +66,7 @@ class MariadbGame:
                 registry_url="",
                 history=self._history,
             )
-            self._connect.put(self._name, config)
+            self._connect.put(self._name, {**config, "include.schema.comments": "true"})
             self._wait_until_sent()
             for _ in range(moves):
                 self._move()
@@ -104,7 +104,8 @@ class MariadbGame:
             return
         name = f"t{len(self._tables)}"
         kinds = {self._new_name(): self.chance.choice(MARIADB_KINDS) for _ in range(self.chance.randint(1, 8))}
-        self._run(f"create table {name}(id int primary key{''.join(f', {n} {k.type}' for n, k in kinds.items())})")
+        columns = "".join(f", {each} {kind.type} comment '{_comment(each)}'" for each, kind in kinds.items())
+        self._run(f"create table {name}(id int primary key{columns})")
         self._tables[name] = kinds
         self._run(*(self._insertion(name, number) for number in range(self.chance.randint(1, 3))))
 
@@ -140,7 +141,7 @@ class MariadbGame:
     def _add_column(self) -> None:
         name, kind = self._new_name(), self.chance.choice(MARIADB_KINDS)
         table = self.chance.choice([*self._tables])
-        self._run(f"alter table {table} add column {name} {kind.type}")
+        self._run(f"alter table {table} add column {name} {kind.type} comment '{_comment(name)}'")
         self._tables[table][name] = kind
 
     def _drop_column(self) -> None:
@@ -209,15 +210,23 @@ class MariadbGame:
 
     def _check_table(self, name: str) -> None:
         kinds = kinds_of(self._mariadb, self._name, name)
+        ours = self._catalog.load_table(f"shop.{name}")
         theirs = {str(row["id"]): row for row in rows_of(self._mariadb, self._name, name, kinds)}
-        mine = {str(row["id"]): row for row in self._catalog.load_table(f"shop.{name}").to_arrow().to_pylist()}
+        mine = {str(row["id"]): row for row in ours.to_arrow().to_pylist()}
         if theirs.keys() != mine.keys():
             raise DifferenceError(f"{name}: missing {theirs.keys() - mine.keys()}, extra {mine.keys() - theirs.keys()}")
         for key, row in mine.items():
             found = differing_columns(row, theirs[key], kinds, [each for each in kinds if each in row])
             if found:
                 raise DifferenceError(f"{name}, row {key}: {found}")
+        for field in ours.schema.fields:
+            if field.name != "id" and field.description != _comment(field.name):
+                raise DifferenceError(f"{name}: the comment of {field.name} is {field.description!r}")
         self.checked += 1
+
+
+def _comment(column: str) -> str:
+    return f"what {column} means"
 
 
 def _reached(position: dict[str, object]) -> int:
