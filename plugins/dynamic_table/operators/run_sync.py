@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 BEFORE_KEY = "snapshots_before"  # key in the task's state store
 FAIL, REPORT = "fail", "report"
+ERROR_LENGTH_MAX = 500  # in the result; the log has the whole text
 
 __all__ = ["SyncDatabaseOperator"]
 
@@ -206,7 +207,7 @@ def _facts(table: TableSync) -> dict[str, Any]:
         "skipped": table.skipped_count,
         "schema_changes": table.schema_change_count,
         "lag": table.lag,
-        "errors": {topic: str(error) for topic, error in table.errors.items()},
+        "errors": {topic: str(error)[:ERROR_LENGTH_MAX] for topic, error in table.errors.items()},
     }
 
 

@@ -148,3 +148,30 @@ def test_each_record_is_accepted_or_rejected_however_commits_divide_them(kind: s
 
     assert (rows_of(table), table.inspect.rejected_count()) == (sorted(expected.values()), rejected)
     assert accepted + rejected == 60
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_table_has_what_the_records_say_that_were_not_rejected(seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311  reproducible
+    table, topic = table_of(), RawTopic(batch_size=chance.choice((1, 3, 100)))
+    sent: list[tuple[int, str | None, int]] = []
+    for _ in range(60):
+        key, price = chance.randrange(4), chance.randint(-1, 9)
+        item = None if chance.random() < 0.1 else chance.choice(("tea", "cup", UNCHANGED))
+        send(topic, "d" if item is None else "u", key, item, price)
+        sent.append((key, item, price))
+        if chance.random() < 0.2:
+            topic.ingest(
+                table, on_reject="quarantine", expect=not_negative, rows_per_commit=chance.choice((1, 7, 1000))
+            )
+    topic.ingest(table, on_reject="quarantine", expect=not_negative)
+
+    rejected = {each["offset"]: each["reason"] for each in table.inspect.rejected().to_pylist()}
+    rows: dict[int, tuple[int, str, int]] = {}
+    for offset, (key, item, price) in enumerate(sent):
+        if offset not in rejected and item is None:
+            rows.pop(key, None)
+        elif offset not in rejected and item is not None:
+            rows[key] = (key, rows[key][1] if item == UNCHANGED else item, price)
+    assert rows_of(table) == sorted(rows.values())
+    assert all("negative" in reason or "leaves out" in reason for reason in rejected.values())
