@@ -1,7 +1,9 @@
 """Plays games for hours, and keeps what it finds in a directory: failures, and which pairs of features met.
 
-    nice -n 15 python -m tests.game.long_run DIRECTORY FIRST_SEED [MOVES]      plays until it is ended
-    python -m tests.game.long_run DIRECTORY                                    prints the report
+    POLARS_MAX_THREADS=1 nice -n 15 python -m tests.game.long_run DIRECTORY FIRST_SEED [MOVES]   plays until it is ended
+    python -m tests.game.long_run DIRECTORY                                                      prints the report
+
+The tables are so small that threads of Polars cost more than they save, a tenth of the time of a game.
 
 ``failures.txt`` has the seed and the moves of each failed game; ``python -m tests.game.play SEED 1 MOVES`` repeats one.
 """

@@ -14,7 +14,7 @@ from tests.game.model import Model, Row
 from tests.game.neutral_options import neutral_options
 from tests.game.player import KEYS, Act, Game
 
-SAME_KEY_SHARE = 0.3
+SAME_KEY_SHARE = 0.4
 """Share of the changes of an append that have the key of another one in it."""
 
 
@@ -478,11 +478,8 @@ def _changes(game: Game, handle: Any) -> list[tuple[str, Row]]:
     """Draw changes that the table accepts, in order."""
     scratch, changes = game.model.copy(), list[tuple[str, Row]]()
     for _ in range(game.rng.randint(1, 6)):
-        # Several changes of a key often come together.
-        earlier: Row = game.rng.choice(changes)[1] if changes and game.rng.random() < SAME_KEY_SHARE else {}
-        key = {name: earlier[game.model.columns[name]] for name in ("p", "k") if earlier}
+        kind, key = _next_change(game, scratch, changes)
         row = _sequenced(game, scratch, game.new_row(handle, **key))
-        kind = game.rng.choice(["+I", "+I", "+U", "-D"])
         if kind == "-D":
             stored = scratch.stored(row) if game.drawn.key else next(iter(scratch.rows()), None)
             takes = game.drawn.removes or game.drawn.retracts or not game.drawn.key
@@ -497,6 +494,20 @@ def _changes(game: Game, handle: Any) -> list[tuple[str, Row]]:
         scratch.apply(kind, row)
         changes.append((kind, row))
     return changes or [("+I", _sequenced(game, game.model, game.new_row(handle)))]
+
+
+def _next_change(game: Game, scratch: Model, changes: list[tuple[str, Row]]) -> tuple[str, dict[str, Any]]:
+    """Draw the kind of a change and its key: often that of an earlier change, as in batches of connectors.
+
+    A row is removed that is there, if there is one.
+    """
+    kind, row = game.rng.choice(["+I", "+I", "+U", "-D"]), None
+    if changes and game.rng.random() < SAME_KEY_SHARE:
+        earlier, row = game.rng.choice(changes)
+        kind = game.rng.choice([kind, "-D" if earlier == "-U" else earlier])
+    elif kind == "-D" and game.drawn.key and (stored := scratch.rows()):
+        row = game.rng.choice(stored)
+    return kind, {} if row is None else {name: row[game.model.columns[name]] for name in ("p", "k")}
 
 
 def distinct_rows(game: Game, handle: Any) -> list[Row]:

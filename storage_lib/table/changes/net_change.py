@@ -19,6 +19,10 @@ def net_change(
     A changed row is ``+U``, after its ``-U`` if ``with_update_before``. Nulls and NaNs equal themselves; -0.0 and 0.0
     differ.
     """
+    if not old.num_rows or not new.num_rows:
+        yield from _whole(old, RowKind.DELETE)
+        yield from _whole(new, RowKind.INSERT)
+        return
     before, after = _indexed(old), _indexed(new)
     key = [column_name(old.schema.get_field_index(name)) for name in key]
     names = [column_name(position) for position in range(old.num_columns)]
@@ -42,7 +46,11 @@ def _indexed(table: pa.Table) -> pl.DataFrame:
 
 
 def _changes(table: pa.Table, indices: pl.Series, kind: RowKind) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-    for batch in table.take(indices.sort().to_arrow()).combine_chunks().to_batches():
+    yield from _whole(table.take(indices.sort().to_arrow()), kind)
+
+
+def _whole(table: pa.Table, kind: RowKind) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+    for batch in table.combine_chunks().to_batches():
         yield batch, pa.repeat(pa.scalar(int(kind), pa.int8()), batch.num_rows)
 
 
