@@ -26,7 +26,7 @@ from storage_lib.spark.versions.spark_feature import SparkFeature
 CHECKOUT = Path(__file__).parents[2]
 SEEN = Path(__file__).with_name("seen.json")
 PAGE = CHECKOUT / "docs" / "versions.md"
-FOLDERS = {"spark": "Spark", "sql": "SQL", "materialized": "materialized tables"}
+FOLDERS = {"spark": "tests of Spark", "sql": "of SQL", "materialized": "of materialized tables"}
 HEAD = """# Versions
 
 Versions of Spark that this library runs on. Another version is refused, with its number, before anything is written.
@@ -57,29 +57,31 @@ class FailedRunError(ValueError):
 
 
 def results_of(*reports: str, whole: bool = True) -> dict[str, Any]:
-    """Return the counts of a run from its reports in JUnit's format.
+    """Return the counts of a run from its reports in JUnit's format; a test in several of them counts once.
 
     Raises ``FailedRunError`` if a test has failed, or if a ``whole`` run has none of some folder.
     """
-    passed: Counter[str] = Counter()
-    skipped = 0
+    found: dict[tuple[str, str], bool] = {}
     # pytest writes the report on this machine.
     for case in chain.from_iterable(ET.fromstring(report).iter("testcase") for report in reports):  # noqa: S314
+        test = str(case.get("classname")), str(case.get("name"))
         kinds = {child.tag for child in case}
         if kinds & {"failure", "error"}:
-            message = f"{case.get('classname')}.{case.get('name')} has failed; a version counts once all tests pass"
+            message = f"{'.'.join(test)} has failed; a version counts once all tests pass"
             raise FailedRunError(message)
-        if "skipped" in kinds:
-            skipped += 1
-        else:
-            passed[str(case.get("classname")).split(".")[1]] += 1
+        found[test] = "skipped" not in kinds
+    passed = Counter(name.split(".")[1] for (name, _), is_passed in found.items() if is_passed)
     missing = [folder for folder in FOLDERS if not passed[folder]]
     if missing and whole:
         message = (
             f"no test of tests/{missing[0]} has passed: run all of them, without SLICE, or record the run --in-part"
         )
         raise FailedRunError(message)
-    return {"whole": whole, "passed": {folder: passed[folder] for folder in FOLDERS}, "skipped": skipped}
+    return {
+        "whole": whole,
+        "passed": {folder: passed[folder] for folder in FOLDERS},
+        "skipped": len(found) - passed.total(),
+    }
 
 
 def load() -> dict[str, Any]:
