@@ -63,6 +63,7 @@ def task(
         task_id="sink",
         table="db.t",
         source={"kind": "debezium_json", "name": TOPIC, "options": {"log.scan": "full"}},
+        select=["id", "v", "_row_kind"],  # without a query the driver would apply the records itself
         trigger_seconds=0,
         spark_conf={
             "spark.driver.host": "127.0.0.1",
