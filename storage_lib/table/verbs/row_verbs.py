@@ -21,6 +21,7 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.schema.filter.filter_text import Filter, as_predicate
 from storage_lib.schema.filter.literal import exact_scalar, typed_literal
 from storage_lib.schema.filter.predicate import Predicate
+from storage_lib.schema.options.field_options import FieldOptions
 from storage_lib.schema.options.nearest import did_you_mean
 from storage_lib.schema.options.table_options import MergeEngine, UpdateBeforeSource
 from storage_lib.schema.table_schema import TableSchema
@@ -116,6 +117,8 @@ class RowVerbs:
         is_partial = not set(self._names).issubset(given.column_names)
         if partial and is_partial and self._context.options.merge_engine is not MergeEngine.PARTIAL_UPDATE:
             return self.merge(given, identity, tracked, verb="upsert")
+        if is_partial:
+            self._refuse_parts_of_groups(given.column_names)
         self._input.check_complete(
             given.schema, "upsert", "Add the columns, or keep the stored values with partial=True"
         )
@@ -124,6 +127,19 @@ class RowVerbs:
             return self.merge(given, identity, tracked, verb="upsert")
         rows = self._with_kind(given, RowKind.INSERT)
         return self._commit(lambda _: iter([rows]), identity, tracked, refuses_late=False)
+
+    def _refuse_parts_of_groups(self, given: list[str]) -> None:
+        """Refuse rows with some columns of a sequence group: merging would set the others to null."""
+        for group in FieldOptions.parse(self._schema.options).sequence_groups:
+            columns = [*group.fields, *group.members]
+            missing = [name for name in columns if name not in given]
+            if 0 < len(missing) < len(columns):
+                message = (
+                    f"table {self._name}: upsert: the rows have some columns of a group that is "
+                    f"replaced together ({group.option}), but lack {', '.join(map(repr, missing))}, which would become "
+                    "null. Add the columns, or leave out all of the group; nothing was committed"
+                )
+                raise InvalidInputError(message)
 
     def update(
         self,

@@ -424,3 +424,22 @@ def test_rows_that_can_be_read_once_are_written(log: str, partial: bool) -> None
     table.upsert(pa.RecordBatchReader.from_batches(given.schema, given.to_batches()), partial=partial)
 
     assert content(table) == ({"a 1 1", "a 2 -"} if partial else {"a 1 5", "a 2 5"})
+
+
+def test_a_partial_upsert_of_a_part_of_a_sequence_group_is_refused() -> None:
+    """Merging would set the others to null."""
+    table = MemoryCatalog(environment=fake_environment()).create_table(
+        "shop.orders",
+        {"id": "BIGINT", "s": "INT", "n": "INT", "t": "STRING", "x": "INT"},
+        primary_key=["id"],
+        options={"log.system": "none", "merge-engine": "partial-update", "fields.s.sequence-group": "n,t"},
+    )
+    table.upsert([{"id": 1, "s": 5, "n": 1, "t": "tea", "x": 1}])
+
+    for row, missing in (({"s": 9, "n": 2}, "'t'"), ({"n": 2, "x": 2}, "'s', 't'")):
+        with pytest.raises(InvalidInputError, match=f"lack {missing}, which would become null"):
+            table.upsert([{"id": 1, **row}], partial=True)
+    table.upsert([{"id": 1, "x": 3}], partial=True)
+    table.upsert([{"id": 1, "s": 9, "n": None, "t": "cup"}], partial=True)
+
+    assert table.to_arrow().to_pylist() == [{"id": 1, "s": 9, "n": None, "t": "cup", "x": 3}]
