@@ -37,7 +37,7 @@ Spark {locked} is the version of `requirements.lock`, with which `make test` run
 `make spark VERSION={other}` installs the locked packages with another Spark, and runs the tests in `tests/spark`,
 `tests/sql` and `tests/materialized`; each change runs an eighth of them. The table counts the tests that passed in the
 last run; none failed. Skipped are tests that need a server that was not installed, or another version. "In part": the
-run was not of all tests.
+run was not of all tests, so the version is on trial.
 
 """
 FEATURES = (
