@@ -144,7 +144,7 @@ class ExpectedRows:
 
     def _apply_to_bag(self, event: Event, *, is_doubtful: bool) -> bool:
         """Apply a change of a row without a key; return whether its record is surely taken."""
-        old = None if event.old is None else _values_of(event.old)
+        old = None if event.old is None else _values_of(self._known(event.old))
         if old is not None and self._bag[old] < 1:
             # The table has other values in that row, such as null in a column that was added later.
             self._refuse("row")
@@ -154,8 +154,12 @@ class ExpectedRows:
         if old is not None:
             self._bag[old] -= 1
         if event.new is not None:
-            self._bag[_values_of(event.new)] += 1
+            self._bag[_values_of(self._known(event.new))] += 1
         return not is_doubtful
+
+    def _known(self, row: Row) -> Row:
+        """Return the columns of a row that the table has: it may ignore new ones."""
+        return {name: value for name, value in row.items() if name in self.columns}
 
     def _is_doubtful(self, shape: Shape) -> bool:
         """Follow the columns of a change; return whether the table may not take a value of it."""

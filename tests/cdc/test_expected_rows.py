@@ -51,3 +51,11 @@ def test_rows_without_a_key_are_the_same_in_each_spelling_of_long_numbers() -> N
     expected.check([{"n": str(number)}], is_whole=True)
     with pytest.raises(DifferenceError):
         expected.check([{"n": "6670420143288140008548550743.0875835585"}], is_whole=True)
+
+
+def test_a_table_without_a_key_lacks_the_columns_that_it_ignores() -> None:
+    expected = ExpectedRows(Following(schema_change="ignore"))
+    expected.apply(Event(names=(), shape={"n": "INT"}, old=None, new={"n": 1}))
+    expected.apply(Event(names=(), shape={"n": "INT", "m": "INT"}, old={"n": 1, "m": None}, new={"n": 2, "m": 3}))
+
+    expected.check([{"n": 2}], is_whole=True)
