@@ -25,7 +25,7 @@ SPARK_TESTS := tests/spark tests/sql tests/materialized
 FAST_ARGS := $(if $(FAST),-m "not integration")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo down capture test deep mutants core lowest spark unit check lint docs format bench soak drill lock clean
+.PHONY: help dbt setup servers demo down capture test deep mutants core lowest spark unit check lint docs format bench soak drill lock clean
 
 help: ## List these targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -69,6 +69,10 @@ spark: setup ## Install another version of Spark, VERSION=4.2, and run the tests
 	@$(PYTHON) docker/local/stack_setup.py spark $(VERSION)
 	.local/spark_$(subst .,_,$(VERSION))/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder \
 		--junitxml .local/spark_$(subst .,_,$(VERSION))/results.xml $(if $(SLICE),--part $(SLICE)) $(ARGS) $(SPARK_TESTS)
+
+dbt: ## Install dbt and its adapter from dbt/, and run dbt's suites and ours with it
+	@$(PYTHON) docker/local/stack_setup.py dbt
+	cd .local && dbt/bin/python -m pytest -q -p no:cacheprovider -W ignore --rootdir ../dbt -c ../dbt/pyproject.toml $(ARGS) ../dbt/suites
 
 unit: setup ## Run the tests that are pure computation or use local files only, in under a minute
 	$(VENV)/bin/python -m pytest -q -n 2 --dist loadscope -m "not integration and not airflow" $(UNIT_TESTS) $(ARGS)

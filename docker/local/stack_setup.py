@@ -13,6 +13,7 @@ environments that show what `pyproject.toml` says of dependencies, and need noth
 
     .local/core     the project without extras, and what runs its tests
     .local/lowest   the project with all extras, in the lowest versions that it admits
+    .local/dbt      dbt with the adapter, by `make dbt`
     .local/spark_*  the locked environment with another version of Spark, such as .local/spark_4_2
 
 and servers for tests of stores: `make servers`
@@ -72,8 +73,9 @@ FLINK_1_20, FLINK_2_0 = LOCAL / "flink_1_20", LOCAL / "flink_2_0"
 SPARK_KAFKA, SPARK_S3 = LOCAL / "spark_kafka", LOCAL / "spark_s3"
 CONNECT, MARIADB = LOCAL / "connect", LOCAL / "mariadb"
 DOCS = LOCAL / "docs"
-CORE, LOWEST = LOCAL / "core", LOCAL / "lowest"
+CORE, LOWEST, DBT = LOCAL / "core", LOCAL / "lowest", LOCAL / "dbt"
 LOCK, PAIMON_LOCK = CHECKOUT / "requirements.lock", CHECKOUT / "requirements-paimon.lock"
+DBT_PROJECT = CHECKOUT / "dbt" / "pyproject.toml"
 DOCS_LOCK = CHECKOUT / "requirements-docs.lock"
 HERE = Path(__file__).resolve().parent
 UV = "uv==0.13.8"
@@ -112,7 +114,7 @@ def main(arguments: list[str]) -> None:
     """Set up missing parts; ``servers`` and others add theirs, ``lock`` rewrites the locks. Silent if complete."""
     use_a_fitting_python()
     try:
-        if arguments in (["core"], ["lowest"]):
+        if arguments in (["core"], ["lowest"], ["dbt"]):
             set_up_alone(arguments[0])
         elif arguments[:1] == ["spark"]:
             set_up_another_spark(*arguments[1:2])
@@ -130,6 +132,9 @@ def set_up_alone(which: str) -> None:
     with one_at_a_time():
         if which == "core":
             make(CORE, "the project without extras", project_fingerprint(), install_core)
+        elif which == "dbt":
+            print_of_dbt = f"{project_fingerprint()} {fingerprint(DBT_PROJECT)}"
+            make(DBT, "the project with dbt and its adapter (1 GB)", print_of_dbt, install_dbt)
         else:
             make(LOWEST, "the project with the lowest versions (2 GB)", project_fingerprint(), install_lowest)
 
@@ -317,6 +322,12 @@ def install_spark(environment: Path, release: str) -> None:
     install_project(environment)
     python = environment / "bin" / "python"
     run(find_uv(), "pip", "install", "--quiet", "--python", python, "--no-deps", f"pyspark=={release}")
+
+
+def install_dbt() -> None:
+    """Install the project, dbt and the adapter. dbt pins packages that the lock has in other versions."""
+    parts = ("dbt-tests-adapter>=1.20,<2", "pytest>=8,<10", "--editable", f"{CHECKOUT}[spark,sql,duckdb]", "--editable")
+    install_anew(DBT, *parts, DBT_PROJECT.parent)
 
 
 def install_anew(environment: Path, *what: object) -> None:

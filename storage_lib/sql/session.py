@@ -14,6 +14,7 @@ from storage_lib.spark.reading.united_frames import leave_out_unsafe_rule
 from storage_lib.spark.runtime.restricted_sql import restrict_sql
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.tasks.session_kind import refuse_connect
+from storage_lib.sql.query.definition_query import definition_query
 from storage_lib.sql.query.query_runner import dataframe_of
 from storage_lib.sql.read.tree_reader import Statement, parse
 from storage_lib.sql.run import run_materialized, run_show_describe, run_table_statements, run_views
@@ -124,6 +125,15 @@ class Session(AbstractContextManager["Session"]):
         """
         parsed = [(parse(each.text, first_line=each.first_line), each) for each in statements_of(text)]
         return (self._run(statement, source) for statement, source in parsed)
+
+    def stored_query(self, query: str, *, table: str) -> str:
+        """Return the text that CREATE MATERIALIZED TABLE ``table`` would store for a query, as SHOW CREATE shows it.
+
+        Raises the errors of that statement.
+        """
+        source = SourceText(text=query)
+        with active_session(self._state.spark):
+            return definition_query(self._state, read_query(source, 0, len(query)), source, table=table).text
 
     def register_views(self, database: str | None = None, *, snapshots: str = "newest") -> list[str]:
         """Register the tables and views of a database, and this session's views, as temporary views for ``spark.sql``.

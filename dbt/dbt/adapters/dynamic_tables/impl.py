@@ -1,0 +1,332 @@
+"""The adapter: what dbt asks about tables and views, answered by the catalog without a query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from dbt.adapters.__about__ import version as base_version
+from dbt.adapters.base.impl import AdapterTrackingRelationInfo, ConstraintSupport, available
+from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
+from dbt.adapters.contracts.relation import RelationType
+from dbt.adapters.dynamic_tables.__version__ import version
+from dbt.adapters.dynamic_tables.column import DynamicTablesColumn
+from dbt.adapters.dynamic_tables.connections import DynamicTablesConnectionManager
+from dbt.adapters.dynamic_tables.relation import DynamicTablesRelation
+from dbt.adapters.sql import SQLAdapter
+from dbt_common.contracts.constraints import ConstraintType
+from dbt_common.exceptions import DbtRuntimeError
+
+from storage_lib import NotFoundError
+
+if TYPE_CHECKING:
+    import agate
+    from dbt.adapters.base.relation import InformationSchema
+    from dbt.adapters.contracts.relation import RelationConfig
+
+    from storage_lib import Catalog, DynamicTable
+    from storage_lib.sql import Session
+
+_STRATEGIES = ["append", "merge", "delete+insert", "insert_overwrite"]
+
+
+class DynamicTablesAdapter(SQLAdapter):
+    """dbt's adapter. A schema is a database of the catalog; there is no level above."""
+
+    Relation = DynamicTablesRelation
+    Column = DynamicTablesColumn
+    ConnectionManager = DynamicTablesConnectionManager
+    CONSTRAINT_SUPPORT = {
+        ConstraintType.check: ConstraintSupport.NOT_SUPPORTED,
+        ConstraintType.not_null: ConstraintSupport.ENFORCED,
+        ConstraintType.unique: ConstraintSupport.NOT_SUPPORTED,
+        ConstraintType.primary_key: ConstraintSupport.ENFORCED,
+        ConstraintType.foreign_key: ConstraintSupport.NOT_SUPPORTED,
+    }
+    _capabilities = CapabilityDict(
+        {Capability.TableLastModifiedMetadata: CapabilitySupport(support=Support.Full)},
+    )
+
+    # --- names ---
+
+    @classmethod
+    def date_function(cls) -> str:
+        """Return the expression of the present moment."""
+        return "current_timestamp()"
+
+    @classmethod
+    def quote(cls, identifier: str) -> str:
+        """Return a name in back quotes."""
+        return f"`{identifier}`"
+
+    @classmethod
+    def get_adapter_run_info(cls, config: RelationConfig) -> AdapterTrackingRelationInfo:
+        """Return the adapter's name and version: dbt would derive the module from the name of this class."""
+        return AdapterTrackingRelationInfo(
+            adapter_name=cls.type(),
+            base_adapter_version=base_version,
+            adapter_version=version,
+            model_adapter_details={},
+        )
+
+    def valid_incremental_strategies(self) -> list[str]:
+        """Return the strategies of incremental models."""
+        return _STRATEGIES
+
+    # --- schemas ---
+
+    def list_schemas(self, database: str) -> list[str]:
+        """Return the databases of the catalog."""
+        return self._catalog().list_databases()
+
+    def check_schema_exists(self, database: str, schema: str) -> bool:
+        """Return whether a database exists."""
+        return self._catalog().database_exists(schema)
+
+    def create_schema(self, relation: DynamicTablesRelation) -> None:
+        """Create a database if it is missing."""
+        self._catalog().create_database(str(relation.schema), if_not_exists=True)
+
+    def drop_schema(self, relation: DynamicTablesRelation) -> None:
+        """Drop a database with its tables and views."""
+        self._catalog().drop_database(str(relation.schema), if_exists=True, cascade=True)
+        self.cache.drop_schema(relation.database, relation.schema)
+
+    # --- relations ---
+
+    def list_relations_without_caching(self, schema_relation: DynamicTablesRelation) -> list[DynamicTablesRelation]:
+        """Return the tables, materialized tables and views of a database."""
+        schema, catalog = str(schema_relation.schema), self._catalog()
+        kinds = {name: self._kind(catalog, name) for name in catalog.list_tables(schema)}
+        kinds |= dict.fromkeys(catalog.views.names(schema), RelationType.View)
+        return [
+            self.Relation.create(schema=schema, identifier=name.partition(".")[2], type=kind)
+            for name, kind in kinds.items()
+        ]
+
+    @staticmethod
+    def _kind(catalog: Catalog, name: str) -> RelationType:
+        is_kept = catalog.load_table(name).definition is not None
+        return RelationType.MaterializedView if is_kept else RelationType.Table
+
+    def get_relation(self, database: str | None, schema: str, identifier: str) -> DynamicTablesRelation | None:
+        """Return a table or view; None if it does not exist. There is no ``database`` in dbt's sense."""
+        found: DynamicTablesRelation | None = super().get_relation(None, schema, identifier)  # type: ignore[arg-type]
+        return found
+
+    def get_columns_in_relation(self, relation: DynamicTablesRelation) -> list[DynamicTablesColumn]:
+        """Return names and types; [] if there is no such relation, as dbt expects."""
+        table = self._table(relation)
+        if table is not None:
+            return [
+                DynamicTablesColumn(field.name, str(field.type.with_nullable(nullable=True)))
+                for field in table.schema.fields
+            ]
+        try:
+            rows = self._session().execute(f"SELECT * FROM {relation.render()}").dataframe
+        except NotFoundError:
+            return []
+        if rows is None:
+            return []
+        return [DynamicTablesColumn(each.name, each.dataType.simpleString()) for each in rows.schema.fields]
+
+    def drop_relation(self, relation: DynamicTablesRelation) -> None:
+        """Drop a table, a materialized table or a view."""
+        self.cache_dropped(relation)
+        kind = {
+            RelationType.View: "VIEW",
+            RelationType.MaterializedView: "MATERIALIZED TABLE",
+        }.get(relation.type, "TABLE")
+        self._session().execute(f"DROP {kind} IF EXISTS {relation.render()}")
+
+    def truncate_relation(self, relation: DynamicTablesRelation) -> None:
+        """Delete all rows of a table."""
+        self._session().execute(f"TRUNCATE TABLE {relation.render()}")
+
+    def rename_relation(self, from_relation: DynamicTablesRelation, to_relation: DynamicTablesRelation) -> None:
+        """Rename a table or a view."""
+        self.cache_renamed(from_relation, to_relation)
+        if from_relation.is_materialized_view:
+            message = f"{from_relation} is a materialized table, which can't be renamed"
+            raise DbtRuntimeError(message)
+        kind = "VIEW" if from_relation.is_view else "TABLE"
+        self._session().execute(f"ALTER {kind} {from_relation.render()} RENAME TO {to_relation.render()}")
+
+    # --- what the macros ask ---
+
+    @available.parse(lambda *_, **__: False)
+    def keeps_its_definition(
+        self, relation: DynamicTablesRelation, query: str, primary_key: Sequence[str], partition_by: Sequence[str]
+    ) -> bool:
+        """Return whether the query gives the columns that the table has, so that its rows can be replaced at once."""
+        table = self._table(relation)
+        if table is None or table.definition is not None:
+            return False
+        rows = self._session().execute(f"SELECT * FROM ({query}\n) AS dbt_query").dataframe
+        if rows is None:
+            return False
+        there = [(field.name, str(field.type.with_nullable(nullable=True))) for field in table.schema.fields]
+        keys = (tuple(table.schema.primary_keys), tuple(table.schema.partition_keys))
+        return there == _typed(rows) and keys == (tuple(primary_key), tuple(partition_by))
+
+    @available.parse(lambda *_, **__: [])
+    def columns_of_query(self, query: str) -> list[str]:
+        """Return the names of a query's columns."""
+        rows = self._session().execute(f"SELECT * FROM ({query}\n) AS dbt_query").dataframe
+        return [] if rows is None else list(rows.columns)
+
+    @available.parse(lambda *_, **__: None)
+    def load_seed(self, relation: DynamicTablesRelation, rows: agate.Table) -> str:
+        """Replace the rows of a table by those of a seed, in one commit; return what was done."""
+        table = self._table(relation)
+        if table is None:
+            message = f"{relation} was dropped while it was seeded"
+            raise DbtRuntimeError(message)
+        schema = pa.schema([table.schema.arrow_schema.field(name) for name in rows.column_names])
+        columns = [
+            pa.array([_value(value, field.type) for value in column.values()], field.type)
+            for column, field in zip(rows.columns, schema, strict=True)
+        ]
+        table.overwrite(pa.Table.from_arrays(columns, schema=schema))
+        return f"INSERT {len(rows.rows)}"
+
+    @available.parse(lambda *_, **__: False)
+    def has_another_query(self, relation: DynamicTablesRelation, query: str) -> bool:
+        """Return whether a materialized table was created by another query, or over other texts of its views."""
+        table = self._table(relation)
+        if table is None or table.definition is None:
+            return True
+        return bool(table.definition.query != self._session().stored_query(query.strip(), table=table.name))
+
+    # --- dbt docs, freshness ---
+
+    def _get_one_catalog(
+        self,
+        information_schema: InformationSchema,
+        schemas: set[str],
+        used_schemas: frozenset[tuple[str, str]],
+    ) -> agate.Table:
+        from dbt_common.clients.agate_helper import table_from_data
+
+        # dbt leaves schemas without a database out of what it filters by.
+        rows = [row for schema in sorted(filter(None, schemas)) for row in self._described(schema)]
+        return table_from_data(rows, list(_described_columns()))
+
+    def _described(self, schema: str) -> Iterable[dict[str, Any]]:
+        for relation in self.list_relations_without_caching(self.Relation.create(schema=schema)):
+            table = self._table(relation)
+            comments = {} if table is None else {field.name: field.description for field in table.schema.fields}
+            view = None if table is not None else self._catalog().views.find(relation.name_in_catalog)
+            comments |= {} if view is None else dict(view.column_comments)
+            comment = table.schema.comment if table is not None else None if view is None else view.comment
+            for index, column in enumerate(self.get_columns_in_relation(relation)):
+                values = (
+                    None,
+                    schema,
+                    relation.identifier,
+                    str(relation.type),
+                    comment,
+                    None,
+                    column.name,
+                    index,
+                    column.dtype,
+                    comments.get(column.name),
+                )
+                yield dict(zip(_described_columns(), values, strict=True))
+
+    def calculate_freshness_from_metadata_batch(
+        self, sources: list[DynamicTablesRelation], macro_resolver: object = None
+    ) -> tuple[list[None], dict[DynamicTablesRelation, Any]]:
+        """Return when each source was last written: the time of its newest snapshot, without a query."""
+        now = datetime.now(UTC)
+        return [], {each: self._create_freshness_response(self._written_at(each), now) for each in sources}
+
+    def _written_at(self, relation: DynamicTablesRelation) -> datetime | None:
+        table = self._table(relation)
+        snapshot = None if table is None else table.inspect.latest_snapshot()
+        return None if snapshot is None else datetime.fromtimestamp(snapshot.time_millis / 1000, UTC)
+
+    # --- types of seeds ---
+
+    @classmethod
+    def convert_text_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """Return the type of a column of text."""
+        return "STRING"
+
+    @classmethod
+    def convert_number_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """Return the type of a column of numbers."""
+        import agate
+
+        return "DOUBLE" if agate_table.aggregate(agate.MaxPrecision(col_idx)) else "BIGINT"
+
+    @classmethod
+    def convert_integer_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """Return the type of a column of whole numbers."""
+        return "BIGINT"
+
+    @classmethod
+    def convert_datetime_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """Return the type of a column of moments."""
+        return "TIMESTAMP"
+
+    # --- the session ---
+
+    def _session(self) -> Session:
+        session: Session = self.connections.get_thread_connection().handle.session
+        return session
+
+    def _catalog(self) -> Catalog:
+        return self._session().catalog
+
+    def _table(self, relation: DynamicTablesRelation) -> DynamicTable | None:
+        """Return the table of that name; None for a view, and for a name that is not there."""
+        catalog = self._catalog()
+        if relation.schema is None or not catalog.table_exists(relation.name_in_catalog):
+            return None
+        return catalog.load_table(relation.name_in_catalog)
+
+
+def _described_columns() -> tuple[str, ...]:
+    return (
+        "table_database",
+        "table_schema",
+        "table_name",
+        "table_type",
+        "table_comment",
+        "table_owner",
+        "column_name",
+        "column_index",
+        "column_type",
+        "column_comment",
+    )
+
+
+def _typed(rows: Any) -> list[tuple[str, str]]:
+    from storage_lib.schema.table_schema import typed_columns
+    from storage_lib.spark.types.spark_schema import arrow_schema_of
+
+    columns = typed_columns(arrow_schema_of(rows.schema))
+    return [(name, str(of.with_nullable(nullable=True))) for name, of in columns]
+
+
+def _value(value: object, of: pa.DataType) -> object:
+    """Return a value of a seed as Arrow takes it for a column's type; ``agate`` gives every number as a decimal."""
+    if pa.types.is_string(of) and value is not None:
+        return str(value)
+    if isinstance(value, Decimal):
+        return _number(value, of)
+    if isinstance(value, date) and not isinstance(value, datetime) and pa.types.is_timestamp(of):
+        return datetime.combine(value, time())
+    return value
+
+
+def _number(value: Decimal, of: pa.DataType) -> object:
+    if pa.types.is_integer(of):
+        return int(value)
+    if pa.types.is_floating(of):
+        return float(value)
+    return value.quantize(Decimal(1).scaleb(-of.scale)) if pa.types.is_decimal(of) else value
