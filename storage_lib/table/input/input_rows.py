@@ -120,7 +120,8 @@ class InputRows:
     def check_complete(self, schema: pa.Schema, verb: str, remedy: str) -> None:
         """Raise ``InvalidInputError`` with the ``remedy`` if rows of ``schema`` lack a column without a default.
 
-        Rows of a partial-update table may lack columns: null leaves the stored value there.
+        Rows of a partial-update table may lack columns: null leaves the stored value there, except in a sequence group
+        of which other columns are given: these are replaced together.
         """
         if self._merge_engine is MergeEngine.PARTIAL_UPDATE:
             return
