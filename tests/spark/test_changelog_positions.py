@@ -25,6 +25,7 @@ class GrowingTopic:
     start = None
     timestamp_millis = 1000
     rows_per_trigger_max = None
+    applied_to: str | None = None
     id: str | None = None
 
     def __init__(self, *ends: int, startup: StartupMode = StartupMode.FULL) -> None:
