@@ -128,18 +128,14 @@ class Catalog:
                 if table.log is not None:
                     table.log.create()
                 return table
-            self._refuse_view(name)
+            if self.views.exists(name):
+                raise _is_view(name)
             table = self._life.create(table_name, self._new_schema(table_name, descriptor), hold)
             if self.views.exists(name):  # another process created it after the look-up above
                 with outcome(committed=None):
                     self._life.drop(table_name)
-                    self._refuse_view(name)
+                raise _is_view(name)
             return table
-
-    def _refuse_view(self, name: str) -> None:
-        if self.views.exists(name):
-            message = f"table {name} can't be created: {name} is a view; drop it, or choose another name"
-            raise AlreadyExistsError(message)
 
     def load_table(self, name: str) -> DynamicTable:
         """Load a table, a branch of it (``db.table$branch_dev``) or a state (``create_state``).
@@ -243,7 +239,8 @@ class Catalog:
             if self.table_exists(new_name):
                 message = f"table {name} can't be renamed: table {new_name} already exists"
                 raise AlreadyExistsError(message)
-            self._refuse_view(new_name)
+            if self.views.exists(new_name):
+                raise _is_view(new_name)
             self._life.rename(old, new)
         with outcome(committed=True):
             return self.load_table(new_name)
@@ -410,6 +407,10 @@ class Catalog:
         if options.effective_log_system is LogSystem.KAFKA:
             return open_kafka_log(name, schema, options, uuid, self._environment.clock)
         return open_added_log(name, schema, options, uuid, self._environment.clock)
+
+
+def _is_view(name: str) -> AlreadyExistsError:
+    return AlreadyExistsError(f"table {name} can't be created: {name} is a view; drop it, or choose another name")
 
 
 def _descriptor(

@@ -18,6 +18,7 @@ from storage_lib import (
     NotFoundError,
     open_catalog,
 )
+from storage_lib.catalog.views.catalog_views import CatalogViews
 from storage_lib.catalog.views.view import View
 from storage_lib.catalog.warehouse.memory_catalog import MemoryCatalog
 from storage_lib.io.environment import system_environment
@@ -244,3 +245,14 @@ def test_a_process_that_was_suspended_while_its_number_was_deleted_does_not_know
 
     assert over(files).views.load("shop.v").query == "SELECT 'newest'"
     assert len(files.list_directory("memory/shop.db/.views/v")) <= 102
+
+
+def test_a_view_that_was_undone_is_an_error_even_if_the_table_is_gone_by_then() -> None:
+    catalog = over(MemoryFileIO())
+    looks = iter([False, True, False])
+    views = CatalogViews(catalog._environment.file_io, catalog._entries, lambda _: next(looks))
+
+    with pytest.raises(AlreadyExistsError, match="is a table"):
+        views.create(view("shop.v"))
+
+    assert catalog.views.names() == []

@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from dynamic_table.quality.data_docs import DataDocs
+from dynamic_table.sinks.sink_facts import OF_HEARTBEAT
 from dynamic_table.sinks.sink_job import newest_job
 
 if TYPE_CHECKING:
@@ -19,16 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["last_validation", "sink_state"]
 
 STALE_SECONDS = 120
-OF_HEARTBEAT = (
-    "batch_id",
-    "row_count",
-    "rejected_count",
-    "skipped_count",
-    "rows_per_second",
-    "error",
-    "compaction_error",
-    "tiering_error",
-)
 ENDED = ("stopped", "cancelled", "failed", "lost")
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dynamic_table.sinks.sink_job import SinkJob
     from storage_lib import DynamicTable
 
-__all__ = ["sink_facts"]
+__all__ = ["OF_HEARTBEAT", "sink_facts"]
 
 OF_HEARTBEAT = (
     "batch_id",

@@ -2,7 +2,7 @@
 
 The file with the highest number is the view, or says that it was dropped. Each change creates the next number, which
 is atomic on each store. The newest 100 files are kept, so that a process that was suspended can tell whether the number
-that it takes is new. Other engines, which know no views in a catalog of files, ignore the directory: it is no table's.
+that it takes is new. Other engines ignore the directory: they have no views in a catalog of files.
 """
 
 from __future__ import annotations
@@ -43,9 +43,7 @@ class CatalogViews:
         """Return the view ``database.view``. Raises ``NotFoundError`` if it does not exist."""
         found = self.find(name)
         if found is None:
-            known = ", ".join(self.names(TableName.parse_plain(name).database)) or "none"
-            message = f"view {name} does not exist; existing views of its database: {known}"
-            raise NotFoundError(message)
+            raise self._not_found(name)
         return found
 
     def exists(self, name: str) -> bool:
@@ -81,7 +79,7 @@ class CatalogViews:
                 if view is None and if_exists:
                     return
                 if view is None:
-                    self.load(name)
+                    raise self._not_found(name)
                 hold.check()
                 if self._put(view_name, newest + 1, DROPPED):
                     return
@@ -95,11 +93,12 @@ class CatalogViews:
         ``CommitConflictError`` if others change the view meanwhile.
         """
         old, new = TableName.parse_plain(name), TableName.parse_plain(new_name)
-        view = self.load(name)
-        newest, found = self._newest(old)
-        number = self._created(replace(found or view, name=new_name), or_replace=False)
+        newest, view = self._newest(old)
+        if view is None:
+            raise self._not_found(name)
+        number = self._created(replace(view, name=new_name), or_replace=False)
         with outcome(committed=None):
-            is_moved = found is not None and self._put(old, newest + 1, DROPPED)
+            is_moved = self._put(old, newest + 1, DROPPED)
             if not is_moved:
                 self._put(new, number + 1, DROPPED)
         if not is_moved:
@@ -113,7 +112,8 @@ class CatalogViews:
         """Create the next file of the view; return its number."""
         name = TableName.parse_plain(view.name)
         with self._entries.lock(name) as hold:
-            self._refuse_table(view.name)
+            if self._has_table(view.name):
+                raise _is_table(view.name)
             self._entries.create_database(name.database, {})
             for _ in range(_ATTEMPTS):
                 newest, found = self._newest(name)
@@ -133,7 +133,7 @@ class CatalogViews:
             if has_table:
                 self._put(name, number + 1, DROPPED)
         if has_table:
-            self._refuse_table(str(name))
+            raise _is_table(str(name))
 
     def _newest(self, name: TableName) -> tuple[int, View | None]:
         """Return the number of the newest file, 0 without one, and the view; None if it does not exist."""
@@ -163,10 +163,9 @@ class CatalogViews:
                     self._file_io.delete(files.path(each))
         return True
 
-    def _refuse_table(self, name: str) -> None:
-        if self._has_table(name):
-            message = f"view {name} can't be created: {name} is a table; drop it, or choose another name"
-            raise AlreadyExistsError(message)
+    def _not_found(self, name: str) -> NotFoundError:
+        known = ", ".join(self.names(TableName.parse_plain(name).database)) or "none"
+        return NotFoundError(f"view {name} does not exist; existing views of its database: {known}")
 
     def _files(self, name: TableName) -> NumberedFiles:
         return NumberedFiles(self._file_io, self._home(name), _PREFIX, hints=False)
@@ -175,9 +174,13 @@ class CatalogViews:
         return f"{self._directory(name.database)}/{name.table}"
 
     def _directory(self, database: str) -> str:
-        """Return the directory of a database's views, beside those of its tables."""
+        """Return the directory of a database's views, in the one that holds those of its tables."""
         any_table = TableName(database, "table")
         return f"{posixpath.dirname(self._entries.home(any_table))}/{_DIRECTORY}"
+
+
+def _is_table(name: str) -> AlreadyExistsError:
+    return AlreadyExistsError(f"view {name} can't be created: {name} is a table; drop it, or choose another name")
 
 
 def _conflict(name: str) -> CommitConflictError:

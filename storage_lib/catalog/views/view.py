@@ -11,7 +11,7 @@ from storage_lib.schema.encoding.json_document import decode_json
 
 _VERSION = 1
 DROPPED = json.dumps({"version": _VERSION, "dropped": True}).encode()
-"""What is stored in the place of a view that was dropped."""
+"""Content of the file that drops a view."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,7 +93,7 @@ class CapturedBatch:
 class CapturedTopic:
     """One topic with the decoder of its records; picklable. ``registry`` has the schemas of records in Avro.
 
-    ``outcome`` tells in errors what has become of the records before the one that stops the reader.
+    ``outcome`` says in errors whether the records were committed that precede the one that stops the reader.
     """
 
     name: str
@@ -261,7 +261,7 @@ class CapturedTopic:
             message = (
                 f"topic {self.name!r}, partition {bucket}, offset {offset}: the source was truncated, but the topic "
                 f"has {count} partitions, and nobody knows which of their records come before. {self.outcome}. "
-                f"Delete the rows by hand and go on with {SKIP}={bucket}:{offset}, and let the connector "
+                f"Delete the rows by hand and continue with {SKIP}={bucket}:{offset}, and let the connector "
                 "write into one partition"
             )
             raise InvalidInputError(message)

@@ -18,7 +18,7 @@ from storage_lib.materialized.sources.source_tables import source_table
 from storage_lib.sql.definition.virtual_columns import computed_columns
 from storage_lib.sql.query.query_runner import dataframe_of
 from storage_lib.sql.query.source_cycle import path_between
-from storage_lib.sql.query.stored_views import without_views
+from storage_lib.sql.query.stored_views import why_not_lasting, without_views
 from storage_lib.sql.text.qualified_query import in_place, qualified
 
 if TYPE_CHECKING:
@@ -118,13 +118,9 @@ def _check(
 
 def _problem(state: SessionState, reference: TableReference, *, table: str, reader: str) -> str | None:
     """Return why the query can't name this table; None if it can or the table is missing."""
-    if state.view(reference.parts) is not None:
-        return (
-            f"{reference} is a temporary view, which ends with the session; write its query as a common table "
-            f"expression: WITH {reference} AS (SELECT ...)"
-        )
-    if len(reference.parts) == 1 and state.temporary.home_of(reference.parts[0]) is not None:
-        return f"{reference} is a temporary table, which ends with the session; name a table of the catalog"
+    temporary = why_not_lasting(state, reference)
+    if temporary is not None:
+        return f"{reference} is {temporary}"
     if reference.as_of is not None or reference.hint:
         return f"{reader} follows the newest rows of {reference}; leave the hint or AS OF out"
     return _problem_of_name(state, reference, table, reader)

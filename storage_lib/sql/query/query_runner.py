@@ -16,7 +16,7 @@ from storage_lib.spark.reading.metadata_answer import answer_of
 from storage_lib.spark.reading.native_read import is_enabled
 from storage_lib.spark.reading.query_needs import needs_of
 from storage_lib.sql.query.relations import BatchReads, Relation, StreamReads, relation_of
-from storage_lib.sql.query.stored_views import VIEW_DEPTH_MAX, cycle, refuse_hint_on_view, stored_view
+from storage_lib.sql.query.stored_views import VIEW_DEPTH_MAX, cycle, refuse_hint_on_view, view_text
 from storage_lib.sql.state.session_state import SessionState, ViewText
 from storage_lib.sql.state.settings import RuntimeMode
 from storage_lib.sql.state.spark_words import errors_in_words, without_pages_of_json
@@ -217,9 +217,9 @@ def _replace(
     reader = replace(query, has_star=True) if result.all_columns else query
     relation = relation_of(state, reader, reference, streaming=is_streaming, reads=result.reads, batch=result.batch)
     if relation is None:
-        stored = stored_view(state, reference.parts)
+        stored = state.find_stored_view(reference.parts)
         if stored is not None:
-            _inline(state, stored, reference, result, is_streaming=is_streaming, depth=depth)
+            _inline(state, view_text(stored), reference, result, is_streaming=is_streaming, depth=depth)
             return True
         _check_sparks(state, reference)
         return False

@@ -8,6 +8,7 @@ from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.sql.state.session_state import SessionState, ViewText
 from storage_lib.sql.statements.parts import NamedTable
 from storage_lib.sql.statements.table_statements import CreateView
+from storage_lib.sql.text.qualified_query import edited
 from storage_lib.sql.text.query_tables import Query, TableReference, quoted, read_query
 from storage_lib.sql.text.source_text import SourceText
 
@@ -19,10 +20,14 @@ if TYPE_CHECKING:
 VIEW_DEPTH_MAX = 32
 
 
-def stored_view(state: SessionState, parts: Sequence[str]) -> ViewText | None:
-    """Return the view that the catalog stores under a name of one to three parts; None if there is none."""
-    view = state.find_stored_view(parts)
-    return None if view is None else view_text(view)
+def visible_view(state: SessionState, parts: Sequence[str]) -> View | None:
+    """Return the stored view of a name of one to three parts; None if there is none, or something hides it.
+
+    A temporary view or table hides it, and a table that another engine has created under its name.
+    """
+    if state.view(parts) is not None or state.home_of(parts) is not None:
+        return None
+    return state.find_stored_view(parts)
 
 
 def view_text(view: View) -> ViewText:
@@ -48,7 +53,7 @@ def without_views(state: SessionState, query: Query, source: SourceText) -> tupl
 
     That is the query itself if it names no stored view.
     """
-    if not any(_view_of(state, each) for each in query.tables):
+    if not any(visible_view(state, each.parts) for each in query.tables):
         return query, source
     written = SourceText(text=_expanded(state, query, ()))
     return read_query(written, 0, len(written.text)), written
@@ -60,7 +65,7 @@ def views_read(state: SessionState, query: Query) -> set[str]:
     queries = [query]
     while queries:
         for reference in queries.pop().tables:
-            view = _view_of(state, reference)
+            view = visible_view(state, reference.parts)
             if view is not None and view.name not in found:
                 found.add(view.name)
                 queries.append(view_text(view).statement.query)
@@ -73,37 +78,28 @@ def refuse_lasting_view(state: SessionState, query: Query, source: SourceText, *
     Raises ``InvalidInputError``, and ``NotFoundError`` for missing tables, with the place in ``source``.
     """
     for reference in query.tables:
-        problem = _problem(state, reference)
+        problem = why_not_lasting(state, reference)
+        is_ours = state.home_of(reference.parts) is not None or visible_view(state, reference.parts) is not None
+        if problem is None and not is_ours and state.is_sparks(reference.parts):
+            problem = "a table of Spark; it reads tables and views of the catalog"
         if problem is not None:
-            raise InvalidInputError(source.marked(reference.start, f"view {view} {problem}"))
-        if state.home_of(reference.parts) is None and _view_of(state, reference) is None:
+            raise InvalidInputError(source.marked(reference.start, f"view {view} can't read {reference}, {problem}"))
+        if not is_ours:
             error = state.not_found(reference.parts)
             kind = NotFoundError if isinstance(error, NotFoundError) else InvalidInputError
             raise kind(source.marked(reference.start, str(error)))
 
 
-def _problem(state: SessionState, reference: TableReference) -> str | None:
+def why_not_lasting(state: SessionState, reference: TableReference) -> str | None:
+    """Return what a query names that ends with the session, and what to write instead; None if it outlives that."""
     if state.view(reference.parts) is not None:
         return (
-            f"can't read {reference}, a temporary view, which ends with the session; write its query as a common "
-            f"table expression: WITH {reference} AS (SELECT ...)"
+            "a temporary view, which ends with the session; write its query as a common table expression: WITH "
+            f"{reference} AS (SELECT ...)"
         )
     if len(reference.parts) == 1 and state.temporary.home_of(reference.parts[0]) is not None:
-        return f"can't read {reference}, a temporary table, which ends with the session; name a table of the catalog"
-    if (
-        state.home_of(reference.parts) is None
-        and _view_of(state, reference) is None
-        and state.is_sparks(reference.parts)
-    ):
-        return f"can't read {reference}, a table of Spark; it reads tables and views of the catalog"
+        return "a temporary table, which ends with the session; name a table of the catalog"
     return None
-
-
-def _view_of(state: SessionState, reference: TableReference) -> View | None:
-    """Return the stored view that a query names, unless a temporary one or a table hides it."""
-    if state.view(reference.parts) is not None or state.home_of(reference.parts) is not None:
-        return None
-    return state.find_stored_view(reference.parts)
 
 
 def _expanded(state: SessionState, query: Query, path: tuple[str, ...]) -> str:
@@ -111,7 +107,7 @@ def _expanded(state: SessionState, query: Query, path: tuple[str, ...]) -> str:
         raise cycle(path)
     edits = [(start, end, "") for start, end in query.qualifiers]
     for reference in query.tables:
-        view = _view_of(state, reference)
+        view = visible_view(state, reference.parts)
         if view is None:
             continue
         refuse_hint_on_view(reference)
@@ -120,11 +116,7 @@ def _expanded(state: SessionState, query: Query, path: tuple[str, ...]) -> str:
         columns = f" AS {name}({', '.join(map(quoted, view.columns))})" if view.columns else ""
         text = f"(SELECT * FROM ({inner}){columns})" if columns else f"({inner})"
         edits.append((reference.start, reference.end, text if reference.alias is not None else f"{text} AS {name}"))
-    parts, at = [], 0
-    for start, end, replacement in sorted(edits):
-        parts += [query.text[at : start - query.start], replacement]
-        at = end - query.start
-    return "".join(parts) + query.text[at:]
+    return edited(query, edits)
 
 
 def cycle(path: tuple[str, ...]) -> InvalidInputError:

@@ -18,6 +18,7 @@ from storage_lib.schema.options.table_options import masked
 from storage_lib.sql.definition.create_text import create_text_of
 from storage_lib.sql.definition.materialized_text import materialized_text_of
 from storage_lib.sql.definition.virtual_columns import computed_columns, computed_comment, is_virtual
+from storage_lib.sql.query.stored_views import visible_view
 from storage_lib.sql.run.view_description import create_view_text, view_columns
 from storage_lib.sql.state.result import Result, rows_of
 from storage_lib.sql.state.session_state import SessionState
@@ -45,7 +46,7 @@ def run_describe(state: SessionState, statement: Describe) -> Result:
     if view is not None:
         message = f"{statement.table} is a temporary view; SELECT * FROM {statement.table} LIMIT 0 shows its columns"
         raise InvalidInputError(message)
-    stored = None if state.home_of(statement.table.parts) else state.find_stored_view(statement.table.parts)
+    stored = visible_view(state, statement.table.parts)
     if stored is not None:
         return _described_view(state, stored, statement)
     table = state.load(statement.table)
@@ -154,7 +155,7 @@ def _where_tables_may_be(state: SessionState, database: str) -> str:
 
 def run_show_create(state: SessionState, statement: ShowCreateTable) -> Result:
     """Show the statement that creates a table, also a materialized one, or a view of the catalog."""
-    stored = None if state.home_of(statement.table.parts) else state.find_stored_view(statement.table.parts)
+    stored = visible_view(state, statement.table.parts)
     if stored is not None:
         return Result(rows=rows_of(("statement",), [(create_view_text(stored),)]))
     table = state.load(statement.table)
@@ -182,7 +183,7 @@ def run_show_partitions(state: SessionState, statement: ShowPartitions) -> Resul
 
 def run_show_columns(state: SessionState, statement: ShowColumns) -> Result:
     """List the names of a table's columns, computed ones last, or of a view's."""
-    stored = None if state.home_of(statement.table.parts) else state.find_stored_view(statement.table.parts)
+    stored = visible_view(state, statement.table.parts)
     if stored is not None:
         return _listed("column", [str(name) for name, *_ in view_columns(state, stored)], None)
     table = state.load(statement.table)

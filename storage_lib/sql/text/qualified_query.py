@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from storage_lib.sql.text.query_clauses import blank_around
 from storage_lib.sql.text.query_tables import Query, quoted
@@ -24,6 +25,11 @@ def qualified(query: Query, database: str) -> str:
             edits.append((table.start, table.start, f"{quoted(database)}."))
         elif len(table.parts) == _PARTS_MAX:
             edits.append((table.start, table.end, ".".join(quoted(part) for part in table.parts[1:])))
+    return edited(query, edits)
+
+
+def edited(query: Query, edits: Iterable[tuple[int, int, str]]) -> str:
+    """Return the query's text with ranges replaced: start and end in the statement, and the new text."""
     parts, at = [], 0
     for start, end, replacement in sorted(edits):
         parts += [query.text[at : start - query.start], replacement]

@@ -32,7 +32,7 @@ class DynamicTablesCredentials(Credentials):
     spark: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse a profile without a warehouse, and one with a database beside its schema."""
+        """Refuse a profile without a warehouse, and one with a database as well as a schema."""
         if not self.warehouse or not self.schema:
             missing = (
                 "schema: the database of the models" if self.warehouse else "warehouse: the tables' directory or URL"
@@ -128,7 +128,7 @@ class Handle:
 
 
 class DynamicTablesConnectionManager(SQLConnectionManager):
-    """Opens sessions. There are no transactions: each statement is a commit of its own."""
+    """Opens sessions. Each statement is a commit of its own, without transactions."""
 
     TYPE = "dynamic_tables"
 
@@ -165,7 +165,7 @@ class DynamicTablesConnectionManager(SQLConnectionManager):
             raise DbtRuntimeError(message) from error
 
     def begin(self) -> None:
-        """Do nothing: there are no transactions."""
+        """Do nothing: sessions have no transactions."""
 
     def commit(self) -> None:
         """Do nothing: each statement has committed."""

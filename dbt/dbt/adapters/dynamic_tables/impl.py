@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import agate
     from dbt.adapters.base.relation import InformationSchema
     from dbt.adapters.contracts.relation import RelationConfig
+    from pyspark.sql import DataFrame
 
     from storage_lib import Catalog, DynamicTable
     from storage_lib.sql import Session
@@ -34,7 +35,7 @@ _STRATEGIES = ["append", "merge", "delete+insert", "insert_overwrite"]
 
 
 class DynamicTablesAdapter(SQLAdapter):
-    """dbt's adapter. A schema is a database of the catalog; there is no level above."""
+    """dbt's adapter. A schema is a database of the catalog, which is the highest level of a name."""
 
     Relation = DynamicTablesRelation
     Column = DynamicTablesColumn
@@ -126,10 +127,8 @@ class DynamicTablesAdapter(SQLAdapter):
                 for field in table.schema.fields
             ]
         try:
-            rows = self._session().execute(f"SELECT * FROM {relation.render()}").dataframe
+            rows = self._analysed(relation.render())
         except NotFoundError:
-            return []
-        if rows is None:
             return []
         return [DynamicTablesColumn(each.name, each.dataType.simpleString()) for each in rows.schema.fields]
 
@@ -165,9 +164,7 @@ class DynamicTablesAdapter(SQLAdapter):
         table = self._table(relation)
         if table is None or table.definition is not None:
             return False
-        rows = self._session().execute(f"SELECT * FROM ({query}\n) AS dbt_query").dataframe
-        if rows is None:
-            return False
+        rows = self._analysed(f"({query}\n) AS dbt_query")
         there = [(field.name, str(field.type.with_nullable(nullable=True))) for field in table.schema.fields]
         keys = (tuple(table.schema.primary_keys), tuple(table.schema.partition_keys))
         return there == _typed(rows) and keys == (tuple(primary_key), tuple(partition_by))
@@ -175,12 +172,11 @@ class DynamicTablesAdapter(SQLAdapter):
     @available.parse(lambda *_, **__: [])
     def columns_of_query(self, query: str) -> list[str]:
         """Return the names of a query's columns."""
-        rows = self._session().execute(f"SELECT * FROM ({query}\n) AS dbt_query").dataframe
-        return [] if rows is None else list(rows.columns)
+        return list(self._analysed(f"({query}\n) AS dbt_query").columns)
 
     @available.parse(lambda *_, **__: None)
-    def load_seed(self, relation: DynamicTablesRelation, rows: agate.Table) -> str:
-        """Replace the rows of a table by those of a seed, in one commit; return what was done."""
+    def load_seed(self, relation: DynamicTablesRelation, rows: agate.Table) -> None:
+        """Replace the rows of a table by those of a seed, in one commit."""
         table = self._table(relation)
         if table is None:
             message = f"{relation} was dropped while it was seeded"
@@ -191,7 +187,6 @@ class DynamicTablesAdapter(SQLAdapter):
             for column, field in zip(rows.columns, schema, strict=True)
         ]
         table.overwrite(pa.Table.from_arrays(columns, schema=schema))
-        return f"INSERT {len(rows.rows)}"
 
     @available.parse(lambda *_, **__: False)
     def has_another_query(self, relation: DynamicTablesRelation, query: str) -> bool:
@@ -279,6 +274,14 @@ class DynamicTablesAdapter(SQLAdapter):
         session: Session = self.connections.get_thread_connection().handle.session
         return session
 
+    def _analysed(self, relation: str) -> DataFrame:
+        """Return the lazy rows of a table, a view or a query in parentheses, whose columns Spark has found."""
+        rows = self._session().execute(f"SELECT * FROM {relation}").dataframe
+        if rows is None:
+            message = f"the session gave no rows for {relation}"
+            raise DbtRuntimeError(message)
+        return rows
+
     def _catalog(self) -> Catalog:
         return self._session().catalog
 
@@ -305,7 +308,7 @@ def _described_columns() -> tuple[str, ...]:
     )
 
 
-def _typed(rows: Any) -> list[tuple[str, str]]:
+def _typed(rows: DataFrame) -> list[tuple[str, str]]:
     from storage_lib.schema.table_schema import typed_columns
     from storage_lib.spark.types.spark_schema import arrow_schema_of
 

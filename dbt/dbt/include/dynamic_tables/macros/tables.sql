@@ -1,9 +1,13 @@
 {# Clauses of CREATE TABLE that come from a model's config. #}
 
+{% macro dynamic_tables__literal(text) -%}
+  '{{ text | string | replace("\\", "\\\\") | replace("'", "''") }}'
+{%- endmacro %}
+
 {% macro dynamic_tables__options_clause() -%}
   {%- set options = config.get('options', {}) -%}
   {%- if options %} with (
-    {%- for key in options %} '{{ key }}' = '{{ options[key] | string | replace("'", "''") }}'{{ ',' if not loop.last }}{% endfor -%}
+    {%- for key in options %} '{{ key }}' = {{ dynamic_tables__literal(options[key]) }}{{ ',' if not loop.last }}{% endfor -%}
   ){%- endif -%}
 {%- endmacro %}
 
@@ -17,7 +21,7 @@
 {%- endmacro %}
 
 {% macro dynamic_tables__comment_clause() -%}
-  {%- if config.persist_relation_docs() and model.description %} comment '{{ model.description | replace("\\", "\\\\") | replace("'", "''") }}'{% endif -%}
+  {%- if config.persist_relation_docs() and model.description %} comment {{ dynamic_tables__literal(model.description) }}{% endif -%}
 {%- endmacro %}
 
 {% macro dynamic_tables__table_clauses() -%}
@@ -27,12 +31,12 @@
   {{ dynamic_tables__options_clause() }}
 {%- endmacro %}
 
-{% macro dynamic_tables__create_table_as(temporary, relation, sql, verb='create', primary_key=none) -%}
+{% macro dynamic_tables__create_table_as(temporary, relation, sql, verb='create') -%}
   {%- if temporary -%}
     create or replace temporary view {{ relation.include(schema=false) }} as
     {{ sql }}
   {%- else -%}
-    {%- set keys = dynamic_tables__list_of('primary_key') if primary_key is none else primary_key -%}
+    {%- set keys = dynamic_tables__list_of('primary_key') -%}
     {{ config.get('sql_header') or '' }}
     {{ verb }} table {{ relation }}
     {%- if config.get('contract') and config.get('contract').enforced -%}
@@ -54,7 +58,7 @@
     {%- for name in names -%}
       {{ adapter.quote(name) }}
       {%- set text = described.get(name | lower) -%}
-      {%- if text %} comment '{{ text | replace("\\", "\\\\") | replace("'", "''") }}'{% endif -%}
+      {%- if text %} comment {{ dynamic_tables__literal(text) }}{% endif -%}
       {{ ', ' if not loop.last }}
     {%- endfor -%} )
   {%- endif -%}
@@ -95,14 +99,14 @@
 
 {% macro dynamic_tables__alter_relation_comment(relation, relation_comment) -%}
   {%- if relation.is_view %}select 1{% else -%}
-  comment on table {{ relation }} is '{{ relation_comment | replace("\\", "\\\\") | replace("'", "''") }}'
+  comment on table {{ relation }} is {{ dynamic_tables__literal(relation_comment) }}
   {%- endif -%}
 {%- endmacro %}
 
 {% macro dynamic_tables__alter_column_comment(relation, column_dict) -%}
   {%- if not relation.is_view -%}
   {%- for name in column_dict if column_dict[name].description -%}
-    alter table {{ relation }} alter column {{ adapter.quote(name) }} comment '{{ column_dict[name].description | replace("\\", "\\\\") | replace("'", "''") }}';
+    alter table {{ relation }} alter column {{ adapter.quote(name) }} comment {{ dynamic_tables__literal(column_dict[name].description) }};
   {%- endfor -%}
   {%- endif -%}
 {%- endmacro %}

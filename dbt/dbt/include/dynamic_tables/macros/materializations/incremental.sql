@@ -82,13 +82,13 @@
 
   {%- if existing is none -%}
     {%- call statement('main') -%}
-      {{ dynamic_tables__create_table_as(false, target, sql, primary_key=dynamic_tables__incremental_keys()) }}
+      {{ dynamic_tables__create_table_as(false, target, sql) }}
     {%- endcall -%}
   {%- elif should_full_refresh() or not existing.is_table -%}
     {%- set intermediate = make_intermediate_relation(target) -%}
     {{ drop_relation_if_exists(load_cached_relation(intermediate)) }}
     {%- call statement('main') -%}
-      {{ dynamic_tables__create_table_as(false, intermediate, sql, primary_key=dynamic_tables__incremental_keys()) }}
+      {{ dynamic_tables__create_table_as(false, intermediate, sql) }}
     {%- endcall -%}
     {{ adapter.drop_relation(existing) }}
     {{ adapter.rename_relation(intermediate, target) }}
@@ -109,8 +109,3 @@
   {{ run_hooks(post_hooks) }}
   {{ return({'relations': [target]}) }}
 {% endmaterialization %}
-
-{% macro dynamic_tables__incremental_keys() -%}
-  {#- Only what the model says: unique_key may have nulls and may be an expression. -#}
-  {{ return(dynamic_tables__list_of('primary_key')) }}
-{%- endmacro %}
