@@ -23,6 +23,7 @@ PAGES = {
     "CODE_OF_CONDUCT.md": "code-of-conduct.md",
     "SECURITY.md": "security-policy.md",
     "benchmarks/README.md": "benchmarks.md",
+    "dbt/README.md": "dbt.md",
     "docker/README.md": "docker.md",
 }
 """Pages outside docs/, and their paths on the site."""
