@@ -15,6 +15,7 @@ from storage_lib.spark.java.temporary_views import create_view, drop_views
 from storage_lib.spark.reading.metadata_answer import answer_of
 from storage_lib.spark.reading.native_read import is_enabled
 from storage_lib.spark.reading.query_needs import needs_of
+from storage_lib.sql.query.information_schema import information_frame, information_relation
 from storage_lib.sql.query.relations import BatchReads, Relation, StreamReads, relation_of
 from storage_lib.sql.query.stored_views import VIEW_DEPTH_MAX, cycle, refuse_hint_on_view, view_text
 from storage_lib.sql.state.session_state import SessionState, ViewText
@@ -26,6 +27,8 @@ from storage_lib.sql.text.source_text import SourceText
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from storage_lib.catalog.views.view import View
 
 _UNKNOWN_COLUMN = "UNRESOLVED_COLUMN"
 _FILE_FORMATS = ("parquet", "orc", "avro", "json", "csv", "text", "xml", "binaryfile")
@@ -137,6 +140,15 @@ def dataframe_of(
         return sql_of(state, found, source) if found.batch.answer is None else found.batch.answer.df
 
 
+def view_frame(state: SessionState, view: View) -> DataFrame:
+    """Return the result of a view that the catalog stores, analysed to tell its columns, not to be computed.
+
+    Raises as ``dataframe_of`` does, with the place in the view's text.
+    """
+    text = view_text(view)
+    return dataframe_of(state, text.statement.query, text.source, streaming=False, only_plans=True)
+
+
 def sql_of(state: SessionState, found: Rewritten, source: SourceText, *, prefix: str = "") -> DataFrame:
     """Let Spark analyse a rewritten query; return the lazy data frame."""
     whole = found.text.behind(prefix) if prefix else found.text
@@ -217,6 +229,10 @@ def _replace(
     reader = replace(query, has_star=True) if result.all_columns else query
     relation = relation_of(state, reader, reference, streaming=is_streaming, reads=result.reads, batch=result.batch)
     if relation is None:
+        information = information_relation(state, reference.parts)
+        if information is not None:
+            relation = _information(state, reference, information, result.batch)
+    if relation is None:
         stored = state.find_stored_view(reference.parts)
         if stored is not None:
             _inline(state, view_text(stored), reference, result, is_streaming=is_streaming, depth=depth)
@@ -232,6 +248,11 @@ def _replace(
     # In Spark, TABLESAMPLE precedes the alias; parentheses let our alias come first.
     result.text.add(f"({aliased})" if reference.is_sampled and reference.alias is None else aliased)
     return True
+
+
+def _information(state: SessionState, reference: TableReference, name: str, batch: BatchReads) -> Relation:
+    is_shape = batch.is_shape or batch.only_plans
+    return Relation(df=information_frame(state, reference, name, view_frame=view_frame, is_shape=is_shape), name=name)
 
 
 def _inline(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError, NotFoundError
+from storage_lib.sql.query.information_schema import information_relation
 from storage_lib.sql.state.session_state import SessionState, ViewText
 from storage_lib.sql.statements.parts import NamedTable
 from storage_lib.sql.statements.table_statements import CreateView
@@ -97,6 +98,8 @@ def why_not_lasting(state: SessionState, reference: TableReference) -> str | Non
             "a temporary view, which ends with the session; write its query as a common table expression: WITH "
             f"{reference} AS (SELECT ...)"
         )
+    if information_relation(state, reference.parts) is not None:
+        return "a relation of what the catalog holds at the moment of a query; read it in a query of a session"
     if len(reference.parts) == 1 and state.temporary.home_of(reference.parts[0]) is not None:
         return "a temporary table, which ends with the session; name a table of the catalog"
     return None

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage_lib.schema.table_schema import typed_columns
-from storage_lib.spark.types.spark_schema import arrow_schema_of
 from storage_lib.sql.definition.create_text import spelled
-from storage_lib.sql.query.query_runner import dataframe_of
-from storage_lib.sql.query.stored_views import view_text
+from storage_lib.sql.query.query_runner import view_frame
+from storage_lib.sql.query.view_columns import described_columns
 from storage_lib.sql.text.query_tables import quoted
 
 if TYPE_CHECKING:
@@ -18,14 +16,7 @@ if TYPE_CHECKING:
 
 def view_columns(state: SessionState, view: View) -> list[tuple[str | None, ...]]:
     """Return name, type, nullability, role and comment of each column of a view, as DESCRIBE shows those of tables."""
-    text = view_text(view)
-    df = dataframe_of(state, text.statement.query, text.source, streaming=False, only_plans=True)
-    fields = typed_columns(arrow_schema_of(df.schema))
-    names = view.columns or tuple(df.columns)
-    return [
-        (name, str(type_.with_nullable(nullable=True)), str(type_.nullable).lower(), "", view.column_comments.get(name))
-        for name, (_, type_) in zip(names, fields, strict=True)
-    ]
+    return described_columns(view, view_frame(state, view))
 
 
 def create_view_text(view: View) -> str:
