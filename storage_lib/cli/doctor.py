@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from storage_lib.cli.environment_check import java_finding
+from storage_lib.cli.finding import Finding
 from storage_lib.distribution import importing_for
 from storage_lib.errors import InvalidInputError, StorageError
 from storage_lib.io.environment import SystemClock
-from storage_lib.spark.runtime.spark_java import REMEDY, java_problem, java_version
 
 if TYPE_CHECKING:
     from storage_lib import DynamicTable
@@ -20,18 +19,9 @@ if TYPE_CHECKING:
 _FIRST_PROBLEMS = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """Result of one check: the object, whether it is well, and what was found or how to fix it."""
-
-    what: str
-    is_well: bool
-    text: str
-
-
 def examine(settings: Settings, table: str | None, *, deep: bool = False) -> list[Finding]:
     """Run every check that applies, dependencies first; ``deep`` also reads every byte of the data files."""
-    findings = [_java(), *_kafka(settings)]
+    findings = [java_finding(), *_kafka(settings)]
     try:
         catalog = settings.catalog()
         names = catalog.list_tables() if table is None else [table]
@@ -39,17 +29,6 @@ def examine(settings: Settings, table: str | None, *, deep: bool = False) -> lis
     except (StorageError, OSError) as error:
         return [*findings, Finding(what="warehouse", is_well=False, text=str(error))]
     return [*findings, *(_table(settings, name, deep=deep) for name in names)]
-
-
-def _java() -> Finding:
-    problem = java_problem()
-    if problem is None:
-        return Finding(what="java", is_well=True, text=java_version() or "")
-    is_needed = find_spec("pyspark") is not None
-    text = (
-        f"{problem}. {REMEDY}" if is_needed else f"{problem}; only Spark needs it, and the extra spark is not installed"
-    )
-    return Finding(what="java", is_well=not is_needed, text=text)
 
 
 def _kafka(settings: Settings) -> Iterator[Finding]:

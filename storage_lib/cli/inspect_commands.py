@@ -11,7 +11,7 @@ import typer
 from storage_lib.cli.command_line_options import parsed_pairs
 from storage_lib.cli.context import REFUSED, reporting, settings_of
 from storage_lib.cli.output import note, print_fields, print_json, print_rows
-from storage_lib.errors import NotFoundError
+from storage_lib.errors import InvalidInputError, NotFoundError
 
 TableName = Annotated[str, typer.Argument(metavar="TABLE", help="database.table", show_default=False)]
 Partition = Annotated[
@@ -133,12 +133,19 @@ def doctor(
     context: typer.Context,
     table: Annotated[str | None, typer.Argument(help="Table to check; default: all tables.")] = None,
     deep: Annotated[bool, typer.Option("--deep", help="Read every file completely and verify its checksum.")] = False,
+    environment: Annotated[
+        bool, typer.Option("--environment", help="Check only what is installed: Python, Java, and packages.")
+    ] = False,
 ) -> None:
     """Check Java, Kafka, the warehouse and the tables; report problems and their remedies."""
     from storage_lib.cli.doctor import examine
+    from storage_lib.cli.environment_check import examine_environment
 
     settings = settings_of(context)
-    findings = examine(settings, table, deep=deep)
+    if environment and (deep or table is not None):
+        message = "--environment checks what is installed, without tables; leave the table and --deep out"
+        raise InvalidInputError(message)
+    findings = examine_environment() if environment else examine(settings, table, deep=deep)
     print_rows([asdict(each) for each in findings], as_json=settings.as_json)
     wrong = sum(not each.is_well for each in findings)
     if wrong:
