@@ -38,6 +38,7 @@ EXTRAS_OF_MODULES = {
     "lark": ("sql",),
     "lz4": ("kafka",),
     "obstore": ("s3",),
+    "packaging": ("cli",),
     "pandas": ("pandas", "spark", "connect"),
     "prompt_toolkit": ("cli",),
     "psycopg": ("sql-catalog",),
