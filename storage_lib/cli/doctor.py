@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from storage_lib.cli.environment_check import java_finding
 from storage_lib.cli.finding import Finding
 from storage_lib.distribution import importing_for
 from storage_lib.errors import InvalidInputError, StorageError
 from storage_lib.io.environment import SystemClock
+from storage_lib.spark.runtime.spark_java import REMEDY, java_problem, java_version
 
 if TYPE_CHECKING:
     from storage_lib import DynamicTable
@@ -29,6 +30,18 @@ def examine(settings: Settings, table: str | None, *, deep: bool = False) -> lis
     except (StorageError, OSError) as error:
         return [*findings, Finding(what="warehouse", is_well=False, text=str(error))]
     return [*findings, *(_table(settings, name, deep=deep) for name in names)]
+
+
+def java_finding() -> Finding:
+    """Return whether Spark can run on the Java that it would start; all is well if there is no Spark."""
+    problem = java_problem()
+    if problem is None:
+        return Finding(what="java", is_well=True, text=java_version() or "")
+    is_needed = find_spec("pyspark") is not None
+    text = (
+        f"{problem}. {REMEDY}" if is_needed else f"{problem}; only Spark needs it, and the extra spark is not installed"
+    )
+    return Finding(what="java", is_well=not is_needed, text=text)
 
 
 def _kafka(settings: Settings) -> Iterator[Finding]:

@@ -10,13 +10,14 @@ from importlib.metadata import PackageNotFoundError, metadata, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
-
+from storage_lib.cli.doctor import java_finding
 from storage_lib.cli.finding import Finding
-from storage_lib.distribution import DISTRIBUTION, VERSION, install_command
+from storage_lib.distribution import DISTRIBUTION, VERSION, importing_for, install_command
 from storage_lib.errors import InvalidInputError
-from storage_lib.spark.runtime.spark_java import REMEDY, java_problem, java_version
+
+with importing_for("dynamic-table doctor --environment", InvalidInputError, "cli"):
+    from packaging.requirements import Requirement
+    from packaging.specifiers import SpecifierSet
 
 _OF_A_CHECKOUT = ("bench", "demo", "dev")
 """Extras for work on this library, which its users do not need."""
@@ -36,18 +37,6 @@ def examine_environment() -> list[Finding]:
         of_extra = [each for each in requirements if each.marker is not None and each.marker.evaluate({"extra": extra})]
         findings.append(_packages(extra, of_extra, install_command(extra)))
     return [*findings, java_finding(), *_pyspark(), *_spark_home()]
-
-
-def java_finding() -> Finding:
-    """Return whether Spark can run on the Java that it would start; all is well if there is no Spark."""
-    problem = java_problem()
-    if problem is None:
-        return Finding(what="java", is_well=True, text=java_version() or "")
-    is_needed = find_spec("pyspark") is not None
-    text = (
-        f"{problem}. {REMEDY}" if is_needed else f"{problem}; only Spark needs it, and the extra spark is not installed"
-    )
-    return Finding(what="java", is_well=not is_needed, text=text)
 
 
 def _python(needed: str) -> Finding:

@@ -204,6 +204,7 @@ PROGRAMS: tuple[tuple[str, str, Callable[[], None], str], ...] = (
     ("lark", "a parsed statement", _parse, "spark,sql"),
     ("lz4", "a table's log", _log, "kafka"),
     ("obstore", "a warehouse in S3", _warehouse("s3://lake"), "s3"),
+    ("packaging", "a check of the environment", _command("doctor", "--environment"), "cli"),
     ("pandas", "to_pandas", _pandas, "pandas"),
     ("prompt_toolkit", "the shell", _command("-w", tempfile.gettempdir(), "sql"), "cli"),
     ("psycopg", "a catalog", _warehouse("lake", metastore="sql", uri="postgresql://127.0.0.1:1/c"), "sql-catalog"),
