@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, metadata, version
@@ -95,16 +94,7 @@ def _spark_home() -> Iterator[Finding]:
     home = os.environ.get("SPARK_HOME")
     if not home or find_spec("pyspark") is None:
         return
-    jars = sorted(Path(home).glob("jars/spark-core_*.jar"))
-    there = None if not jars else re.search(r"-(\d+\.\d+)[^/]*\.jar$", jars[0].name)
-    if there is None:
-        text = f"SPARK_HOME is {home}, which has no jars/spark-core_*.jar; unset it, or set it to a Spark"
-        yield Finding(what="SPARK_HOME", is_well=False, text=text)
-        return
-    import pyspark
+    from storage_lib.spark.versions.spark_home import spark_home_problem
 
-    is_well = pyspark.__version__.startswith(f"{there[1]}.")
-    text = f"{home} has Spark {there[1]}"
-    if not is_well:
-        text += f", but pyspark is {pyspark.__version__}; unset it, or install pyspark=={there[1]}.*"
-    yield Finding(what="SPARK_HOME", is_well=is_well, text=text)
+    problem = spark_home_problem(home)
+    yield Finding(what="SPARK_HOME", is_well=problem is None, text=problem or home)
