@@ -6,12 +6,23 @@ from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 from storage_lib import AddColumn, DropColumn, RenameColumn, SetOption
 from storage_lib.spark import compact as compact_in_spark
 from storage_lib.spark import read, write
+from storage_lib.sql.run import changed_rows, run_changes
 from tests.game.model import Row
-from tests.game.moves import altered, changes_shown, distinct_rows, drawn_alteration, drawn_update, updated
+from tests.game.moves import (
+    add_column,
+    altered,
+    append,
+    changes_shown,
+    distinct_rows,
+    drawn_alteration,
+    drawn_update,
+    updated,
+)
 from tests.game.player import Game
 
 if TYPE_CHECKING:
@@ -26,7 +37,7 @@ _LIST = ", ".join(_TYPES)
 
 def sql_moves(session: Session) -> tuple[tuple[Callable[[Game], None], int], ...]:
     """Return moves by SQL over the game's warehouse, with their weights."""
-    by_session = (insert, insert_overwrite, update, delete, merge, alter, select)
+    by_session = (insert, insert_overwrite, update, delete, merge, change_behind_an_alter, alter, select)
     by_spark = (append_frame, compact_by_spark, read_frame)
     spark = session._state.spark
     bound = [
@@ -143,6 +154,26 @@ def merge(game: Game, session: Session) -> None:
         f"WHEN NOT MATCHED THEN INSERT ({_LIST}) VALUES ({', '.join(f's.{name}' for name in _TYPES)})",
         change,
     )
+
+
+def change_behind_an_alter(game: Game, session: Session) -> None:
+    """Change rows by a statement; meanwhile a column is added, and rows are written that have it.
+
+    This comes before the statement reads rows, or before it writes them.
+    """
+    module, name = game.rng.choice(((run_changes, "commit_changed_rows"), (changed_rows, "write")))
+    real, waiting = getattr(module, name), [add_column, append]
+
+    def called(*arguments: Any, **named: Any) -> Any:
+        interrupt, game.interrupt = game.interrupt, None
+        while waiting:
+            waiting.pop(0)(game)
+            game.handles = [game.newest()]
+        game.interrupt = interrupt
+        return real(*arguments, **named)
+
+    with patch.object(module, name, called):
+        game.rng.choice((update, delete, merge))(game, session)
 
 
 def alter(game: Game, session: Session) -> None:

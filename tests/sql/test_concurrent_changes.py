@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from storage_lib import open_catalog
+from storage_lib import AddColumn, CommitConflictError, open_catalog
 from storage_lib.spark import write as spark_write
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 KEYED = "CREATE TABLE shop.t (id INT, n INT, PRIMARY KEY (id) NOT ENFORCED) WITH ('log.system' = 'none')"
 KEYLESS = "CREATE TABLE shop.t (id INT, n INT) WITH ('log.system' = 'none')"
+MERGE_ONE = (
+    "MERGE INTO shop.t AS t USING (SELECT 1 AS id, 5 AS n) AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = s.n"
+)
 
 
 def rows(*pairs: tuple[int, int], kind: str = "+I") -> pa.Table:
@@ -65,6 +69,41 @@ def test_a_commit_that_comes_between_is_not_taken_back(
     sql.execute(statement)
 
     assert content(table) == expected
+    assert table.inspect.lease_holder() is None
+
+
+@pytest.mark.parametrize(
+    ("statement", "before"),
+    [
+        (MERGE_ONE, "run_changes.commit_changed_rows"),
+        (MERGE_ONE, "changed_rows.write"),
+        ("UPDATE shop.t SET n = n + 1", "changed_rows.write"),
+    ],
+)
+def test_a_statement_that_began_before_a_column_was_added_keeps_its_values(
+    sql: Session, warehouse: str, monkeypatch: pytest.MonkeyPatch, statement: str, before: str
+) -> None:
+    sql.execute("CREATE DATABASE shop")
+    sql.execute(KEYED)
+    table = open_catalog(warehouse).load_table("shop.t")
+    table.append(rows((1, 0)))
+    module, _, name = before.rpartition(".")
+    place = f"storage_lib.sql.run.{module}"
+    real, calls = getattr(import_module(place), name), [0]
+
+    def called(*arguments: Any, **named: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == 1:
+            new = table.alter(AddColumn("x", "INT"))
+            new.append(rows((2, 2)).append_column("x", pa.array([7], pa.int32())))
+            new.update("id = 1", {"x": 8})
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(f"{place}.{name}", called)
+    with pytest.raises(CommitConflictError, match="run it again"):
+        sql.execute(statement)
+
+    assert sorted(row["x"] for row in table.refresh().to_arrow().to_pylist()) == [7, 8]
     assert table.inspect.lease_holder() is None
 
 

@@ -3,6 +3,8 @@
 first     read snapshot S ─▶ compute rows ─▶ lease ─▶ has the table changed since S?  no ─▶ commit
                                                                                   yes ─▶ release the lease, and
 again     lease ─▶ read its base snapshot ─▶ compute rows ─▶ commit               (other writers wait meanwhile)
+
+The rows have the columns that the table had when the statement began, so the statement fails if they were changed.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from storage_lib.spark.tasks.driver_lease import keep_alive
 from storage_lib.spark.verbs.dataframe_verbs import write
 from storage_lib.sql.state.session_state import SessionState
 from storage_lib.sql.state.spark_words import errors_in_words
+from storage_lib.table.verbs.changed_columns import refuse_changed_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,10 +37,12 @@ def commit_changed_rows(
 ) -> Snapshot | None:
     """Append the rows that ``rows_of`` computes from the newest snapshot; return None if there are none.
 
-    ``rows_of`` is called again, under the lease, if another commit happens in between.
+    ``rows_of`` is called again, under the lease, if another commit happens in between. Raises ``CommitConflictError``
+    if the table's columns were changed since ``table`` was loaded.
     """
     user, identifier = state.identity.user, state.identity.identifier
     read = table.inspect.latest_snapshot_id() or 0
+    _refuse_changed_columns(table)
     try:
         with _pinned(state, table, read), rows_of() as rows, errors_in_words():
             return write(
@@ -55,6 +60,7 @@ def commit_changed_rows(
     if write_context.lease is not None:
         keep_alive(table, write_context.lease)
     try:
+        _refuse_changed_columns(table)
         with _pinned(state, table, write_context.base_snapshot_id or 0), rows_of() as rows, errors_in_words():
             return write(
                 rows,
@@ -69,6 +75,10 @@ def commit_changed_rows(
         with suppress(StorageError):
             table.new_write().abort(write_context, [])
         raise
+
+
+def _refuse_changed_columns(table: DynamicTable) -> None:
+    refuse_changed_columns(table.name, began=table.schema.id, newest=table.refresh().schema.id)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage_lib.errors import CommitConflictError, InvalidInputError, StorageError
+from storage_lib.errors import InvalidInputError, StorageError
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.schema.filter.filter_text import Filter, as_predicate
 from storage_lib.schema.filter.literal import exact_scalar, typed_literal
@@ -35,6 +35,7 @@ from storage_lib.table.input.input_rows import InputRows, record_batches
 from storage_lib.table.protocol.identity import write_identity_of
 from storage_lib.table.protocol.table_context import TableContext
 from storage_lib.table.read.point_lookup import PointLookup
+from storage_lib.table.verbs.changed_columns import refuse_changed_columns
 from storage_lib.table.verbs.direct_writes import DirectWrites
 
 Matched: TypeAlias = Literal["update", "delete", "keep"]
@@ -268,7 +269,7 @@ class RowVerbs:
         try:
             with leases.beating(write_context.lease) if write_context.lease is not None else nullcontext():
                 if writes_stored:
-                    self._refuse_other_columns()
+                    refuse_changed_columns(self._name, began=self._schema.id, newest=self._newest_schema().id)
                 base_id = write_context.base_snapshot_id
                 base = None if not base_id else self._context.file_store.snapshots.load(base_id)
                 changes = rows_of(base)
@@ -281,16 +282,6 @@ class RowVerbs:
             builder.abort(write_context, [])
             return None
         return self._writes.write(write_context, _batches(first, changes), identifier)
-
-    def _refuse_other_columns(self) -> None:
-        """Raise ``CommitConflictError`` if the columns were changed just now: stored values of others would be lost."""
-        newest = self._newest_schema()
-        if newest.id != self._schema.id:
-            message = (
-                f"table {self._name}: its schema was changed to version {newest.id} while this change began under "
-                f"version {self._schema.id}. Nothing was committed; run it again"
-            )
-            raise CommitConflictError(message)
 
     def _matching(self, base: Snapshot | None, condition: Filter | None) -> Iterator[pa.Table]:
         """Yield the matching rows, including rows of files that batch reads skip until they are compacted."""
