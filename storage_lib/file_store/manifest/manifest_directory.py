@@ -58,11 +58,17 @@ class ManifestDirectory:
         return known
 
     def read_manifests(self, manifests: Sequence[ManifestFileMeta]) -> list[tuple[ManifestEntry, ...]]:
-        """Return several manifests in the given order, read in parallel."""
-        if len(manifests) <= _READS_AT_ONCE:
-            return [self.read_manifest(manifest) for manifest in manifests]
-        with ThreadPoolExecutor(_READS_AT_ONCE) as threads:
-            return list(threads.map(self.read_manifest, manifests))
+        """Return several manifests in the given order; unknown ones are read in parallel."""
+        names = [each.file_name for each in manifests]
+        known = {name: found for name in names if (found := self._manifests.get(name)) is not None}
+        unknown = [each for each in manifests if each.file_name not in known]
+        if len(unknown) <= _READS_AT_ONCE:
+            known |= {each.file_name: self.read_manifest(each) for each in unknown}
+        else:
+            with ThreadPoolExecutor(_READS_AT_ONCE) as threads:
+                read = threads.map(self.read_manifest, unknown)
+                known |= {each.file_name: entries for each, entries in zip(unknown, read, strict=True)}
+        return [known[name] for name in names]
 
     def read_index(self, name: str) -> IndexManifest:
         """Return an index manifest; raises ``NotFoundError`` if it is missing."""
