@@ -4,36 +4,54 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pyarrow as pa
 
 from storage_lib import InvalidInputError
+from storage_lib.duckdb import duckdb_engine
 from storage_lib.duckdb.duckdb_engine import DuckDbEngine
 from storage_lib.materialized.definition.create_materialized import create_materialized
 from storage_lib.materialized.engine import AnswerColumn, EngineRefusalError
 from storage_lib.materialized.refresh_table import refresh_table
 from storage_lib.schema.options.materialized_table import RefreshMode
+from tests.game import accumulated_answers
+from tests.game.accumulated_answers import NAMES, accumulators_of, build_state
 from tests.game.player import Game
+from tests.support.faulty_file_io import SimulatedCrash
 
 if TYPE_CHECKING:
+    from storage_lib.file_store.snapshot.snapshot import Snapshot
     from storage_lib.materialized.accumulators.accumulated_query import AccumulatedQuery
+    from storage_lib.materialized.engine import RefreshRun
+    from storage_lib.materialized.plan.accumulated_plan import AccumulatedPlan
     from storage_lib.materialized.sources.source_tables import BoundQuery
+    from storage_lib.schema.filter.predicate import Predicate
+
+ACCUMULATED_SHARE = 0.7
+CRASHED_SHARE = 0.1
+"""Share of refreshes before which another one crashes just before its commit, and after that of its accumulators."""
 
 Rows = list[Mapping[str, Any]]
-_NAMES = {pa.string(): "string", pa.int64(): "bigint", pa.int32(): "int"}
 
 
 @dataclass(frozen=True)
 class Query:
-    """A query with the types of its answer, which a session would find, and its answer over some rows."""
+    """A query with the types of its answer, which a session would find, and its answer over some rows.
+
+    ``keys``: types of the columns that it groups by, if accumulators can keep it; ``is_accumulated``: they do.
+    """
 
     text: str
     columns: Mapping[str, pa.DataType]
     answer: Callable[[Rows], Iterable[tuple[Any, ...]]]
     needs: str | None = None
     """A column that the table may lose."""
+    keys: tuple[pa.DataType, ...] = ()
+    is_accumulated: bool = False
 
 
 def _sums(rows: Rows) -> Iterable[tuple[Any, ...]]:
@@ -44,6 +62,16 @@ def _sums(rows: Rows) -> Iterable[tuple[Any, ...]]:
         numbers = [row["n"] for row in some if row["n"] is not None]
         most = [row["x"] for row in some if row["x"] is not None]
         yield p, len(some), sum(numbers) if numbers else None, max(most) if most else None
+
+
+def _totals(rows: Rows) -> Iterable[tuple[Any, ...]]:
+    groups = defaultdict(list)
+    for row in rows:
+        groups[row["t"], row["x"]].append(row["n"])
+    for (t, x), values in groups.items():
+        numbers = [value for value in values if value is not None]
+        if len(numbers) != 2:
+            yield t, x, len(values), sum(numbers) if numbers else None
 
 
 def _pairs(rows: Rows) -> Iterable[tuple[Any, ...]]:
@@ -73,6 +101,12 @@ QUERIES = (
         _sums,
     ),
     Query(
+        "SELECT t, x, count(*) AS c, sum(n) AS total FROM t GROUP BY t, x HAVING count(n) <> 2",
+        {"t": pa.string(), "x": pa.int32(), "c": pa.int64(), "total": pa.int64()},
+        _totals,
+        keys=(pa.string(), pa.int32()),
+    ),
+    Query(
         "SELECT k, s, n FROM t WHERE x > 0 OR t IS NULL",
         {"k": pa.int64(), "s": pa.int32(), "n": pa.int64()},
         lambda rows: (
@@ -85,6 +119,7 @@ QUERIES = (
         "SELECT t, count(*) AS c FROM t GROUP BY t HAVING count(*) > 1",
         {"t": pa.string(), "c": pa.int64()},
         _kept_groups,
+        keys=(pa.string(),),
     ),
     Query(
         "SELECT a.k, b.k AS other, a.t FROM t AS a JOIN t AS b ON a.n = b.n AND a.k < b.k",
@@ -100,6 +135,7 @@ QUERIES = (
         "SELECT DISTINCT p, x FROM t",
         {"p": pa.string(), "x": pa.int32()},
         lambda rows: {(r["p"], r["x"]) for r in rows},
+        keys=(pa.string(), pa.int32()),
     ),
 )
 
@@ -116,16 +152,25 @@ def _query_of(column: str) -> Query:
 
 @dataclass(frozen=True, slots=True)
 class TypedEngine(DuckDbEngine):
-    """DuckDB, which is told the types that Spark would find. The game's tables are too small for accumulators."""
+    """DuckDB, which is told the types that Spark would find, and builds the state of accumulators."""
 
     query: Query = QUERIES[0]
 
     def answer_columns(self, name: str, bound: BoundQuery) -> Sequence[AnswerColumn]:
         """Return the columns that the query is written with."""
-        return [AnswerColumn(pa.field(name, kind), _NAMES[kind]) for name, kind in self.query.columns.items()]
+        return [AnswerColumn(pa.field(name, kind), NAMES[kind]) for name, kind in self.query.columns.items()]
 
     def accumulated_query(self, bound: BoundQuery) -> AccumulatedQuery | str | None:
-        return "the game keeps none"
+        """Return the accumulators of a query that they can keep."""
+        return accumulators_of(bound, self.query.keys) if self.query.is_accumulated else "the game keeps none"
+
+    def write_answer(
+        self, run: RefreshRun, accumulated: AccumulatedPlan | None, where: Predicate | None = None
+    ) -> Snapshot | None:
+        """See ``Engine.write_answer``."""
+        if accumulated is None:
+            return DuckDbEngine.write_answer(self, run, accumulated, where)
+        return build_state(run, accumulated)
 
 
 def materialize(game: Game) -> None:
@@ -135,7 +180,9 @@ def materialize(game: Game) -> None:
     added = [name for name in game.model.columns if name.startswith("w")]
     query = _query_of(game.rng.choice(added)) if added and game.rng.random() < 0.5 else game.rng.choice(QUERIES)
     name = f"game.answer{game.number()}"
-    game.told.append(f"materialize {query.text}")
+    if query.keys and game.rng.random() < ACCUMULATED_SHARE:
+        query = replace(query, is_accumulated=True)
+    game.told.append(f"materialize {query.text}{' with accumulators' if query.is_accumulated else ''}")
     create_materialized(
         lambda: TypedEngine(query=query),
         game.catalog,
@@ -145,13 +192,13 @@ def materialize(game: Game) -> None:
         partition_keys=(),
         freshness=None,
         refresh_mode=RefreshMode.AUTO,
-        options={},
+        options={"accumulators.rows-min": "0"} if query.is_accumulated else {},
         comment=None,
         if_not_exists=False,
         database=None,
     )
     game.answers[name] = query
-    game.met("materialize")
+    game.met("materialize with accumulators" if query.is_accumulated else "materialize")
 
 
 def drop_answer(game: Game) -> None:
@@ -171,6 +218,8 @@ def refresh(game: Game) -> None:
     query, full = game.answers[name], game.rng.random() < 0.1
     game.told.append(f"refresh {name}{' in full' if full else ''}")
     try:
+        if game.rng.random() < CRASHED_SHARE:
+            _crash(game, name, query)
         result = refresh_table([TypedEngine(query=query)], game.catalog.load_table(name), full=full)
     except InvalidInputError as refusal:
         if query.needs is None or query.needs in game.model.columns:
@@ -192,4 +241,15 @@ def refresh(game: Game) -> None:
     wanted = sorted(map(repr, query.answer(rows)))
     if found != wanted:
         game.fail(f"{name}: {query.text}, {result}", found, wanted)
-    game.met(f"refresh, {result.mode}")
+    game.met(f"refresh, {result.mode}{' of accumulators' if query.is_accumulated else ''}")
+
+
+def _crash(game: Game, name: str, query: Query) -> None:
+    """Refresh in a process that ends before the commit of the rows."""
+    game.told[-1] += " after a crash"
+    with (
+        patch.object(duckdb_engine, "commit_difference", side_effect=SimulatedCrash),
+        patch.object(accumulated_answers, "commit_difference", side_effect=SimulatedCrash),
+        suppress(SimulatedCrash),
+    ):
+        refresh_table([TypedEngine(query=query)], game.catalog.load_table(name))

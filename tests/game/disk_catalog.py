@@ -16,5 +16,5 @@ OPTIONS = {"log.system": "none"}
 
 def disk_catalog(directory: str, clock: FakeClock, names: str, files: FileIO | None = None) -> WarehouseCatalog:
     """Return a catalog over ``files`` on the local disk, whose tables have no logs."""
-    environment = fake_environment(files or LocalFileIO(), clock=clock, names=names)
+    environment = fake_environment(files or LocalFileIO(durable=False), clock=clock, names=names)
     return WarehouseCatalog(directory, OPTIONS, environment=environment)

@@ -67,6 +67,10 @@ class DrawnTable:
         return self.options.get("row-kind.field", "_row_kind")
 
     @property
+    def has_log(self) -> bool:
+        return self.options.get("log.system") != "none"
+
+    @property
     def is_log_first(self) -> bool:
         return self.options.get("log.consistency") == "eventual"
 

@@ -161,7 +161,9 @@ class Interruption:
         self.others()
 
     def _found(self) -> Snapshot | None:
-        return self.game.newest().inspect.find_commit(self.identity["commit_user"], self.identity["commit_identifier"])
+        return self.game.observed().inspect.find_commit(
+            self.identity["commit_user"], self.identity["commit_identifier"]
+        )
 
     def _apply(self) -> None:
         if not self.is_applied:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -25,7 +24,9 @@ class Model:
     bag: Counter[tuple[tuple[int, Any], ...]] = field(default_factory=Counter)
 
     def copy(self) -> Model:
-        return deepcopy(self)
+        """Return a model that can change alone; both share their rows, which are replaced and never changed."""
+        versions = {key: list(all_) for key, all_ in self.versions.items()}
+        return Model(self.drawn, dict(self.columns), versions, self.bag.copy())
 
     def restore(self, other: Model) -> None:
         """Take over the rows of another moment; the columns stay as they are."""

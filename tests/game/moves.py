@@ -356,7 +356,7 @@ def altered(game: Game, what: str, act: Act, options: dict[str, str]) -> None:
 
     def follow() -> None:
         before = set(game.model.columns.values())
-        columns = {each.name: each.id for each in game.newest().schema.fields}
+        columns = {each.name: each.id for each in game.observed().schema.fields}
         for model in [game.model, *game.past.values(), *game.tags.values()]:
             model.columns = dict(columns)
         dropped, added = before - set(columns.values()), set(columns.values()) - before
@@ -420,7 +420,7 @@ def repeat(game: Game) -> None:
 
 def make_again(game: Game) -> None:
     """Repeat a commit that was rolled back, which commits again."""
-    schema_id = game.newest().schema.id
+    schema_id = game.observed().schema.id
     # Where a sequence decides, a row may meet a deletion that a compaction has forgotten. The others depend on what
     # the table holds in ways that their drawn rows do not foresee.
     able = [
@@ -444,7 +444,9 @@ def make_again(game: Game) -> None:
 
 
 def pass_time(game: Game) -> None:
-    game.clock.pass_time(game.rng.choice([1, 40, 1000]))
+    seconds = game.rng.choice([1, 40, 1000])
+    game.told.append(f"{seconds} s pass")
+    game.clock.pass_time(seconds)
 
 
 MOVES: tuple[tuple[Callable[[Game], None], int], ...] = (

@@ -24,7 +24,7 @@ _DRAWS = 4000
 class PairsMet:
     """Counts of pairs, and the refusals of pairs with the newest reason. Counts of several games can be added.
 
-    ``turns``: moves that were drawn, those included that were refused or had nothing to do.
+    ``turns``: moves that were made or refused.
     """
 
     met: Counter[Pair] = field(default_factory=Counter)

@@ -107,18 +107,25 @@ def _others(game: Game) -> None:
 
 
 def _move(game: Game, moves: Moves) -> None:
+    """Make a move; one that has nothing to do is drawn again, because there is nothing to check after it."""
     what, weights = zip(*moves, strict=True)
-    _made(game, game.rng.choices(what, weights)[0])
+    while not _made(game, game.rng.choices(what, weights)[0]):
+        pass
 
 
-def _made(game: Game, move: Callable[[Game], None]) -> None:
+def _made(game: Game, move: Callable[[Game], None]) -> bool:
+    """Make a move and ask the readers; False if it had nothing to do."""
+    told = len(game.told)
     move(game)
+    if len(game.told) == told:
+        return False
     # The answer of a query may change without a snapshot of its source.
     share = REFRESHED_SHARE_OF_ALTERED if game.last in ALTERATIONS else REFRESHED_SHARE
     game.pairs.turns += 1
     check(game)
     if game.rng.random() < share:
         refresh(game)
+    return True
 
 
 def failure_of(seed: int, moves: int, pairs: PairsMet) -> str | None:

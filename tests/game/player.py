@@ -69,7 +69,9 @@ class Game:
         self.rng = Random(self.seed)  # noqa: S311  reproducible
         self.clock = FakeClock()
         self.is_on_disk = self.needs_disk or self.rng.random() < DISK_SHARE
-        self.files: FileIO = LocalFileIO() if self.is_on_disk else MemoryFileIO(now_millis=self.clock.now_millis)
+        self.files: FileIO = (
+            LocalFileIO(durable=False) if self.is_on_disk else MemoryFileIO(now_millis=self.clock.now_millis)
+        )
         self._log_prefix: str | None = None
         self.catalog = self.opened_catalog(self.files, "name")
         self.pairs = PairsMet()
@@ -77,6 +79,7 @@ class Game:
         self.pairs.has_table(self.drawn)
         self.model = Model(self.drawn, {each.name: each.id for each in table.schema.fields})
         self.handles = [table]
+        self._observer = self.newest()
         self.past: dict[int, Model] = {0: self.model.copy()}
         """Rows of each snapshot since the last rollback."""
         self.tags: dict[str, Model] = {}
@@ -126,6 +129,11 @@ class Game:
         """Return a handle that a process has just opened."""
         return self.catalog.load_table("game.t")
 
+    def observed(self) -> DynamicTable:
+        """Return a handle with the newest schema that reads only, and stays open: opening one costs more."""
+        self._observer = self._observer.refresh()
+        return self._observer
+
     def handle(self) -> DynamicTable:
         """Return a handle of some age."""
         if self.rng.random() < 0.3:
@@ -144,6 +152,7 @@ class Game:
         self.model.versions.clear()
         self.model.bag.clear()
         self.handles = [table]
+        self._observer = self.newest()
         self.past, self.committed_by = {0: self.model.copy()}, {0: []}
         for remembered in (self.tags, self.tagged, self.planned, self.consumers, self.committed, self.taken_back):
             remembered.clear()
@@ -221,7 +230,7 @@ class Game:
         identity, verb = identity or self.identity(), what.partition(" ")[0]
         handle = handle or self.handle()
         self.told.append(f"{identity['commit_identifier']}: {what} under schema {handle.schema.id}")
-        is_interrupted = may_be_interrupted and self._is_unlucky() and handle.schema.id == self.newest().schema.id
+        is_interrupted = may_be_interrupted and self._is_unlucky() and handle.schema.id == self.observed().schema.id
         if is_interrupted and self.interrupt is not None:
             made = self.interrupted(act, identity, change)
         else:
@@ -246,7 +255,7 @@ class Game:
             self.taken_back = [each for each in gone if each.identity["commit_identifier"] not in known]
             self.committed = list(counting)
         if isinstance(made, Snapshot) and is_repeatable:
-            schema_id = self.newest().schema.id
+            schema_id = self.observed().schema.id
             self.committed.append(Committed(what, act, identity, change, tracked, schema_id, made.id))
         self.note()
         return made is not None
@@ -288,7 +297,7 @@ class Game:
 
     def keep_past(self) -> None:
         """Forget the rows of snapshots that have expired."""
-        earliest = self.newest().inspect.earliest_snapshot_id() or 0
+        earliest = self.observed().inspect.earliest_snapshot_id() or 0
         self.past = {number: rows for number, rows in self.past.items() if number >= earliest}
 
     def retained(self) -> list[int]:

@@ -166,10 +166,11 @@ def _compare_past(game: Game, what: str, found: pa.Table, past: Model) -> None:
 
 
 def _outside(game: Game) -> None:
-    table = game.newest()
-    if table.log is None:
+    if not game.drawn.has_log:
         return
     if game.outside is None:
+        table = game.newest()
+        assert table.log is not None
         log = RawMemoryLog(table.log.description()["log.kafka.topic"])
         mode = table.options.effective_changelog_mode(has_primary_key=bool(game.drawn.key))
         game.outside = OutsideReader(log, game.drawn.key, is_complete=mode == "all")

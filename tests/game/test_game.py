@@ -13,7 +13,7 @@ import pytest
 from tests.game.play import play
 from tests.support.deep_tests import thinned
 
-GAMES, MOVES = 8, 20
+GAMES, MOVES = 8, 14
 
 
 @pytest.mark.parametrize("first", thinned(range(0, 96, GAMES), keep=2))
