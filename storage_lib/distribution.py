@@ -30,6 +30,7 @@ VERSION = "0.3.0"
 EXTRAS_OF_MODULES = {
     "adbc_driver_postgresql": ("postgres",),
     "airflow": ("airflow",),
+    "deltalake": ("delta",),
     "duckdb": ("duckdb",),
     "great_expectations": ("quality",),
     "hdfs_native": ("hdfs",),

@@ -17,7 +17,7 @@ from storage_lib.spark.tasks.session_kind import refuse_connect
 from storage_lib.sql.query.definition_query import definition_query
 from storage_lib.sql.query.query_runner import dataframe_of
 from storage_lib.sql.read.tree_reader import Statement, parse
-from storage_lib.sql.run import run_materialized, run_show_describe, run_table_statements, run_views
+from storage_lib.sql.run import run_catalogs, run_materialized, run_show_describe, run_table_statements, run_views
 from storage_lib.sql.run.explain_refresh import run_explain_refresh
 from storage_lib.sql.run.procedures import run_call
 from storage_lib.sql.run.run_alter import run_alter_table
@@ -195,6 +195,7 @@ _RUNNERS: Mapping[type, Callable[[SessionState, Any], Result]] = {
     show_describe.SetOption: run_set,
     show_describe.ShowColumns: run_show_describe.run_show_columns,
     show_describe.ShowCreateTable: run_show_describe.run_show_create,
+    show_describe.ShowCatalogs: run_catalogs.run_show_catalogs,
     show_describe.ShowDatabases: run_show_describe.run_show_databases,
     show_describe.ShowOptions: run_show_describe.run_show_options,
     show_describe.ShowPartitions: run_show_describe.run_show_partitions,
@@ -206,7 +207,9 @@ _RUNNERS: Mapping[type, Callable[[SessionState, Any], Result]] = {
     materialized_statements.ShowCreateMaterializedTable: run_materialized.run_show_create_materialized,
     materialized_statements.ShowMaterializedTables: run_materialized.run_show_materialized,
     table_statements.CommentOnTable: run_table_statements.run_comment_on,
+    table_statements.CreateCatalog: run_catalogs.run_create_catalog,
     table_statements.CreateDatabase: run_table_statements.run_create_database,
+    table_statements.DropCatalog: run_catalogs.run_drop_catalog,
     table_statements.DropDatabase: run_table_statements.run_drop_database,
     table_statements.DropTable: run_table_statements.run_drop_table,
     table_statements.AlterView: run_views.run_alter_view,

@@ -6,7 +6,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from storage_lib.sql import Statement, parse, statements_of
 from storage_lib.sql.run.procedures import PROCEDURES
@@ -23,9 +25,12 @@ SECTIONS = [section for section in sections(PAGE) if section.title != "Tour"]
 SCRIPTS = [block.text for section in SECTIONS for block in section.blocks if block.language == "sql"]
 
 
-def test_every_statement_on_the_page_runs(sql: Session, warehouse: str) -> None:
+def test_every_statement_on_the_page_runs(sql: Session, warehouse: str, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    (lake / "sales").mkdir(parents=True)
+    write_deltalake(str(lake / "sales" / "prices"), pa.table({"item": ["tea", "cup"], "price": [4.5, 9.0]}))
     for script in SCRIPTS:
-        for result in sql.execute_script(script.replace("<warehouse>", warehouse)):
+        for result in sql.execute_script(script.replace("<warehouse>", warehouse).replace("<lake>", str(lake))):
             if result.stream is not None:
                 result.stream.awaitTermination()
             assert result.message or result.to_arrow().num_columns

@@ -101,6 +101,12 @@ def _verified(against: str | None = None, query: str | None = None) -> Callable[
     return run
 
 
+def _delta() -> None:
+    from storage_lib.sql.state.session_catalogs import open_session_catalog
+
+    open_session_catalog("lake", {"type": "delta", "warehouse": tempfile.gettempdir()})
+
+
 def _pandas() -> None:
     _table().to_pandas()
 
@@ -195,6 +201,7 @@ PROGRAMS: tuple[tuple[str, str, Callable[[], None], str], ...] = (
     ("duckdb", "a comparison with a query", _verified(query="SELECT 1 AS id"), "duckdb"),
     # package, what needs it, the program, the extras that the error has to name
     ("airflow", "the operators", _airflow, "airflow"),
+    ("deltalake", "a catalog of Delta Lake", _delta, "delta"),
     ("duckdb", "to_duckdb", _duckdb, "duckdb"),
     ("great_expectations", "a check of rows", _checked_rows, "quality"),
     ("hdfs_native", "a warehouse in HDFS", _warehouse("hdfs://name/lake"), "hdfs"),

@@ -98,6 +98,23 @@ def open_object_store(url: str, options: Mapping[str, str], *, repeats: bool = T
         raise InvalidInputError(message) from error
 
 
+def settings_by_store_name(url: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of the store of ``url`` with the names that other users of Rust's object_store take.
+
+    Settings of the store begin with its name (``aws_endpoint``); those of the connection have none (``timeout``).
+    """
+    store = STORE_OF_SCHEME[urlsplit(url).scheme]
+    settings = _settings_of(store, options)
+    for name in _PATH_STYLE:
+        path_style = settings.pop(name, None)
+        if path_style is not None:
+            settings["virtual_hosted_style_request"] = str(path_style.lower() != "true").lower()
+    if (settings.get("endpoint") or "").startswith("http://"):
+        settings.setdefault("allow_http", "true")
+    prefix = {"s3": "aws", "gs": "google", "azure": "azure"}[store]
+    return {name if name in _OF_CLIENT else f"{prefix}_{name}": value for name, value in settings.items()}
+
+
 def has_no_conditional_put(options: Mapping[str, str]) -> bool:
     """Whether the options say that an S3-compatible store ignores the conditions of puts."""
     return _settings_of("s3", options).get("conditional_put", "").strip().lower() == "disabled"

@@ -15,6 +15,7 @@ from storage_lib.spark.java.temporary_views import create_view, drop_views
 from storage_lib.spark.reading.metadata_answer import answer_of
 from storage_lib.spark.reading.native_read import is_enabled
 from storage_lib.spark.reading.query_needs import needs_of
+from storage_lib.sql.query.catalog_tables import catalog_relation
 from storage_lib.sql.query.information_schema import information_frame, information_relation
 from storage_lib.sql.query.relations import BatchReads, Relation, StreamReads, relation_of
 from storage_lib.sql.query.stored_views import VIEW_DEPTH_MAX, cycle, refuse_hint_on_view, view_text
@@ -105,22 +106,21 @@ def _reads_with_needs(
     shape = Rewritten(
         query=query, is_streaming=False, projected=projected, all_columns=True, batch=BatchReads(is_shape=True)
     )
-    homes, tables = shape.batch.homes, shape.batch.tables
     try:
         with errors_in_words():
             _rewrite(state, query, shape, query.start, is_streaming=False, projected=projected)
         if not shape.batch.schemas:
-            return BatchReads(homes=homes, tables=tables)
+            return shape.batch.of_same_tables()
         with without_pages_of_json():
             df = state.analysed(shape.text.text)
             needs = needs_of(df, shape.batch.schemas)
     except (PySparkException, Py4JJavaError):
-        return BatchReads(homes=homes, tables=tables)
+        return shape.batch.of_same_tables()
     finally:
         drop_views(state.spark, shape.views)
     with errors_in_words():
         answer = answer_of(df, shape.batch.reads, needs) if may_answer else None
-    return BatchReads(homes=homes, tables=tables, needs=needs, answer=answer, only_plans=only_plans)
+    return replace(shape.batch.of_same_tables(), needs=needs, answer=answer, only_plans=only_plans)
 
 
 def dataframe_of(
@@ -227,7 +227,9 @@ def _replace(
         _inline(state, view, reference, result, is_streaming=is_streaming, depth=depth)
         return True
     reader = replace(query, has_star=True) if result.all_columns else query
-    relation = relation_of(state, reader, reference, streaming=is_streaming, reads=result.reads, batch=result.batch)
+    relation = catalog_relation(state, reader, reference, result.batch)
+    if relation is None:
+        relation = relation_of(state, reader, reference, streaming=is_streaming, reads=result.reads, batch=result.batch)
     if relation is None:
         information = information_relation(state, reference.parts)
         if information is not None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from storage_lib.catalog.catalog import Catalog
+    from storage_lib.lakes.delta_table import DeltaVersion
     from storage_lib.schema.table_schema import TableSchema
     from storage_lib.table.dynamic_table import DynamicTable
 
@@ -76,7 +77,7 @@ class BatchReads:
     once for a query: the catalog and full name of each table by the parts of its name, and the tables by full name.
     ``is_live``: every computation of the result reads the newest snapshot by then. ``only_plans``: nobody computes it,
     so no job prepares its reads. ``summaries`` are filled with what is read. ``answer``: the result, if the tables'
-    metadata has it.
+    metadata has it. ``versions`` and ``elsewhere``: versions and snapshots of tables of the session's other catalogs.
     """
 
     is_live: bool = False
@@ -87,9 +88,15 @@ class BatchReads:
     homes: dict[tuple[str, ...], tuple[Catalog, str] | None] = field(default_factory=dict)
     tables: dict[str, DynamicTable] = field(default_factory=dict)
     snapshots: dict[str, int] = field(default_factory=dict)
+    versions: dict[tuple[object, ...], DeltaVersion] = field(default_factory=dict)
+    elsewhere: dict[str, int] = field(default_factory=dict)
     reads: dict[int, TableRead] = field(default_factory=dict)
     summaries: list[ReadSummary] = field(default_factory=list)
     answer: MetadataAnswer | None = None
+
+    def of_same_tables(self) -> BatchReads:
+        """Return the reads of another pass over the query, with what has been looked up once for all passes."""
+        return BatchReads(homes=self.homes, tables=self.tables, versions=self.versions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +133,7 @@ def relation_of(
     is_stream = _is_stream(hint, streaming=streaming)
     options = {key: value for key, value in hint.items() if key != RUNTIME_MODE}
     if reference.as_of is not None:
-        options |= _as_of_options(state, reference.as_of)
+        options |= as_of_options(state, reference.as_of)
     if table_name.system_table is not None:
         return _system_table(state, catalog, table_name, options)
     table = batch.tables.get(name)
@@ -144,11 +151,19 @@ def relation_of(
     else:
         df = _snapshot(state, table, query, options, batch)
     return Relation(
-        df=with_virtual_columns(df, table.schema.options, _allowed_computed(state, table, query)),
+        df=with_computed_columns(state, df, table, query),
         name=name,
         row_kind_column=table.new_read().stream_row_kind_column if is_stream else None,
         is_stream=is_stream,
     )
+
+
+def with_computed_columns(state: SessionState, df: DataFrame, table: DynamicTable, query: Query) -> DataFrame:
+    """Add the computed columns that a query needs, and the watermarks.
+
+    Raises ``InvalidInputError`` if a restricted session may not evaluate one that the query asks for.
+    """
+    return with_virtual_columns(df, table.schema.options, _allowed_computed(state, table, query))
 
 
 def _stream_options(
@@ -204,7 +219,8 @@ def _checked_hint(name: str, reference: TableReference) -> dict[str, str]:
     return hint
 
 
-def _as_of_options(state: SessionState, as_of: AsOf) -> dict[str, str]:
+def as_of_options(state: SessionState, as_of: AsOf) -> dict[str, str]:
+    """Return the options of a read that AS OF stands for: of a snapshot, a tag or a time."""
     if as_of.is_time:
         with errors_in_words():
             row = state.analysed(f"SELECT unix_millis(CAST({as_of.expression} AS TIMESTAMP))").first()
@@ -252,7 +268,7 @@ def _snapshot(
         return empty_relation(state.spark, table.schema, number)
     needs = None if batch.needs is None else batch.needs.get(number, TableNeeds(frozenset(), None))
     read = SnapshotRead(
-        columns=_needed(table, query) if needs is None else [each.name for each in table.schema.fields],
+        columns=needed_columns(table, query) if needs is None else [each.name for each in table.schema.fields],
         needed=None if needs is None else needs.columns,
         predicate=None if needs is None else needs.predicate,
         snapshot_id=given.snapshot_id if options else pinned,
@@ -275,7 +291,7 @@ def _newest(
     struct = None
     if not options:
         # An older snapshot may have other columns, so only the newest one is read with this schema.
-        struct = struct_of(table.schema, _needed(table, query))
+        struct = struct_of(table.schema, needed_columns(table, query))
         pin = reads.pinned.get(table.name)
         snapshot_id = state.pinned.get(table.name) if pin is None else pin.snapshot_id
         if pin is not None and pin.tag is not None:
@@ -292,7 +308,7 @@ def _stream(
 ) -> DataFrame:
     struct = struct_of(
         table.schema,
-        _needed(table, query),
+        needed_columns(table, query),
         row_kind_column=table.new_read().stream_row_kind_column,
         has_position=reads.has_position or ROW_POSITION in query.words,
     )
@@ -300,7 +316,7 @@ def _stream(
     return reader.options(**statement_options.options_of(table), **options).load()
 
 
-def _needed(table: DynamicTable, query: Query) -> list[str]:
+def needed_columns(table: DynamicTable, query: Query) -> list[str]:
     """Return the columns that the query may need, from its tokens: Spark does not pass them to a Python source."""
     names = [each.name for each in table.schema.fields]
     if query.has_star:

@@ -98,6 +98,9 @@ def why_not_lasting(state: SessionState, reference: TableReference) -> str | Non
             "a temporary view, which ends with the session; write its query as a common table expression: WITH "
             f"{reference} AS (SELECT ...)"
         )
+    catalog = state.session_catalog(reference.parts)
+    if catalog is not None:
+        return f"a table of catalog {catalog.name}, which ends with the session; keep a copy of its rows in a table"
     if information_relation(state, reference.parts) is not None:
         return "a relation of what the catalog holds at the moment of a query; read it in a query of a session"
     if len(reference.parts) == 1 and state.temporary.home_of(reference.parts[0]) is not None:

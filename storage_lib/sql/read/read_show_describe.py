@@ -11,6 +11,7 @@ from storage_lib.sql.statements.show_describe import (
     LookStatement,
     ResetOption,
     SetOption,
+    ShowCatalogs,
     ShowColumns,
     ShowCreateTable,
     ShowDatabases,
@@ -21,7 +22,7 @@ from storage_lib.sql.statements.show_describe import (
     Use,
 )
 from storage_lib.sql.text.source_text import SourceText
-from storage_lib.sql.text.tree_values import Node, first, name_of, one, text_of, tokens
+from storage_lib.sql.text.tree_values import Node, first, name_of, one, text_of, tokens, trees
 
 
 def _describe(source: SourceText, tree: Node) -> Describe:
@@ -42,13 +43,22 @@ def _pattern(tree: Node) -> str | None:
     return None if found is None else text_of(tokens(found)[0])
 
 
+def _show_catalogs(source: SourceText, tree: Node) -> ShowCatalogs:  # noqa: ARG001
+    return ShowCatalogs(pattern=_pattern(tree))
+
+
 def _show_databases(source: SourceText, tree: Node) -> ShowDatabases:  # noqa: ARG001
-    return ShowDatabases(pattern=_pattern(tree))
+    catalog = first(tree, "name")
+    return ShowDatabases(catalog=None if catalog is None else name_of(catalog), pattern=_pattern(tree))
 
 
 def _show_tables(source: SourceText, tree: Node) -> ShowTables:  # noqa: ARG001
-    database = first(tree, "name")
-    return ShowTables(database=None if database is None else name_of(database), pattern=_pattern(tree))
+    names = [name_of(each) for each in trees(tree, "name")]
+    return ShowTables(
+        catalog=names[0] if len(names) == 2 else None,
+        database=names[-1] if names else None,
+        pattern=_pattern(tree),
+    )
 
 
 def _show_views(source: SourceText, tree: Node) -> ShowViews:  # noqa: ARG001
@@ -93,6 +103,7 @@ def _reset_option(source: SourceText, tree: Node) -> ResetOption:  # noqa: ARG00
 LOOK_READERS: Mapping[str, Callable[[SourceText, Node], LookStatement]] = {
     "describe": _describe,
     "describe_database": _describe_database,
+    "show_catalogs": _show_catalogs,
     "show_databases": _show_databases,
     "show_tables": _show_tables,
     "show_views": _show_views,

@@ -9,9 +9,11 @@ from storage_lib.sql.statements.table_statements import (
     AlterView,
     CommentOnTable,
     ComputedColumn,
+    CreateCatalog,
     CreateDatabase,
     CreateTable,
     CreateView,
+    DropCatalog,
     DropDatabase,
     DropTable,
     DropView,
@@ -169,6 +171,18 @@ def _drop_database(source: SourceText, tree: Node) -> DropDatabase:  # noqa: ARG
     )
 
 
+def _create_catalog(source: SourceText, tree: Node) -> CreateCatalog:
+    return CreateCatalog(
+        catalog=name_of(one(tree, "name")),
+        options=properties_of(source, tree),
+        if_not_exists=has(tree, "if_not_exists"),
+    )
+
+
+def _drop_catalog(source: SourceText, tree: Node) -> DropCatalog:  # noqa: ARG001  as its siblings
+    return DropCatalog(catalog=name_of(one(tree, "name")), if_exists=has(tree, "if_exists"))
+
+
 def _comment_on(source: SourceText, tree: Node) -> CommentOnTable:
     text = first(tree, "text")
     return CommentOnTable(table=table_in(source, tree), comment=None if text is None else text_of(tokens(text)[0]))
@@ -178,9 +192,11 @@ TABLE_READERS: Mapping[str, Callable[[SourceText, Node], TableStatement]] = {
     "create_table": _create_table,
     "create_view": _create_view,
     "create_database": _create_database,
+    "create_catalog": _create_catalog,
     "drop_table": _drop_table,
     "drop_view": _drop_view,
     "alter_view": _alter_view,
     "drop_database": _drop_database,
+    "drop_catalog": _drop_catalog,
     "comment_on": _comment_on,
 }

@@ -15,12 +15,16 @@ from storage_lib.schema.options.metadata_options import metadata_names
 from storage_lib.schema.options.nearest import did_you_mean
 from storage_lib.schema.options.option_reference import describe_options
 from storage_lib.schema.options.table_options import masked
+from storage_lib.schema.table_schema import typed_columns
+from storage_lib.spark.types.spark_schema import arrow_schema_of
 from storage_lib.sql.definition.create_text import create_text_of
 from storage_lib.sql.definition.materialized_text import materialized_text_of
 from storage_lib.sql.definition.virtual_columns import computed_columns, computed_comment, is_virtual
+from storage_lib.sql.query.catalog_tables import struct_of_catalog_table
 from storage_lib.sql.query.stored_views import visible_view
 from storage_lib.sql.run.view_description import create_view_text, view_columns
 from storage_lib.sql.state.result import Result, rows_of
+from storage_lib.sql.state.session_catalogs import SessionCatalog
 from storage_lib.sql.state.session_state import SessionState
 from storage_lib.sql.statements.parts import PartitionClause
 from storage_lib.sql.statements.show_describe import (
@@ -46,6 +50,9 @@ def run_describe(state: SessionState, statement: Describe) -> Result:
     if view is not None:
         message = f"{statement.table} is a temporary view; SELECT * FROM {statement.table} LIMIT 0 shows its columns"
         raise InvalidInputError(message)
+    catalog = state.session_catalog(statement.table.parts)
+    if catalog is not None:
+        return _described_elsewhere(catalog, statement)
     stored = visible_view(state, statement.table.parts)
     if stored is not None:
         return _described_view(state, stored, statement)
@@ -68,6 +75,20 @@ def _described_view(state: SessionState, view: View, statement: Describe) -> Res
     lines = [("name", view.name), ("type", "view"), ("query", view.query)]
     lines += [] if view.comment is None else [("comment", view.comment)]
     return Result(rows=rows_of(("field", "value"), list(lines)))
+
+
+def _described_elsewhere(catalog: SessionCatalog, statement: Describe) -> Result:
+    if statement.extended:
+        message = f"{statement.table} is a table of catalog {catalog.name}, of which DESCRIBE shows the columns only"
+        raise InvalidInputError(message)
+    _, database, table = statement.table.parts
+    struct = struct_of_catalog_table(catalog, database, table)
+    types = typed_columns(arrow_schema_of(struct))
+    lines: list[tuple[str | None, ...]] = [
+        (name, str(type_.with_nullable(nullable=True)), str(field.nullable).lower(), "", None)
+        for field, (name, type_) in zip(struct.fields, types, strict=True)
+    ]
+    return Result(rows=rows_of(("name", "type", "nullable", "key", "comment"), lines))
 
 
 def _source_lines(state: SessionState, table: DynamicTable, names: Sequence[str]) -> list[tuple[str, str]]:
@@ -127,12 +148,16 @@ def no_database(state: SessionState, database: str) -> NotFoundError:
 
 
 def run_show_databases(state: SessionState, statement: ShowDatabases) -> Result:
-    """List the databases."""
+    """List the databases, of the session's own catalog or of another one that it opened."""
+    if statement.catalog is not None and statement.catalog != state.catalog_name:
+        return _listed("database", opened_catalog(state, statement.catalog).databases(), statement.pattern)
     return _listed("database", state.catalog.list_databases(), statement.pattern)
 
 
 def run_show_tables(state: SessionState, statement: ShowTables) -> Result:
     """List the tables and views of a database, and the session's temporary tables and views."""
+    if statement.catalog is not None and statement.catalog != state.catalog_name:
+        return _tables_of_catalog(state, statement.catalog, statement)
     database = statement.database or state.database
     if statement.database is not None and database not in state.catalog.list_databases():
         raise no_database(state, database)
@@ -143,6 +168,25 @@ def run_show_tables(state: SessionState, statement: ShowTables) -> Result:
     found = [line for line in lines if matches(str(line[1]), pattern)]
     message = "" if lines else _where_tables_may_be(state, database)
     return Result(rows=rows_of(("database", "table", "temporary"), found), message=message)
+
+
+def _tables_of_catalog(state: SessionState, catalog: str, statement: ShowTables) -> Result:
+    database = statement.database or ""
+    lines: list[tuple[str | None, ...]] = [
+        (database, name, "false")
+        for name in opened_catalog(state, catalog).tables(database)
+        if matches(name, statement.pattern)
+    ]
+    return Result(rows=rows_of(("database", "table", "temporary"), lines))
+
+
+def opened_catalog(state: SessionState, name: str) -> SessionCatalog:
+    """Return a catalog that the session opened. Raises ``NotFoundError`` if there is none of that name."""
+    if name not in state.catalogs:
+        known = [state.catalog_name, *state.catalogs]
+        message = f"catalog {name} does not exist{did_you_mean(name, known)}; CREATE CATALOG opens one"
+        raise NotFoundError(message)
+    return state.catalogs[name]
 
 
 def _where_tables_may_be(state: SessionState, database: str) -> str:

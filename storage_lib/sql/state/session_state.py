@@ -16,6 +16,7 @@ from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.schema.options.nearest import did_you_mean
 from storage_lib.schema.options.option_precedence import merged_options
 from storage_lib.spark.runtime.restricted_sql import refuse_commands, refuse_statement
+from storage_lib.sql.state.session_catalogs import SessionCatalog
 from storage_lib.sql.state.settings import SessionSettings
 from storage_lib.sql.state.temporary_tables import TemporaryTables
 from storage_lib.sql.statements.parts import NamedTable
@@ -62,6 +63,7 @@ class SessionState:
     database: str = DEFAULT_DATABASE
     settings: SessionSettings = field(default_factory=SessionSettings)
     views: dict[str, ViewText] = field(default_factory=dict)
+    catalogs: dict[str, SessionCatalog] = field(default_factory=dict)
     temporary: TemporaryTables = field(default_factory=TemporaryTables)
     pinned: dict[str, int] = field(default_factory=dict)
     identity: CommitIdentity = field(default_factory=CommitIdentity)
@@ -84,8 +86,15 @@ class SessionState:
     def full_name(self, parts: Sequence[str]) -> str:
         """Return ``database.table`` for a name of one to three parts; ``NotFoundError`` for another catalog."""
         if len(parts) == 3:
+            if parts[0] in self.catalogs:
+                message = (
+                    f"{'.'.join(parts)} is a table of catalog {parts[0]}, which queries read; name a table of the "
+                    f"session's own catalog, {self.catalog_name}"
+                )
+                raise NotFoundError(message)
             if parts[0] != self.catalog_name:
-                message = f"unknown catalog {parts[0]!r}; this session's catalog is {self.catalog_name!r}"
+                known = ", ".join([self.catalog_name, *self.catalogs])
+                message = f"unknown catalog {parts[0]!r}; this session has {known}"
                 raise NotFoundError(message)
             parts = parts[1:]
         return ".".join(parts) if len(parts) == 2 else f"{self.database}.{parts[0]}"
@@ -93,6 +102,10 @@ class SessionState:
     def view(self, parts: Sequence[str]) -> ViewText | None:
         """Return the temporary view of that name; None if it does not exist."""
         return self.views.get(parts[0].lower()) if len(parts) == 1 else None
+
+    def session_catalog(self, parts: Sequence[str]) -> SessionCatalog | None:
+        """Return the catalog that the session opened and a name of three parts begins with; None if there is none."""
+        return self.catalogs.get(parts[0]) if len(parts) == 3 else None
 
     def find_stored_view(self, parts: Sequence[str]) -> View | None:
         """Return the view that the catalog stores under that name; None if it does not exist or the name is none."""

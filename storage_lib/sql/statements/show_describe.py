@@ -25,16 +25,25 @@ class DescribeDatabase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShowDatabases:
-    """SHOW DATABASES; ``pattern`` with ``*`` and ``|`` as in Spark, or ``%`` and ``_``."""
+class ShowCatalogs:
+    """SHOW CATALOGS [LIKE pattern]."""
 
     pattern: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShowTables:
-    """SHOW TABLES [IN database] [LIKE pattern]."""
+class ShowDatabases:
+    """SHOW DATABASES [IN catalog]; ``pattern`` with ``*`` and ``|`` as in Spark, or ``%`` and ``_``."""
 
+    catalog: str | None = None
+    pattern: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowTables:
+    """SHOW TABLES [IN [catalog.]database] [LIKE pattern]."""
+
+    catalog: str | None = None
     database: str | None = None
     pattern: str | None = None
 
@@ -102,6 +111,7 @@ class ResetOption:
 LookStatement: TypeAlias = (
     Describe
     | DescribeDatabase
+    | ShowCatalogs
     | ShowDatabases
     | ShowTables
     | ShowViews

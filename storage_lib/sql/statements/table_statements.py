@@ -131,6 +131,23 @@ class DropDatabase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CreateCatalog:
+    """CREATE CATALOG ... WITH: tables of another warehouse or format, which the session reads."""
+
+    catalog: str
+    options: Mapping[str, str]
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropCatalog:
+    """DROP CATALOG."""
+
+    catalog: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommentOnTable:
     """COMMENT ON TABLE ... IS."""
 
@@ -139,5 +156,14 @@ class CommentOnTable:
 
 
 TableStatement: TypeAlias = (
-    CreateTable | CreateView | CreateDatabase | DropTable | DropView | AlterView | DropDatabase | CommentOnTable
+    CreateTable
+    | CreateView
+    | CreateDatabase
+    | CreateCatalog
+    | DropTable
+    | DropView
+    | AlterView
+    | DropDatabase
+    | DropCatalog
+    | CommentOnTable
 )

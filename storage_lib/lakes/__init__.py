@@ -1,0 +1,1 @@
+"""Tables of other formats, read where they are: Delta Lake's."""

@@ -1,0 +1,126 @@
+"""One version of a table of Delta Lake, read by delta-rs without a JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from storage_lib.distribution import importing_for
+from storage_lib.errors import InvalidInputError
+
+with importing_for("a table of Delta Lake", InvalidInputError, "delta"):
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
+_ROWS_PER_BATCH = 65_536
+_READ_BY_ENGINE = frozenset({"columnMapping", "deletionVectors"})
+"""Features of a table under which its Parquet files alone are not its rows: delta-rs reads such a table as a whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaVersion:
+    """A version of the table at ``location``, which ``name`` calls it in errors.
+
+    ``storage_options`` are those of delta-rs; they hold secrets.
+    """
+
+    name: str
+    location: str
+    version: int
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def schema(self) -> pa.Schema:
+        """Return the columns of this version. Raises ``InvalidInputError`` if delta-rs can't read it."""
+        with _reporting(self.name):
+            return pa.schema(self._open().schema().to_arrow())
+
+    def files(self) -> list[tuple[str, int]] | None:
+        """Return the paths of the data files below the table's, with about their sizes in bytes.
+
+        None if only the whole table can be read.
+
+        Raises ``InvalidInputError`` if delta-rs can't read this version.
+        """
+        with _reporting(self.name):
+            table = self._open()
+            features = table.protocol().reader_features or ()
+            if _READ_BY_ENGINE & {*features} or _maps_columns(table):
+                return None
+            # Nothing says that both are in one order, but then only the tasks differ in size.
+            sizes = pa.table(table.get_add_actions()).column("size_bytes").to_pylist()
+            paths = [fragment.path for fragment in table.to_pyarrow_dataset().get_fragments()]
+            return list(zip(paths, sizes, strict=True))
+
+    def batches(self, columns: Sequence[str], files: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+        """Read columns of some ``files``, or with None of all rows, in no particular order.
+
+        The batches have the types of ``schema``. Raises ``InvalidInputError`` if a file is missing, as after a vacuum.
+        """
+        with _reporting(self.name):
+            table = self._open()
+            whole = pa.schema(table.schema().to_arrow())
+            wanted = pa.schema([whole.field(name) for name in columns])
+            if files is None:
+                found = pa.RecordBatchReader.from_stream(table.scan(columns=list(columns)))
+            else:
+                found = _scanned(table, columns, files)
+            for batch in found:
+                yield from pa.Table.from_batches([batch]).select(list(columns)).cast(wanted).to_batches()
+
+    def _open(self) -> DeltaTable:
+        return DeltaTable(self.location, version=self.version, storage_options=dict(self.storage_options))
+
+
+def version_of(
+    name: str,
+    location: str,
+    storage_options: Mapping[str, str],
+    *,
+    number: int | None = None,
+    before: datetime | None = None,
+) -> DeltaVersion:
+    """Return the version ``number`` of a table, or the newest that was committed until ``before``, or ever.
+
+    Raises ``InvalidInputError`` if delta-rs can't read the table, or there is no such version.
+    """
+    with _reporting(name):
+        table = DeltaTable(location, version=number, storage_options=dict(storage_options))
+        if before is not None:
+            table.load_as_version(before)
+            committed = datetime.fromtimestamp(table.history(1)[0]["timestamp"] / 1000, UTC)
+            if committed > before:
+                message = f"table {name} has no version until {before}; its oldest one is of {committed}"
+                raise InvalidInputError(message)
+        version = table.version()
+    return DeltaVersion(name=name, location=location, version=version, storage_options=storage_options)
+
+
+def _maps_columns(table: DeltaTable) -> bool:
+    """Return whether columns have other names in the files; older protocols list no features."""
+    return table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none"
+
+
+def _scanned(table: DeltaTable, columns: Sequence[str], files: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    from pyarrow.dataset import FileSystemDataset  # which imports pandas
+
+    dataset = table.to_pyarrow_dataset()
+    wanted = {*files}
+    fragments = [fragment for fragment in dataset.get_fragments() if fragment.path in wanted]
+    if len(fragments) != len(wanted):
+        message = "the version lists other files than when the query was planned"
+        raise InvalidInputError(message)
+    part = FileSystemDataset(fragments, dataset.schema, dataset.format, dataset.filesystem)
+    return part.to_batches(columns=list(columns), batch_size=_ROWS_PER_BATCH)
+
+
+@contextmanager
+def _reporting(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (DeltaError, OSError, pa.ArrowException) as error:
+        message = f"table {name} of Delta Lake can't be read: {error}"
+        raise InvalidInputError(message) from error

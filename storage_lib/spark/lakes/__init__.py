@@ -1,0 +1,1 @@
+"""Tables of other formats as data frames of Spark."""

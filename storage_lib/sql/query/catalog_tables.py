@@ -1,0 +1,105 @@
+"""Tables of the catalogs that a session opened (CREATE CATALOG), as data frames of one version."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from storage_lib.catalog.table_name import TableName
+from storage_lib.errors import InvalidInputError
+from storage_lib.spark.data_source import statement_options
+from storage_lib.spark.lakes.delta_frame import delta_frame, delta_struct
+from storage_lib.spark.reading.native_read import SnapshotRead, frame_of_table
+from storage_lib.spark.types.spark_schema import struct_of
+from storage_lib.sql.query.relations import BatchReads, Relation, as_of_options, needed_columns, with_computed_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+    from storage_lib.lakes.delta_catalog import DeltaCatalog
+    from storage_lib.lakes.delta_table import DeltaVersion
+    from storage_lib.sql.state.session_catalogs import SessionCatalog
+    from storage_lib.sql.state.session_state import SessionState
+    from storage_lib.sql.text.query_tables import Query, TableReference
+    from storage_lib.table.dynamic_table import DynamicTable
+
+
+def struct_of_catalog_table(catalog: SessionCatalog, database: str, table: str) -> StructType:
+    """Return the columns of a table's newest version. Raises ``NotFoundError`` if it does not exist."""
+    if catalog.delta is not None:
+        return delta_struct(catalog.delta.version(database, table))
+    return struct_of(_paimon_table(catalog, database, table).schema)
+
+
+def catalog_relation(
+    state: SessionState, query: Query, reference: TableReference, batch: BatchReads
+) -> Relation | None:
+    """Return a table that a query names by three parts, the first of which is a catalog of the session; else None.
+
+    A query reads one version of a table, however often it names it. Raises ``InvalidInputError`` for hints, and
+    ``NotFoundError`` if the table does not exist.
+    """
+    catalog = state.session_catalog(reference.parts)
+    if catalog is None:
+        return None
+    if reference.hint:
+        message = f"{reference} is a table of catalog {catalog.name}; hints are for tables of {state.catalog_name}"
+        raise InvalidInputError(message)
+    options = {} if reference.as_of is None else as_of_options(state, reference.as_of)
+    key = (*reference.parts, *options.items())
+    _, database, table = reference.parts
+    if catalog.delta is not None:
+        if key not in batch.versions:
+            batch.versions[key] = _delta_version(catalog.delta, database, table, options)
+        version = batch.versions[key]
+        struct = _named(delta_struct(version), query)
+        df = _empty(state, struct) if batch.is_shape else delta_frame(state.spark, version, struct)
+    else:
+        df = _paimon_frame(state, _paimon_table(catalog, database, table), query, options, batch)
+    return Relation(df=df, name=".".join(reference.parts))
+
+
+def _delta_version(delta: DeltaCatalog, database: str, table: str, options: dict[str, str]) -> DeltaVersion:
+    if statement_options.TAG_NAME in options:
+        message = f"table {delta.name}.{database}.{table} of Delta Lake has no tags; write VERSION AS OF and a number"
+        raise InvalidInputError(message)
+    number, millis = options.get(statement_options.SNAPSHOT_ID), options.get(statement_options.SCAN_TIMESTAMP_MILLIS)
+    before = None if millis is None else datetime.fromtimestamp(int(millis) / 1000, UTC)
+    return delta.version(database, table, number=None if number is None else int(number), before=before)
+
+
+def _paimon_table(catalog: SessionCatalog, database: str, table: str) -> DynamicTable:
+    name = TableName.parse_plain(f"{database}.{table}")
+    return catalog.paimon.load_table(str(name))  # type: ignore[union-attr]  # it is set where delta is not
+
+
+def _paimon_frame(
+    state: SessionState, table: DynamicTable, query: Query, options: dict[str, str], batch: BatchReads
+) -> DataFrame:
+    columns = needed_columns(table, query)
+    if batch.is_shape:
+        return with_computed_columns(state, _empty(state, struct_of(table.schema, columns)), table, query)
+    given = statement_options.StatementOptions.parse({**statement_options.options_of(table), **options})
+    read = SnapshotRead(
+        columns=columns,
+        snapshot_id=given.snapshot_id if options else batch.elsewhere.get(table.location),
+        tag=given.tag,
+        timestamp_millis=given.timestamp_millis,
+        is_newest=not options,
+        only_plans=batch.only_plans,
+    )
+    found = frame_of_table(state.spark, table, read)
+    if not options:
+        batch.elsewhere[table.location] = found.summary.snapshot_id or 0
+    return with_computed_columns(state, found.df, table, query)
+
+
+def _named(struct: StructType, query: Query) -> StructType:
+    """Return the columns that the query may need, from its tokens: Spark does not pass them to a Python source."""
+    fields = [each for each in struct.fields if query.has_star or each.name.lower() in query.words]
+    return type(struct)(fields or struct.fields[:1])
+
+
+def _empty(state: SessionState, struct: StructType) -> DataFrame:
+    return state.spark.createDataFrame([], struct)
