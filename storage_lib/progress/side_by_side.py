@@ -15,8 +15,15 @@ def run_side_by_side(
 ) -> list[_Result]:
     """Run all jobs in parallel; return their results in the order of the jobs.
 
-    After a failure no further job starts; the first error is raised when the running jobs have ended.
+    After a failure no further job starts; the first error is raised when the running jobs have ended. Without a second
+    thread or job, they run in the calling thread: to start one for small jobs costs more than they do.
     """
+    if threads_max == 1 or len(jobs) == 1:
+        results = []
+        for job in jobs:
+            results.append(run(job))
+            done(job)
+        return results
     with ThreadPoolExecutor(threads_max) as threads:
         running = {threads.submit(run, job): job for job in jobs}
         try:

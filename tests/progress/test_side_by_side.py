@@ -30,6 +30,22 @@ def test_results_are_in_the_order_of_the_jobs_however_they_end() -> None:
     assert {thread for _, thread in done} == {threading.current_thread()}
 
 
+@pytest.mark.parametrize(("jobs", "threads_max"), [([1, 2], 1), ([1], 8)])
+def test_without_a_second_job_or_thread_no_thread_is_started(jobs: list[int], threads_max: int) -> None:
+    events: list[tuple[str, int, threading.Thread]] = []
+
+    def run(job: int) -> int:
+        events.append(("run", job, threading.current_thread()))
+        return -job
+
+    found = run_side_by_side(
+        run, jobs, threads_max=threads_max, done=lambda job: events.append(("done", job, threading.current_thread()))
+    )
+
+    assert found == [-job for job in jobs]
+    assert events == [(what, job, threading.current_thread()) for job in jobs for what in ("run", "done")]
+
+
 @pytest.mark.parametrize("fails", ["job", "done"])
 def test_after_a_failure_no_other_job_begins_and_the_running_one_is_waited_for(
     fails: str, monkeypatch: pytest.MonkeyPatch

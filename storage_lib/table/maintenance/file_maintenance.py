@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -22,6 +21,7 @@ from storage_lib.file_store.orphan_files import OrphanResult
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.progress.operation import operation
 from storage_lib.progress.side_by_side import run_side_by_side
+from storage_lib.progress.usable_cores import usable_cores
 from storage_lib.table.commit.table_commit import TableCommit
 from storage_lib.table.input.partition_spec import PartitionSpecs
 from storage_lib.table.protocol.identity import identity_of
@@ -105,7 +105,7 @@ class FileMaintenance:
         try:
             with operation("compact", self._table, total=len(tasks), unit="buckets") as buckets:
                 if len(tasks) > 1 and sum(map(_size_bytes, tasks)) > _SIDE_BY_SIDE_BYTES_MIN:
-                    threads_max = min(_COMPACTIONS_AT_ONCE, os.cpu_count() or 1)
+                    threads_max = min(_COMPACTIONS_AT_ONCE, usable_cores())
                     run_side_by_side(run, tasks, threads_max=threads_max, done=lambda _: buckets.advance())
                 else:
                     for task in tasks:

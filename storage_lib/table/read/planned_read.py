@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 from storage_lib.file_store.split import Split
 from storage_lib.progress.operation import operation
 from storage_lib.progress.side_by_side import run_side_by_side
+from storage_lib.progress.usable_cores import usable_cores
 
 _THREADS_MAX = 8
 
@@ -33,7 +33,7 @@ class PlannedRead:
         """Read several splits in parallel: decoding and merging release the interpreter's lock."""
         if len(self.splits) <= 1:
             return self.stream().read_all()
-        threads_max = min(_THREADS_MAX, len(self.splits), os.cpu_count() or 1)
+        threads_max = min(_THREADS_MAX, len(self.splits), usable_cores())
         total = sum(len(split.files) for split in self.splits)
         with operation("read", self.table, total=total, unit="files") as files:
             parts = run_side_by_side(

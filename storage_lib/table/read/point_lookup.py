@@ -6,7 +6,6 @@ opened, and only such row groups are read.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.split import Split
 from storage_lib.file_store.store import FileStore
+from storage_lib.progress.usable_cores import usable_cores
 from storage_lib.schema.filter.column_reference import col
 from storage_lib.schema.filter.predicate import And, Predicate
 from storage_lib.schema.placing.bucketing import bucket_of, group_rows, partition_codes
@@ -169,10 +169,11 @@ class PointLookup:
             candidates = self._file_store.read.read(place.split, read, place.predicate)
             return list(self._sifted(candidates, place.keys))
 
-        if len(places) <= 1:
+        threads_max = min(_THREADS_MAX, len(places), usable_cores())
+        if threads_max <= 1:
             yield from (batch for place in places for batch in found_at(place))
             return
-        with ThreadPoolExecutor(min(_THREADS_MAX, len(places), os.cpu_count() or 1)) as threads:
+        with ThreadPoolExecutor(threads_max) as threads:
             for batches in threads.map(found_at, places):
                 yield from batches
 
