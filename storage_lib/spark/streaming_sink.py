@@ -31,6 +31,7 @@ try:
     from storage_lib.spark.runtime.spark_session import session
     from storage_lib.spark.stream.plan.stream_plan import LOOKUP, STATE, StreamPlan
     from storage_lib.spark.stream.plan.write_plan import plan_of_write
+    from storage_lib.spark.stream.sink.sink_check import check_of
     from storage_lib.spark.stream.sink.sink_checkpoint import checkpoint_to_resume
     from storage_lib.spark.stream.sink.sink_heartbeat import SinkHeartbeat
     from storage_lib.spark.stream.sink.sink_spec import SinkSpec
@@ -110,6 +111,7 @@ class StreamingSink:
             available_now=spec.available_now,
             change_tracking=tracking,
             query_name=spec.query_name,
+            expect=check_of(spec.check),
         )
 
     def _watch(self, stream: TableStream) -> None:
@@ -273,6 +275,8 @@ def _source(
     as_table = {} if source.schema else {COLUMN_TYPES: types, "primary-key": ",".join(table.schema.primary_keys)}
     if not source.schema and plan is None:
         as_table[TABLE_ENGINE] = table.options.merge_engine
+    if table.options.sequence_field:
+        as_table["sequence.field"] = ",".join(table.options.sequence_field)
     # Only appended rows can continue where the table ends: the aggregates of other modes are in Spark's state.
     continues = spec.output_mode == "append"
     return read_changelog(

@@ -19,6 +19,7 @@ from storage_lib.errors import InvalidInputError, StorageError
 from storage_lib.log_store.external.external_format import ExternalFormat
 from storage_lib.log_store.external.topic_list import KafkaTopicList
 from storage_lib.progress.operation import Operation, operation, report_to
+from storage_lib.sync.checks_of_tables import checked_by_table, warn_of_checks_without_topic
 from storage_lib.sync.synced_table import SyncedTable, SyncSettings, TableSync
 from storage_lib.sync.topic_rules import TopicRules
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from storage_lib.catalog.catalog import Catalog
     from storage_lib.log_store.external.topic_list import TopicList
     from storage_lib.progress.progress import ProgressOption
+    from storage_lib.table.sources.row_check import RowCheck
 
 __all__ = ["SyncResult", "TableSync", "sync_database"]
 
@@ -63,6 +65,7 @@ def sync_database(
     workers: int = _WORKERS,
     skip_expired: bool = False,
     change_tracking: bool | None = None,
+    expect: Mapping[str, RowCheck] | None = None,
     progress: ProgressOption = None,
 ) -> SyncResult:
     """Bring a table per topic up to the topics' ends; call it again, for example by a schedule, to follow them.
@@ -75,6 +78,9 @@ def sync_database(
     Afterwards each topic is read as by ``ingest`` with the same ``options`` and ``format``, each record exactly once;
     the columns of tables follow those of the source. A topic stops where its records have another key than the table,
     unless ``options`` set ``source.key-change`` to ignore.
+
+    ``expect`` has a check of new rows for some tables, by their names with the database (``shop.items``), as in
+    ``ingest``; a check that fails stops the topics of its table. A table that no topic has yet is a warning in the log.
 
     A turn reads about ``rows_per_turn`` records of a table's topics; ``workers`` tables have their turn at once, and
     then those that waited longest. So the memory does not depend on the number of tables.
@@ -101,6 +107,7 @@ def sync_database(
         rows_per_turn=rows_per_turn,
         skip_expired=skip_expired,
         change_tracking=change_tracking,
+        expect=checked_by_table(expect or {}, into),
     )
     with report_to(progress):
         return sync_topics(catalog, KafkaTopicList(settings.options), rules, settings, workers=workers)
@@ -111,6 +118,7 @@ def sync_topics(
 ) -> SyncResult:
     """Read the topics of ``source``; see ``sync_database``."""
     chosen = rules.chosen(source.names(), _logs(catalog))
+    warn_of_checks_without_topic(settings.expect, chosen)
     tables = [SyncedTable(catalog, source, settings, name, of_table) for name, of_table in chosen.items()]
     _read_in_turns(tables, rules.into, workers)
     return SyncResult(tables=tuple(each.result for each in tables))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from storage_lib.log_store.external.topic_list import TopicList
     from storage_lib.log_store.log_offsets import LogOffsets
     from storage_lib.table.dynamic_table import DynamicTable
+    from storage_lib.table.sources.row_check import RowCheck
 
 _OF_A_TOPIC = (
     StorageError,
@@ -43,7 +44,8 @@ _log = logging.getLogger(__name__)
 class SyncSettings:
     """How the topics of a sync are read. ``options`` are those of the catalog and of the source, with the format.
 
-    ``table_options`` are those of new tables. A turn reads about ``rows_per_turn`` records of a topic.
+    ``table_options`` are those of new tables. A turn reads about ``rows_per_turn`` records of a topic. ``expect`` has
+    the checks of new rows, by table.
     """
 
     options: Mapping[str, str] = field(repr=False)
@@ -51,6 +53,7 @@ class SyncSettings:
     rows_per_turn: int
     skip_expired: bool
     change_tracking: bool | None
+    expect: Mapping[str, RowCheck] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +124,7 @@ class SyncedTable:
             topic,
             self._settings.rows_per_turn,
             skip_expired=self._settings.skip_expired,
+            expect=self._settings.expect.get(self.result.table),
         )
         target = self._target(table, topic, log, end)
         self.result = replace(self.result, is_waiting=False)

@@ -25,6 +25,7 @@ from tests.cdc.expected_rows import DifferenceError, ExpectedRows, Following, sa
 from tests.cdc.followed_game import Database, FollowedGame, Move, TableEvent, shape_of
 from tests.cdc.living_table import CHANGES, LivingTable, Row
 from tests.cdc.sync_process import SyncedState, SyncProcess, synced_here
+from tests.cdc.warm_sync import WarmSync
 from tests.support.broker_restart import kill_and_restart
 
 __all__ = ["DatabaseGame", "GameRules"]
@@ -40,12 +41,16 @@ NULL_STAYS = {f"{part}.converter.replace.null.with.default": "false" for part in
 KILLED_WITHIN = 2.5
 """Seconds in which a sync that is to be killed is."""
 
+KILLED_WITHIN_IF_WARM = 1.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameRules:
     """``mode`` of Debezium, how the sync follows, and what else may happen.
 
-    ``starts_processes``: each sync is a process of its own, and not only those that are killed or run at once.
+    ``starts_processes``: each sync is a process of its own, and not only those that are killed or run at once;
+    ``is_warm``: it is forked from one that has imported. ``statements`` times as many changes of the database come
+    between two pauses.
     """
 
     mode: str = "json-schema"
@@ -59,6 +64,8 @@ class GameRules:
     kills_debezium: bool = False
     kills_broker: bool = False
     changes_keys: bool = True
+    is_warm: bool = False
+    statements: float = 1
 
 
 class DatabaseGame(FollowedGame):
@@ -101,7 +108,7 @@ class DatabaseGame(FollowedGame):
     def moves(self) -> Mapping[str, Move]:
         """See ``FollowedGame``."""
         rules = self.rules
-        return {
+        changes: dict[str, Move] = {
             "one transaction": (30, self.one_transaction),
             "other transaction": (4, self.change_in_the_other),
             "end of the other": (2, self.end_the_other),
@@ -118,6 +125,9 @@ class DatabaseGame(FollowedGame):
             "not null": (1, self._change_required),
             "key": (0.4 if rules.changes_keys else 0, self._change_key),
             "identity": (2, self.change_identity),
+        }
+        return {
+            **{name: (weight * rules.statements, move) for name, (weight, move) in changes.items()},
             "sync": (3, lambda _: self._synced_once()),
             "two syncs": (1, lambda _: self._sync_twice()),
             "killed sync": (4 if rules.kills_sync else 0, lambda _: self._sync_and_kill()),
@@ -264,8 +274,8 @@ class DatabaseGame(FollowedGame):
 
     # What happens between the database and the tables.
 
-    def _sync(self) -> SyncProcess:
-        return SyncProcess(self._home, self._options, self._arguments())
+    def _sync(self) -> SyncProcess | WarmSync:
+        return (WarmSync if self.rules.is_warm else SyncProcess)(self._home, self._options, self._arguments())
 
     def _synced_once(self) -> SyncedState:
         if not self.rules.starts_processes:
@@ -304,7 +314,8 @@ class DatabaseGame(FollowedGame):
 
     def _sync_and_kill(self) -> None:
         with self._sync() as running:
-            if running.kill_after(self.chance.random() * KILLED_WITHIN):
+            within = KILLED_WITHIN_IF_WARM if self.rules.is_warm else KILLED_WITHIN
+            if running.kill_after(self.chance.random() * within):
                 self.seen["killed"] += 1
 
     def _synced(self) -> SyncedState:

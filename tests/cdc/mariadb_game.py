@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from local_connect import LocalConnect
@@ -22,24 +23,39 @@ from tests.cdc.expected_rows import DifferenceError
 from tests.cdc.mariadb_kinds import MARIADB_KINDS, WIDENED, MariadbKind
 from tests.cdc.mariadb_rows import differing_columns, kinds_of, position_of, rows_of
 from tests.cdc.sync_process import SyncProcess, synced_here
+from tests.cdc.warm_sync import WarmSync
 
 __all__ = ["MariadbGame"]
 
 ROWS_MAX = 20
 TABLES_MAX = 4
 KILLED_WITHIN = 2.5
+KILLED_WITHIN_IF_WARM = 1.0
 
 
 class MariadbGame:
-    """One database of the server. ``seen`` counts the moves, ``checked`` the tables that were compared."""
+    """One database of the server. ``seen`` counts the moves, ``checked`` the tables that were compared.
+
+    ``statements`` times as many changes of the database come between two pauses; ``is_warm``: as in ``GameRules``.
+    """
 
     def __init__(
-        self, seed: int, mode: str, mariadb: LocalMariadb, kafka: LocalKafka, connect: LocalConnect, home: Path
+        self,
+        seed: int,
+        mode: str,
+        mariadb: LocalMariadb,
+        kafka: LocalKafka,
+        connect: LocalConnect,
+        home: Path,
+        *,
+        statements: float = 1,
+        is_warm: bool = False,
     ) -> None:
         self.chance = random.Random(seed)  # noqa: S311 - reproducible
         self.seen: Counter[str] = Counter()
         self.checked = 0
         self._mode = MODES[mode]
+        self._statements, self._is_warm = statements, is_warm
         self._mariadb, self._connect = mariadb, connect
         self._name = f"maria_{seed}_{home.name.replace('-', '_').lower()}"[:40]
         self._warehouse = home / "warehouse"
@@ -80,13 +96,16 @@ class MariadbGame:
         return {"checked": self.checked}
 
     def _move(self) -> None:
-        moves = {
+        moves: dict[str, tuple[float, Callable[[], object]]] = {
             "transaction": (30, self._transaction),
             "create": (3, self._create),
             "truncate": (0 if self._mode.is_flattened else 1, self._truncate),
             "add column": (3, self._add_column),
             "drop column": (1, self._drop_column),
             "widen": (2, self._widen),
+        }
+        moves = {
+            **{name: (weight * self._statements, move) for name, (weight, move) in moves.items()},
             "killed sync": (4, self._sync_and_kill),
             "check": (4, self._check),
         }
@@ -181,8 +200,8 @@ class MariadbGame:
 
     # The tables
 
-    def _sync(self) -> SyncProcess:
-        return SyncProcess(self._warehouse, self._options, self._arguments())
+    def _sync(self) -> SyncProcess | WarmSync:
+        return (WarmSync if self._is_warm else SyncProcess)(self._warehouse, self._options, self._arguments())
 
     def _arguments(self) -> list[str]:
         flattened = "flattened-" if self._mode.is_flattened else ""
@@ -194,7 +213,8 @@ class MariadbGame:
 
     def _sync_and_kill(self) -> None:
         with self._sync() as running:
-            self.seen["killed"] += running.kill_after(self.chance.random() * KILLED_WITHIN)
+            within = KILLED_WITHIN_IF_WARM if self._is_warm else KILLED_WITHIN
+            self.seen["killed"] += running.kill_after(self.chance.random() * within)
 
     def _check(self) -> None:
         self._wait_until_sent()

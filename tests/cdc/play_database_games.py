@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from tests.cdc.database_game import DatabaseGame, GameRules
@@ -31,6 +32,7 @@ def main() -> None:
 
         def game_of(seed: int) -> DatabaseGame:
             rules = drawn_game_rules(seed, wanted.modes, is_gentle=wanted.gentle)
+            rules = replace(rules, statements=wanted.statements, is_warm=wanted.warm)
             print(seed, rules, flush=True)
             return DatabaseGame(seed, rules, stack, Path(scratch) / f"g{seed}")
 

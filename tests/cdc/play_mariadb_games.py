@@ -33,7 +33,9 @@ def main() -> None:
         def game_of(seed: int) -> MariadbGame:
             mode = wanted.modes[seed % len(wanted.modes)]
             print(seed, mode, flush=True)
-            return MariadbGame(seed, mode, mariadb, kafka, connect, Path(scratch) / f"g{seed}")
+            home = Path(scratch) / f"g{seed}"
+            how = {"statements": wanted.statements, "is_warm": wanted.warm}
+            return MariadbGame(seed, mode, mariadb, kafka, connect, home, **how)
 
         failures = play_each(wanted, game_of)
     sys.exit(1 if failures else 0)

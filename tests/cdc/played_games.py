@@ -35,6 +35,8 @@ def wanted_games(description: str | None, modes: Sequence[str]) -> argparse.Name
     parser.add_argument("--minutes", type=float, default=1e6, help="begin no game after so many")
     parser.add_argument("--gentle", action="store_true", help="kill no server, compact nothing")
     parser.add_argument("--go-on", action="store_true", help="play on after a difference")
+    parser.add_argument("--statements", type=float, default=1, help="so many times as many statements between pauses")
+    parser.add_argument("--warm", action="store_true", help="fork syncs from a process that has imported")
     return parser.parse_args()
 
 

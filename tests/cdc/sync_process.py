@@ -15,11 +15,12 @@ from typer.testing import CliRunner
 
 from storage_lib.cli.app import app
 
-__all__ = ["SyncProcess", "SyncedState", "synced_here"]
+__all__ = ["LONGEST", "SyncProcess", "SyncedState", "printed_by", "state_of", "synced_here"]
 
 _PROGRAM = Path(sys.executable).parent / "dynamic-table"
 _TRY_AGAIN = 75
-_LONGEST = 120
+LONGEST = 120
+"""Seconds that a command may take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +34,15 @@ class SyncedState:
 
 def synced_here(home: Path, options: Mapping[str, str], arguments: Sequence[str]) -> SyncedState:
     """Run the command in this process, which has imported it already."""
+    return state_of(*printed_by(home, options, arguments))
+
+
+def printed_by(home: Path, options: Mapping[str, str], arguments: Sequence[str]) -> tuple[str, str, int]:
+    """Run the command in this process; return what it printed, what it said of errors, and its exit code."""
     ran = CliRunner().invoke(app, _given(home, options, arguments))
     if ran.exception is not None and not isinstance(ran.exception, SystemExit):
         raise ran.exception
-    return _state(ran.stdout, ran.stderr, ran.exit_code)
+    return ran.stdout, ran.stderr, ran.exit_code
 
 
 def _given(home: Path, options: Mapping[str, str], arguments: Sequence[str]) -> list[str]:
@@ -44,7 +50,8 @@ def _given(home: Path, options: Mapping[str, str], arguments: Sequence[str]) -> 
     return ["--warehouse", str(home), "--json", *given, "sync", *arguments]
 
 
-def _state(printed: str, said: str, exit_code: int) -> SyncedState:
+def state_of(printed: str, said: str, exit_code: int) -> SyncedState:
+    """Return what a command printed, as values."""
     try:
         rows = json.loads(printed) if printed else []
     except ValueError as error:
@@ -82,5 +89,5 @@ class SyncProcess:
 
     def ended(self) -> SyncedState:
         """Wait for its end, and return what it has done."""
-        printed, said = self._process.communicate(timeout=_LONGEST)
-        return _state(printed, said, self._process.returncode)
+        printed, said = self._process.communicate(timeout=LONGEST)
+        return state_of(printed, said, self._process.returncode)

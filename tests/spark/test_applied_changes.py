@@ -214,6 +214,11 @@ def test_records_for_a_table_are_not_rows_of_a_query(
     for changed in (df.where("id > 1"), df.drop("id"), df.selectExpr("*", "1 AS one"), df.union(df)):
         with pytest.raises(InvalidInputError, match="applied as they are, so a query can't change them"):
             write(changed)
+    rows = read_changelog(spark, topic=topic, schema="id BIGINT", options=options)
+    with pytest.raises(
+        InvalidInputError, match=r"this stream is a query over rows. Use read_changelog\(table=\.\.\.\)"
+    ):
+        write(rows, expect=lambda _: {})
     with pytest.raises(InvalidInputError, match="was made for another table"):
         write(df, another)
     for arguments in ({"output_mode": "update"}, {"position_column": "id"}, {"compaction": False}):

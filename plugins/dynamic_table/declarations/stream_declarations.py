@@ -30,6 +30,16 @@ if TYPE_CHECKING:
 
 __all__ = ["read_streams"]
 
+
+def _checked_expectations(value: object) -> object:
+    if isinstance(value, str) or (isinstance(value, list) and all(isinstance(each, Mapping) for each in value)):
+        return value
+    from storage_lib.errors import InvalidInputError
+
+    message = f"expectations are {value!r}; give a list of {{type, kwargs, severity}}, or the path of a file with one"
+    raise InvalidInputError(message)
+
+
 # Check of each key's value.
 CHECKS: Mapping[str, Callable[[Any], object]] = {
     "source": checked_source,
@@ -39,6 +49,7 @@ CHECKS: Mapping[str, Callable[[Any], object]] = {
     "write_options": lambda value: checked_open_options(value, "write_options"),
     "master": lambda value: checked_text(value, "master"),
     "spark_conf": lambda value: checked_open_options(value, "spark_conf"),
+    "expectations": _checked_expectations,
 }
 
 

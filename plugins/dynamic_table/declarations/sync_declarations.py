@@ -50,6 +50,7 @@ CHECKS: Mapping[str, Callable[[Any], object]] = {
     "options": lambda value: checked_options(value, "options"),
     "table_options": lambda value: checked_options(value, "table_options"),
     "workers": lambda value: checked_count(value, "workers", least=1),
+    "expectations": lambda value: checked_mapping(value, "expectations"),
 }
 
 

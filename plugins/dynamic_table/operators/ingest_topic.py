@@ -11,8 +11,7 @@ from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.policies.allowed_servers import OPTIONS_OF_A_TOPIC, refuse_options_of_form
 from dynamic_table.policies.first_try import seen_by_first_try
 from dynamic_table.policies.last_of_source import last_of_source
-from dynamic_table.quality.expectation_suites import expectations_of
-from dynamic_table.quality.row_expectations import row_check
+from dynamic_table.quality.row_expectations import checked_expectations_of
 from dynamic_table.table_events import announce
 
 if TYPE_CHECKING:
@@ -117,12 +116,6 @@ class IngestOperator(TableOperator):
         )
 
     def _row_check(self, folder: Path) -> RowCheck | None:
-        from storage_lib.errors import InvalidInputError
-
         if is_nothing(self.expectations):
             return None
-        check = row_check(expectations_of(self.expectations, self.table, folder))
-        if check is None:
-            message = f"{self.table}: none of the expectations has severity reject, so that they refuse no row"
-            raise InvalidInputError(message)
-        return check
+        return checked_expectations_of(self.expectations, self.table, folder)[1]

@@ -7,7 +7,8 @@ others can report that in its result, and a task after it fails.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynamic_table.arguments.rendered_argument import (
     checked_choice,
@@ -29,6 +30,7 @@ from dynamic_table.policies.allowed_servers import (
 from dynamic_table.policies.first_try import seen_by_first_try
 from dynamic_table.policies.last_of_source import last_of_source
 from dynamic_table.policies.stopped_topics import TopicsStoppedError, stopped_topics
+from dynamic_table.quality.row_expectations import row_checks
 from dynamic_table.table_events import announce, with_table_events
 
 if TYPE_CHECKING:
@@ -66,6 +68,8 @@ class SyncDatabaseOperator(CatalogOperator):
     :param options: options of the source, such as ``source.on-reject``. (templated)
     :param table_options: options of new tables, such as ``bucket``. (templated)
     :param workers: tables that are read at once, each by a thread; only 1 ends at once with the task. (templated)
+    :param expectations: expectations by table (``shop.items``), each as for ``IngestOperator``: rows that do not meet
+        one of severity ``reject`` are refused, as option ``source.on-reject`` says. (templated)
     :param skip_expired: continue after records that a topic no longer holds.
     :param on_stopped: ``fail`` (default), or ``report`` the errors in the result.
     """
@@ -82,7 +86,9 @@ class SyncDatabaseOperator(CatalogOperator):
         "options",
         "table_options",
         "workers",
+        "expectations",
     )
+    template_fields_renderers: ClassVar[dict[str, str]] = {"expectations": "json"}
     ui_color = "#dceaf2"
 
     def __init__(
@@ -99,6 +105,7 @@ class SyncDatabaseOperator(CatalogOperator):
         options: Mapping[str, str] | str | None = None,
         table_options: Mapping[str, str] | str | None = None,
         workers: int | str = 4,
+        expectations: Mapping[str, Any] | str | None = None,
         skip_expired: bool = False,
         on_stopped: str = FAIL,
         **kwargs: Any,
@@ -115,6 +122,7 @@ class SyncDatabaseOperator(CatalogOperator):
         self.options: Any = options
         self.table_options: Any = table_options
         self.workers: Any = workers
+        self.expectations: Any = expectations
         self.skip_expired = skip_expired
         self.on_stopped = on_stopped
 
@@ -128,6 +136,7 @@ class SyncDatabaseOperator(CatalogOperator):
         refuse_options_of_form(options, self.hook, of_source=OPTIONS_OF_A_TOPIC)
         refuse_table_options_of_form(f"{self.into}.*", table_options, self.hook)
         rename = {} if is_nothing(self.rename) else checked_mapping(self.rename, "rename")
+        expect = {} if is_nothing(self.expectations) else row_checks(self.expectations, Path(context["dag"].folder))
         catalog = self.hook.get_conn()
         into = checked_text(self.into, "into")
         before = seen_by_first_try(context, BEFORE_KEY, lambda: _newest_snapshots(catalog, into))
@@ -147,6 +156,7 @@ class SyncDatabaseOperator(CatalogOperator):
                 table_options=table_options,
                 workers=checked_count(self.workers, "workers", least=1),
                 skip_expired=self.skip_expired is True,
+                expect=expect,
             )
         for each in result.tables:
             self.log.info("%s", _said(each))

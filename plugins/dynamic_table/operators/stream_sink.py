@@ -18,6 +18,7 @@ from dynamic_table.operators.detached_job import DetachedJobOperator, SinkFailed
 from dynamic_table.operators.table_operator import TableOperator
 from dynamic_table.policies.allowed_servers import OPTIONS_OF_A_TOPIC, refuse_other_servers_of_form
 from dynamic_table.policies.spark_settings import checked_master, checked_spark_conf
+from dynamic_table.quality.row_expectations import ROW_CHECK, checked_expectations_of
 from dynamic_table.sinks.sink_facts import sink_facts
 from dynamic_table.sinks.sink_job import (
     SinkJob,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
-    from storage_lib.spark.stream.sink.sink_spec import SinkSpec
+    from storage_lib.spark.stream.sink.sink_spec import SinkCheck, SinkSource, SinkSpec
 
 __all__ = ["SINK_FACTS_KEY", "SinkFailedError", "StreamSinkOperator"]
 
@@ -62,6 +63,8 @@ class StreamSinkOperator(DetachedJobOperator, TableOperator):
     :param source: the source: ``kind`` (``debezium_json`` or ``dynamic_table``), ``name`` (topic or table), and
         optionally ``schema`` and ``options``. (templated)
     :param select: Spark SQL expressions over the source's columns; None: all columns unchanged. (templated)
+    :param expectations: expectations as for ``ValidateTableOperator``. Rows of a topic that do not meet one of severity
+        ``reject`` are refused, as option ``source.on-reject`` says. (templated)
     :param trigger_seconds: seconds between micro-batches; 0: no pause between them. (templated)
     :param max_rows_per_trigger: maximum rows of a micro-batch. (templated)
     :param available_now: process the data available at the start, then end. (templated)
@@ -91,12 +94,14 @@ class StreamSinkOperator(DetachedJobOperator, TableOperator):
         "master",
         "spark_conf",
         "jobs_directory",
+        "expectations",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {
         "source": "json",
         "select": "json",
         "write_options": "json",
         "spark_conf": "json",
+        "expectations": "json",
     }
     kind = "sink"
     progress = ("batch_id", "finishing a batch")
@@ -113,6 +118,7 @@ class StreamSinkOperator(DetachedJobOperator, TableOperator):
         write_options: Mapping[str, str] | str | None = None,
         master: str | None = None,
         spark_conf: Mapping[str, str] | str | None = None,
+        expectations: Sequence[Mapping[str, Any]] | str | None = None,
         command: Sequence[str] = SINK_COMMAND,
         **kwargs: Any,
     ) -> None:
@@ -125,6 +131,7 @@ class StreamSinkOperator(DetachedJobOperator, TableOperator):
         self.write_options: Any = write_options
         self.master = master
         self.spark_conf: Any = spark_conf
+        self.expectations: Any = expectations
 
     @property
     def subject(self) -> str:
@@ -175,7 +182,23 @@ class StreamSinkOperator(DetachedJobOperator, TableOperator):
             "master": checked_master(self.master, self.hook),
             "spark_conf": checked_spark_conf(self.spark_conf),
             "query_name": self.table,
+            "check": self._check(source),
         }
+
+    def _check(self, source: SinkSource) -> SinkCheck | None:
+        from storage_lib.errors import InvalidInputError
+        from storage_lib.spark.stream.sink.sink_spec import SinkCheck
+
+        if is_nothing(self.expectations):
+            return None
+        if source.kind != "debezium_json" or source.schema or checked_names(self.select, "select"):
+            message = (
+                f"{self.table}: expectations refuse records of a topic that is applied to the table; leave out schema "
+                "and select, or validate the table"
+            )
+            raise InvalidInputError(message)
+        found, _ = checked_expectations_of(self.expectations, self.table, Path(self.dag.folder))
+        return SinkCheck(function=ROW_CHECK, given=found)
 
     @staticmethod
     def _spec(

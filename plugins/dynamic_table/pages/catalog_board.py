@@ -12,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from dynamic_table.pages.column_changes import column_changes
 from dynamic_table.pages.outside_states import log_state, source_states
 from dynamic_table.pages.shown_error import shown_error
 from dynamic_table.pages.slow_look import SlowLook
@@ -109,6 +110,7 @@ class CatalogBoard:
             "partition_count": len(partitions),
             "materialized": self._definition(table),
             "sources": self._sources(name, table),
+            "column_changes": column_changes(table),
             "tags": [tag.name for tag in table.tags.list()],
             "branches": list(table.branches.list()),
             **self._related(name),

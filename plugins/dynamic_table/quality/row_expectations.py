@@ -6,17 +6,25 @@ same commit.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from dynamic_table.arguments.rendered_argument import checked_mapping
 from dynamic_table.quality.data_quality import REJECT, checked_expectations, unmet_rows
+from dynamic_table.quality.expectation_suites import expectations_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pyarrow as pa
 
     from storage_lib.table.sources.row_check import RowCheck
 
-__all__ = ["row_check"]
+__all__ = ["ROW_CHECK", "checked_expectations_of", "given_row_check", "row_check", "row_checks"]
+
+ROW_CHECK = f"{__name__}:given_row_check"
+"""Name of the function that makes a check in the process of a sink."""
 
 VALUE_LENGTH_MAX = 100
 OF_ONE_ROW = frozenset(
@@ -45,6 +53,42 @@ OF_ONE_ROW = frozenset(
 )
 
 
+_turn = threading.Lock()  # Great Expectations has one context for all threads of a process
+
+
+def given_row_check(expectations: object) -> RowCheck:
+    """Return the check of ``row_check``, for expectations of which some have severity ``reject``."""
+    from storage_lib.errors import InvalidInputError
+
+    check = row_check(expectations)
+    if check is None:
+        message = f"none of the expectations has severity {REJECT}, so that they refuse no row"
+        raise InvalidInputError(message)
+    return check
+
+
+def row_checks(expectations: object, folder: Path) -> dict[str, RowCheck]:
+    """Return the checks of several tables: a mapping from ``database.table`` to its expectations, as for one table.
+
+    Relative paths are resolved against ``folder``, the DAG file's. Raises InvalidInputError for expectations that are
+    malformed, or none of which refuses rows.
+    """
+    of_tables = checked_mapping(expectations, "expectations")
+    return {table: checked_expectations_of(given, table, folder)[1] for table, given in of_tables.items()}
+
+
+def checked_expectations_of(given: object, table: str, folder: Path) -> tuple[Any, RowCheck]:
+    """Return the expectations of a table as plain data, and their check; errors name the table."""
+    from storage_lib.errors import InvalidInputError
+
+    found = expectations_of(given, table, folder)
+    try:
+        return found, given_row_check(found)
+    except InvalidInputError as error:
+        message = f"{table}: {error}"
+        raise InvalidInputError(message) from error
+
+
 def row_check(expectations: object) -> RowCheck | None:
     """Return a check for ``ingest`` by the expectations of severity ``reject``; None without one.
 
@@ -58,7 +102,9 @@ def row_check(expectations: object) -> RowCheck | None:
 
     def check(rows: pa.Table) -> dict[int, tuple[str | None, str]]:
         found: dict[int, tuple[str | None, str]] = {}
-        for spec, places in zip(specs, unmet_rows(rows, specs), strict=True):
+        with _turn:
+            unmet = unmet_rows(rows, specs)
+        for spec, places in zip(specs, unmet, strict=True):
             column = spec["kwargs"].get("column")
             values = None if column is None else rows.column(column)
             for place in places:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 _ROWS_PER_TRIGGER_MAX = "maxrowspertrigger"
 _FORMAT = "log.format"
 _KEY_COLUMNS = "primary-key"
+_SEQUENCE = "sequence.field"
 _SCAN = "log.scan"
 _TIMESTAMP = "log.scan.timestamp-millis"
 _ANY_BUCKET = {"bucket": "1"}
@@ -97,7 +98,8 @@ class ExternalTopic:
     """Location of a topic and how to read it; picklable. ``client_options`` may hold secrets.
 
     ``primary_keys`` and ``merge_engine`` are those of the table that will have the rows, for a read without a table;
-    None if it is unknown. A new reader starts at ``start`` if given, otherwise where ``startup`` says. ``applied_to``:
+    None if it is unknown. ``sequence_fields`` are its columns of that option, as far as they were given: a record needs
+    their metadata. A new reader starts at ``start`` if given, otherwise where ``startup`` says. ``applied_to``:
     uuid of the table to which a stream applies the records; None: the stream has them as rows.
     """
 
@@ -109,6 +111,7 @@ class ExternalTopic:
     format: ExternalFormat = ExternalFormat.DEBEZIUM_JSON
     primary_keys: tuple[str, ...] = ()
     merge_engine: MergeEngine | None = None
+    sequence_fields: tuple[str, ...] = ()
     start: LogOffsets | None = None
     startup: StartupMode = StartupMode.FULL
     timestamp_millis: int | None = None
@@ -158,7 +161,8 @@ class ExternalTopic:
             },
             source_name=given.get("source"),
             format=spelled,
-            primary_keys=tuple(name.strip() for name in given.get(_KEY_COLUMNS, "").split(",") if name.strip()),
+            primary_keys=_names(given.get(_KEY_COLUMNS)),
+            sequence_fields=_names(given.get(_SEQUENCE)),
             merge_engine=engine,
             start=start,
             startup=startup,
@@ -217,7 +221,7 @@ class ExternalTopic:
         Raises ``InvalidInputError`` for a table that can't hold the records of the format.
         """
         schema = (
-            new_table_schema(self.columns, primary_keys=self.primary_keys, options=_ANY_BUCKET, time_millis=0)
+            new_table_schema(self.columns, primary_keys=self.primary_keys, options=self._options(), time_millis=0)
             if table is None
             else table
         )
@@ -244,6 +248,11 @@ class ExternalTopic:
         registry = registry_of(self.name, self.registry_options) if self.format.is_avro else None
         decoder = self._decoder(captured, registry)
         return CapturedTopic(name=self.name, log=log, decoder=decoder, settings=self.settings, registry=registry)
+
+    def _options(self) -> dict[str, str]:
+        """Return the options of the table that stands in for an unknown one; only columns of metadata are ordered."""
+        ordered = any(name in self.settings.metadata for name in self.sequence_fields)
+        return {**_ANY_BUCKET, **({_SEQUENCE: ",".join(self.sequence_fields)} if ordered else {})}
 
     def _decoder(self, table: CapturedTable, registry: SchemaRegistry | None) -> CaptureDecoder:
         if self.format.is_upsert:
@@ -285,6 +294,10 @@ class ExternalTopic:
         if self.startup is StartupMode.FROM_TIMESTAMP:
             return log.offsets_at(self.timestamp_millis or 0)
         return log.earliest_offsets()
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 
 def _refuse_variants(topic: str, columns: pa.Schema) -> None:

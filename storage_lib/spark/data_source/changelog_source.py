@@ -106,10 +106,10 @@ def _refuse_options_of_tables(topic: ExternalTopic) -> None:
             f"or {SCHEMA_CHANGE}=fail or ignore"
         )
         raise InvalidInputError(message)
-    if settings.metadata:
+    if settings.metadata and not topic.primary_keys:
         message = (
-            f"topic {topic.name}: a stream of rows fills no columns from metadata: it does not know the table "
-            f"that orders its rows by them; use {_OF_TABLE} or ingest() with {METADATA}"
+            f"topic {topic.name}: {METADATA} needs the key of the rows, option primary-key: a deletion has the "
+            f"metadata of its own record, so that only its key tells its row; or use {_OF_TABLE} or ingest()"
         )
         raise InvalidInputError(message)
 

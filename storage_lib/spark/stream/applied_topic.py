@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from storage_lib.log_store.log_offsets import LogOffsets
     from storage_lib.table.dynamic_table import DynamicTable
     from storage_lib.table.protocol.source_offsets import SourceRange
+    from storage_lib.table.sources.row_check import RowCheck
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +38,10 @@ class AppliedCounts:
 
 
 class AppliedTopic:
-    """Applies the micro-batches of one stream, one after the other. ``open_log`` opens the topic."""
+    """Applies the micro-batches of one stream, one after the other. ``open_log`` opens the topic.
+
+    ``expect`` checks new rows as in ``ingest``.
+    """
 
     def __init__(
         self,
@@ -48,6 +52,7 @@ class AppliedTopic:
         *,
         change_tracking: bool | None = None,
         rows_per_commit: int = ROWS_PER_COMMIT,
+        expect: RowCheck | None = None,
     ) -> None:
         self._table = table
         self._topic = topic
@@ -55,6 +60,7 @@ class AppliedTopic:
         self._open_log = open_log
         self._change_tracking = change_tracking
         self._rows_per_commit = rows_per_commit
+        self._expect = expect
         self._lock = threading.Lock()
         self._reader: SourceReader | None = None
         self._read_under: tuple[int, frozenset[int]] | None = None
@@ -105,7 +111,13 @@ class AppliedTopic:
             # The first micro-batch tells where the stream starts; it has records only before Spark 4.2.
             topic = replace(self._topic, start=batch.start or batch.end)
             self._reader = SourceReader(
-                self._table, topic, self._open_log(), topic.source, self._rows_per_commit, skip_expired=False
+                self._table,
+                topic,
+                self._open_log(),
+                topic.source,
+                self._rows_per_commit,
+                skip_expired=False,
+                expect=self._expect,
             )
             self._read_under = under
         return self._reader

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from storage_lib.table.dynamic_table import DynamicTable
+    from storage_lib.table.sources.row_check import RowCheck
 
 
 def start_applied(
@@ -37,6 +38,7 @@ def start_applied(
     compaction: bool | None,
     position_column: str | None,
     real_time: bool,
+    expect: RowCheck | None,
 ) -> TableStream:
     """Start the stream. ``options`` are those of the topic; other arguments and errors as for ``write_stream``."""
     topic = ExternalTopic.parse(options, table.arrow_schema)
@@ -57,7 +59,7 @@ def start_applied(
         raise InvalidInputError(message)
     user = settled_query_id(df.sparkSession, checkpoint_location, table)
     past.refuse_another_past(table, by_parts=True)
-    applied = AppliedTopic(table, topic, past, topic.log, change_tracking=change_tracking)
+    applied = AppliedTopic(table, topic, past, topic.log, change_tracking=change_tracking, expect=expect)
 
     def apply(_: DataFrame, batch_id: int) -> None:
         applied.apply(batch_id)

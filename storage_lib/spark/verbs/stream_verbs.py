@@ -12,7 +12,7 @@ from storage_lib.spark.data_source.batch_sources import CheckpointSources
 from storage_lib.spark.data_source.checkpoint_identity import QUERY_FILE, is_there, settled_query_id
 from storage_lib.spark.data_source.stream_tiering import StreamTiering
 from storage_lib.spark.data_source.table_source import register
-from storage_lib.spark.stream.plan.applied_source import applied_options
+from storage_lib.spark.stream.plan.applied_source import applied_options, refuse_unordered
 from storage_lib.spark.stream.plan.stream_plan import StreamPlan
 from storage_lib.spark.stream.plan.write_plan import prepared
 from storage_lib.spark.stream.sink.sink_spec import OUTPUT_MODES
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from storage_lib.table.dynamic_table import DynamicTable
+    from storage_lib.table.sources.row_check import RowCheck
 
 
 def write_stream(
@@ -46,6 +47,7 @@ def write_stream(
     tier_interval_seconds: float | None = None,
     position_column: str | None = None,
     real_time: bool = False,
+    expect: RowCheck | None = None,
 ) -> TableStream:
     """Start writing a streaming data frame into the table; each micro-batch is one commit.
 
@@ -70,7 +72,8 @@ def write_stream(
     checkpoints (0: 60 s); after a crash, at most that long of the stream is written to the log again.
 
     The driver applies a stream of ``read_changelog(table=...)`` as ``ingest`` does, without a query. A micro-batch may
-    be several commits, and each is followed by the compactions that are due.
+    be several commits, and each is followed by the compactions that are due. ``expect`` checks its new rows as in
+    ``ingest``, on the driver.
 
     Where a busy machine does not start one of Spark's Python processes in time, the stream starts again from its
     checkpoint, up to five times in a row, with a warning in the log.
@@ -99,7 +102,10 @@ def write_stream(
             compaction=compaction,
             position_column=position_column,
             real_time=real_time,
+            expect=expect,
         )
+    _refuse_check(table, expect)
+    refuse_unordered(df, table)
     if real_time:
         return start_real_time(
             df,
@@ -197,6 +203,15 @@ def _check(df: DataFrame, table: DynamicTable, checkpoint_location: str, output_
         raise InvalidInputError(message)
     if not checkpoint_location:
         message = f"table {table.name}: a stream needs a checkpoint_location, a directory that no other stream uses"
+        raise InvalidInputError(message)
+
+
+def _refuse_check(table: DynamicTable, expect: RowCheck | None) -> None:
+    if expect is not None:
+        message = (
+            f"table {table.name}: expect refuses records of a topic, and this stream is a query over rows. Use "
+            "read_changelog(table=...), or filter the rows in the query"
+        )
         raise InvalidInputError(message)
 
 

@@ -26,6 +26,7 @@ syncs:
     options: {source.on-reject: quarantine, source.reject-max: 100/h}
     table_options: {bucket: 4}
     workers: 2
+    expectations: {shop.orders: orders.yaml}
 """
 TABLE = "tables: {a.b: {columns: {id: INT}}}"
 
@@ -50,6 +51,7 @@ def test_each_sync_becomes_the_arguments_of_an_operator(tmp_path: Path) -> None:
         "options": {"source.on-reject": "quarantine", "source.reject-max": "100/h"},
         "table_options": {"bucket": 4},
         "workers": 2,
+        "expectations": {"shop.orders": "orders.yaml"},
     }
     assert crm == {"topics": ["crm.a.*", "crm.b.*"], "into": "crm", "prefix": "raw_"}
     for number, arguments in enumerate((shop, crm)):

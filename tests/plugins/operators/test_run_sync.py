@@ -116,6 +116,18 @@ def test_the_last_of_several_tries_announces_what_all_have_committed(
     assert [each["errors"] for each in result] == [{f"{source}.items": "the broker is away"}, {}]
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Great Expectations imports deprecated names
+def test_rows_that_do_not_meet_an_expectation_are_kept_apart(source: str, kafka: LocalKafka, tmp_path: Path) -> None:
+    produce(kafka.bootstrap_servers, f"{source}.items", change(1), change(2))
+    small = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "id", "max_value": 1}}
+    expectations = {"lake.items": [{**small, "severity": "reject"}]}
+    task = operator(source, expectations=expectations, options={"source.on-reject": "quarantine"})
+
+    (result,) = task.execute(task_context(task, folder=tmp_path))
+
+    assert (result["rows"], result["rejected"]) == (1, 1)
+
+
 @pytest.mark.parametrize("result", [None, {}, "None", [{"table": "lake.items"}]])
 def test_a_check_of_something_else_is_refused(result: object) -> None:
     check = CheckSyncOperator(task_id="check", result=result)

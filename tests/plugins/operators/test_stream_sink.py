@@ -13,7 +13,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
+from airflow.sdk import DAG
 from airflow.sdk.exceptions import (
     AirflowException,
     AirflowFailException,
@@ -26,6 +28,8 @@ from dynamic_table.operators.stream_sink import SINK_FACTS_KEY, SinkFailedError,
 from dynamic_table.sinks.sink_job import SinkJob, SinkState, newest_job
 from dynamic_table.triggers.stream_sink_trigger import REPORT_DUE, StreamSinkTrigger
 from storage_lib.errors import InvalidInputError, NotFoundError, UnavailableError
+from storage_lib.spark.stream.sink.sink_check import check_of
+from storage_lib.spark.stream.sink.sink_spec import SinkSpec
 from tests.support import light_sink
 from tests.support.task_context import DictStore, task_context
 from tests.support.waiting import wait_until
@@ -137,6 +141,28 @@ def test_the_spec_holds_every_limit_of_the_form(sink: Callable[..., StreamSinkOp
 
     assert (spec["max_rows_per_trigger"], spec["available_now"], spec["select"]) == (500, True, ["id"])
     assert spec["master"] is None
+
+
+def test_the_spec_holds_expectations_as_plain_data_and_the_function_that_checks_rows_by_them(
+    sink: Callable[..., StreamSinkOperator], tmp_path: Path
+) -> None:
+    known = {"type": "expect_column_values_to_be_null", "kwargs": {"column": "v"}, "severity": "reject"}
+    (tmp_path / "rows.json").write_text(json.dumps([known]))
+    task = sink()
+    task.expectations = "rows.json"
+    task.dag = DAG("checked", schedule=None)
+    task.dag.fileloc = str(tmp_path / "dag.py")
+
+    job = start(task, DictStore())
+    job.kill()
+
+    check = check_of(SinkSpec.from_json(job.spec_path.read_text()).check)
+    assert check is not None
+    assert [*check(pa.table({"v": ["a", None]}))] == [0]
+    for source in ({"kind": "dynamic_table", "name": "db.s"}, {**task.source, "schema": "id BIGINT"}):
+        task.source = source
+        with pytest.raises(InvalidInputError, match="expectations refuse records of a topic that is applied"):
+            task.arguments()
 
 
 def test_each_source_has_a_checkpoint_of_its_own_to_come_back_to(sink: Callable[..., StreamSinkOperator]) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from dynamic_table.quality.data_quality import check_expectations
-from dynamic_table.quality.row_expectations import row_check
+from dynamic_table.quality.row_expectations import row_check, row_checks
 from storage_lib.errors import InvalidInputError
 
 # Great Expectations imports deprecated names
@@ -73,6 +74,19 @@ def test_without_such_an_expectation_there_is_no_check() -> None:
 def test_an_expectation_that_can_not_refuse_single_rows_is_refused(wrong: dict[str, Any], problem: str) -> None:
     with pytest.raises(InvalidInputError, match=problem):
         row_check([wrong])
+
+
+def test_each_table_of_a_sync_has_expectations_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "prices.yaml").write_text(
+        "- {type: expect_column_values_to_be_between, kwargs: {column: price, min_value: 0}, severity: reject}"
+    )
+    known = expectation("column_values_to_be_in_set", column="origin", value_set=["EWR", "LGA"])
+
+    checks = row_checks({"shop.items": "prices.yaml", "shop.flights": [known]}, tmp_path)
+
+    assert {table: [*check(ROWS)] for table, check in checks.items()} == {"shop.items": [1], "shop.flights": [2]}
+    with pytest.raises(InvalidInputError, match=r"shop\.items: none of the expectations has severity reject"):
+        row_checks({"shop.items": [{**known, "severity": "warning"}]}, tmp_path)
 
 
 def test_a_column_that_is_not_there_is_an_error_and_not_a_refused_row() -> None:

@@ -11,8 +11,9 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql.types import StructType
 
+from storage_lib import open_catalog
 from storage_lib.errors import InvalidInputError
-from storage_lib.spark import read_changelog
+from storage_lib.spark import read_changelog, write_stream
 from storage_lib.spark.data_source.changelog_source import ChangelogSource
 from storage_lib.spark.types.spark_errors import storage_errors_of_spark
 from tests.support.shared_server import unique_name
@@ -92,11 +93,43 @@ def test_a_schema_without_the_row_kind_is_refused(spark: SparkSession, bootstrap
         reader().load("some-topic")
 
 
-def test_columns_are_not_filled_from_metadata_in_a_stream() -> None:
+def test_columns_are_filled_from_metadata_in_a_stream_whose_key_is_known(
+    spark: SparkSession, bootstrap_servers: str, tmp_path: Path
+) -> None:
+    topic = f"cdc-{unique_name(tmp_path)}"
+    row, source = {"id": 1, "v": "a", "ordinal": "not read"}, {"lsn": 8, "ts_ms": 5}
+    produce(
+        bootstrap_servers,
+        topic,
+        {"before": None, "after": row, "op": "c", "source": source},
+        {"before": row, "after": None, "op": "d", "source": {"lsn": 9}},
+    )
+    options = {
+        "log.kafka.bootstrap.servers": bootstrap_servers,
+        "primary-key": "id",
+        "source.metadata": "ordinal = value.source.lsn, at = value.source.ts_ms",
+        "sequence.field": "ordinal",
+    }
+    schema = "id BIGINT, v STRING, ordinal BIGINT, at BIGINT"
+
+    df = read_changelog(spark, topic=topic, schema=schema, options=options)
+
+    assert rows_of(df, tmp_path / "checkpoint") == [(1, "a", 8, 5, "+I"), (1, "a", 9, None, "-D")]
+    columns = {"id": "BIGINT NOT NULL", "v": "STRING", "ordinal": "BIGINT", "at": "BIGINT"}
+    ordered = {"sequence.field": "ordinal", "log.system": "none"}
+    table = open_catalog(str(tmp_path)).create_table("shop.items", columns, primary_key=["id"], options=ordered)
+    untold = read_changelog(spark, topic=topic, schema=schema, options={**options, "sequence.field": ""})
+    with pytest.raises(InvalidInputError, match=r"the option sequence\.field=ordinal"):
+        write_stream(untold, table, checkpoint_location=str(tmp_path / "into"), available_now=True)
+    write_stream(df, table, checkpoint_location=str(tmp_path / "into"), available_now=True).awaitTermination()
+    assert table.refresh().count() == 0
+
+
+def test_columns_are_not_filled_from_metadata_in_a_stream_without_a_key() -> None:
     schema = StructType().add("id", "long").add("lsn", "long").add("_row_kind", "string")
     source = ChangelogSource({"topic": "t", "source.metadata": "lsn = value.source.lsn"})
 
-    with pytest.raises(InvalidInputError, match=r"fills no columns from metadata.*table=.* or ingest\(\) with source"):
+    with pytest.raises(InvalidInputError, match=r"needs the key of the rows, option primary-key"):
         source.streamReader(schema)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark")
@@ -38,6 +39,8 @@ from tests.table.sources.captured_database import CapturedDatabase, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from storage_lib.table.sources.row_check import RowCheck
 
 COLUMNS = {
     "id": "BIGINT NOT NULL",
@@ -67,6 +70,7 @@ class Stream:
     """Whether no process was killed, so that ``refused_count`` is known."""
 
     refused_count: int = 0
+    expect: RowCheck | None = None
 
     @property
     def past(self) -> CheckpointSources:
@@ -86,7 +90,7 @@ class Stream:
         """Start a process."""
         self.past.refuse_another_past(self.table, by_parts=True)
         parsed = ExternalTopic.parse({**SERVERS, **self.options}, self.table.arrow_schema)
-        return AppliedTopic(table or self.table, parsed, self.past, lambda: self.topic)
+        return AppliedTopic(table or self.table, parsed, self.past, lambda: self.topic, expect=self.expect)
 
     def finish(self, applied: AppliedTopic) -> None:
         """Apply the last micro-batch."""
@@ -150,6 +154,7 @@ def test_micro_batches_leave_the_table_that_one_ingest_leaves(seed: int, tmp_pat
         truncates=chance.random() < 0.5,
         moves_at_once=chance.random() < 0.5,
     )
+    mine.expect = random.Random(f"check {seed}").choice([None, items_of_five])  # noqa: S311  reproducible
     refused = 0
 
     for _ in range(4):
@@ -157,7 +162,7 @@ def test_micro_batches_leave_the_table_that_one_ingest_leaves(seed: int, tmp_pat
             database.statement()
         expected: StorageError | None = None
         try:
-            read = mine.topic.ingest(other, options=options)
+            read = mine.topic.ingest(other, options=options, expect=mine.expect)
             refused += read.rejected_count + read.skipped_count
         except (CorruptFileError, InvalidInputError) as error:
             expected = error
@@ -176,6 +181,12 @@ def test_micro_batches_leave_the_table_that_one_ingest_leaves(seed: int, tmp_pat
         assert mine.table.inspect.source_offsets(NAME) == other.inspect.source_offsets(NAME)
         if mine.is_counted:
             assert mine.refused_count == refused
+
+
+def items_of_five(rows: pa.Table) -> dict[int, tuple[str | None, str]]:
+    """Refuse items with 5, 10, ... letters."""
+    items = rows["item"].to_pylist()
+    return {place: ("item", f"five of {item}") for place, item in enumerate(items) if item and len(item) % 5 == 0}
 
 
 def compare_stops(error: Exception, expected: Exception, mine: DynamicTable, other: DynamicTable) -> None:

@@ -112,6 +112,12 @@ function drawSources(view) {
   byId("sources").replaceChildren(element("ul", {}, ...lines), ...rejected);
 }
 
+function drawColumnChanges(view) {
+  byId("columns").hidden = !view.column_changes.length;
+  const lines = view.column_changes.map((change) => element("li", { title: moment(change.millis), textContent: `${change.what}, ${age(change.millis)} ago` }));
+  byId("changes").replaceChildren(element("ul", {}, ...lines));
+}
+
 function drawDescription(view) {
   byId("describe").replaceChildren(...Object.entries(view.describe).filter(([, value]) => value !== "").flatMap(([key, value]) => [element("dt", { textContent: key }), element("dd", { textContent: value })]));
 }
@@ -191,6 +197,7 @@ async function refresh() {
     drawDefinition(view.materialized);
     drawBeside(view);
     drawSources(view);
+    drawColumnChanges(view);
     drawDescription(view);
     const version = JSON.stringify([view.health.snapshot_id, document.documentElement.dataset.theme, innerWidth]);
     if (version !== drawn) { drawHistory(view); drawBuckets(view); drawPartitions(view); drawn = version; }

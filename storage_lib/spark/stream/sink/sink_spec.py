@@ -41,6 +41,17 @@ class SinkSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SinkCheck:
+    """Check of the new rows of a topic: ``function`` (``module:name``) makes it of ``given``, plain data.
+
+    The sink's Python has to have the module.
+    """
+
+    function: str
+    given: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SinkSpec:
     """One streaming query from ``source`` into ``table``.
 
@@ -48,7 +59,7 @@ class SinkSpec:
     ``secret_options``, which map an option to the environment variable with its value. ``select`` are Spark SQL
     expressions over the source's columns (empty: all columns). With ``trigger_seconds`` 0, micro-batches run without a
     pause. ``stop_path``: the sink stops when this file exists (None: only by signal). ``available_now``: the sink stops
-    after the data that exists at its start.
+    after the data that exists at its start. ``check``: of the rows of a topic that is applied to the table.
     """
 
     warehouse: str
@@ -68,6 +79,7 @@ class SinkSpec:
     master: str | None = None
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     query_name: str | None = None
+    check: SinkCheck | None = None
 
     def __post_init__(self) -> None:
         """Refuse values that would otherwise fail later, in another process."""
@@ -95,7 +107,10 @@ class SinkSpec:
 
     def to_json(self) -> str:
         """Return the specification as one JSON object with sorted keys."""
-        return json.dumps(asdict(self), sort_keys=True, indent=2)
+        value = asdict(self)
+        if self.check is None:
+            del value["check"]  # a running sink of an older release has the same specification
+        return json.dumps(value, sort_keys=True, indent=2)
 
     @classmethod
     def from_json(cls, text: str) -> SinkSpec:
@@ -106,6 +121,8 @@ class SinkSpec:
                 message = f"expected a JSON object, got a {type(value).__name__}"
                 raise TypeError(message)  # noqa: TRY301  the handler names the specification
             value["source"] = SinkSource(**_known(SinkSource, value["source"]))
+            if value.get("check") is not None:
+                value["check"] = SinkCheck(**_known(SinkCheck, value["check"]))
             value["select"] = _expressions(value.get("select", ()))
             return cls(**_known(cls, value))
         except (ValueError, TypeError, KeyError) as error:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from storage_lib.errors import CorruptFileError, InvalidInputError
 from storage_lib.io.local.local_file_io import LocalFileIO
 from storage_lib.progress.sink_state import SinkState
+from storage_lib.spark.stream.sink.sink_check import check_of
 from storage_lib.spark.stream.sink.sink_heartbeat import SinkHeartbeat, read_heartbeat
-from storage_lib.spark.stream.sink.sink_spec import SinkSource, SinkSpec
+from storage_lib.spark.stream.sink.sink_spec import SinkCheck, SinkSource, SinkSpec
 
 SPEC = SinkSpec(
     warehouse="/w",
@@ -34,7 +37,20 @@ def test_a_sink_that_stopped_or_failed_says_nothing_more() -> None:
 
 
 def test_a_specification_survives_its_file() -> None:
+    checked = replace(SPEC, check=SinkCheck(function="builtins:len", given=["a", "b"]))
+
     assert SinkSpec.from_json(SPEC.to_json()) == SPEC
+    assert SinkSpec.from_json(checked.to_json()) == checked
+
+
+def test_a_check_is_made_by_the_function_that_the_specification_names() -> None:
+    made: Any = check_of(SinkCheck(function="builtins:len", given=["a", "b"]))
+
+    assert check_of(None) is None
+    assert made == 2
+    for unknown in ("nowhere.at_all:check", "json:no_such_function", ""):
+        with pytest.raises(InvalidInputError, match="can't be imported here"):
+            check_of(SinkCheck(function=unknown, given=[]))
 
 
 def test_secrets_come_from_the_environment_and_never_lie_in_the_file() -> None:
