@@ -145,10 +145,11 @@ class ExpectedRows:
     def _apply_to_bag(self, event: Event, *, is_doubtful: bool) -> bool:
         """Apply a change of a row without a key; return whether its record is surely taken."""
         old = None if event.old is None else _values_of(self._known(event.old))
-        if old is not None and self._bag[old] < 1:
-            # The table has other values in that row, such as null in a column that was added later.
+        if old is not None and not self.columns.keys() <= event.shape.keys():
+            # The record does not tell all of the row that it takes back.
             self._refuse("row")
             return False
+        # A row that came while the table had another name, and so another topic, is taken back although it is not here.
         if is_doubtful:
             self._may_refuse()
         if old is not None:

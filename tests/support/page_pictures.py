@@ -2,6 +2,7 @@
 
     python -m tests.support.page_pictures [--into docs/images]
     python -m tests.support.page_pictures --demo [--into docs/images]    # of the running demo, after `make demo`
+    python -m tests.support.page_pictures --capture [--into docs/images] # of tables that follow topics of a broker
 
 Starts an Airflow in a temporary folder, and a headless Chromium.
 """
@@ -13,6 +14,7 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from unittest.mock import patch
@@ -21,10 +23,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "docker" / "local")
 
 import numpy as np
 import pyarrow as pa
+from confluent_kafka import Producer
 
 from dynamic_table.sinks.sink_job import open_job_directory
 from local_airflow import LocalAirflow
-from storage_lib import Catalog, open_catalog
+from local_kafka import LocalKafka
+from storage_lib import Catalog, open_catalog, sync_database
 from storage_lib.io.environment import SystemClock
 from tests.support.chromium import Chromium
 
@@ -53,10 +57,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--into", type=Path, default=IMAGES)
     parser.add_argument("--demo", action="store_true", help="Take those of the running demo.")
+    parser.add_argument("--capture", action="store_true", help="Take those of tables that follow a database.")
     arguments = parser.parse_args()
     arguments.into.mkdir(parents=True, exist_ok=True)
     if arguments.demo:
         take_demo(arguments.into)
+    elif arguments.capture:
+        take_capture(arguments.into)
     else:
         take_pages(arguments.into)
 
@@ -97,6 +104,68 @@ def take_demo(into: Path) -> None:
         browser.open(f"{rest.base_url}/dynamic-tables/table?name=demo.flights")
         browser.wait_for("document.querySelector('#history canvas') && document.querySelector('.heat button')")
         browser.picture(into / "demo-table.png")
+
+
+def take_capture(into: Path) -> None:
+    """Take the list of tables that a sync follows, and the page of one: behind its topic, with a rejected record."""
+    with tempfile.TemporaryDirectory(prefix="pictures-") as scratch, LocalKafka(Path(scratch) / "kafka") as kafka:
+        options = {"log.system": "none", "log.kafka.bootstrap.servers": kafka.bootstrap_servers}
+        sync_shop(open_catalog(f"{scratch}/warehouse", options), kafka.bootstrap_servers)
+        extra = {"warehouse": f"{scratch}/warehouse", "options": options}
+        airflow = LocalAirflow(home=Path(scratch) / "airflow", connection_extra=extra)
+        rest = airflow.start()
+        try:
+            with Chromium(Path(scratch) / "profile") as browser:
+                browser.log_in(rest.base_url, rest.user, rest.password)
+                browser.resize(1280, 330)
+                browser.open(f"{rest.base_url}/dynamic-tables/tables")
+                browser.wait_for("document.body.innerText.includes('12 behind, 1 rejected')")
+                browser.picture(into / "cdc-tables.png")
+                browser.resize(1280, 640)
+                browser.open(f"{rest.base_url}/dynamic-tables/table?name=shop.orders")
+                browser.wait_for("document.body.innerText.includes('12 behind')")
+                browser.run("document.querySelector('#topics').scrollIntoView()")
+                browser.picture(into / "cdc-table.png")
+        finally:
+            airflow.stop()
+
+
+def sync_shop(catalog: Catalog, servers: str) -> None:
+    """Let tables follow topics as Debezium writes them: with a new column, a record that does not fit, and a lag."""
+    id_, text, price = ("id", "int64", False), ("item", "string", True), ("price", "int32", True)
+    send(servers, "items", [id_, text], [{"id": number, "item": f"item {number}"} for number in range(40)])
+    send(servers, "customers", [id_, text], [{"id": number, "item": "a name"} for number in range(25)])
+    send(servers, "orders", [id_, text], [{"id": number, "item": "tea"} for number in range(120)])
+    send(
+        servers, "orders", [id_, text, price], [{"id": 120 + number, "item": "cup", "price": 9} for number in range(30)]
+    )
+    send(servers, "orders", [id_, text, price], [{"id": 150, "item": "pot", "price": -1}])
+
+    def not_negative(rows: pa.Table) -> dict[int, tuple[str | None, str]]:
+        prices = rows["price"].to_pylist() if "price" in rows.column_names else []
+        return {place: ("price", "negative") for place, price in enumerate(prices) if price is not None and price < 0}
+
+    quarantine = {**catalog.options, "source.on-reject": "quarantine"}
+    result = sync_database(catalog, "db.shop.*", into="shop", options=quarantine, expect={"shop.orders": not_negative})
+    if result.errors:
+        raise result.errors[0]
+    send(
+        servers, "orders", [id_, text, price], [{"id": 151 + number, "item": "cup", "price": 9} for number in range(12)]
+    )
+
+
+def send(
+    servers: str, table: str, columns: Sequence[tuple[str, str, bool]], rows: Sequence[Mapping[str, object]]
+) -> None:
+    """Write insertions with their schema into the topic of a table."""
+    fields = [{"field": name, "type": type_, "optional": is_optional} for name, type_, is_optional in columns]
+    sides = [{"field": side, "type": "struct", "fields": fields, "optional": True} for side in ("before", "after")]
+    schema = {"type": "struct", "fields": [*sides, {"field": "op", "type": "string", "optional": False}]}
+    producer = Producer({"bootstrap.servers": servers})
+    for row in rows:
+        value = {"schema": schema, "payload": {"before": None, "after": row, "op": "c"}}
+        producer.produce(f"db.shop.{table}", json.dumps(value), json.dumps({"id": row["id"]}))
+    producer.flush(60)
 
 
 def make_tables(catalog: Catalog) -> None:

@@ -57,7 +57,7 @@ class AvroRecordDecoder:
 
     def captured(self, columns: LogColumns) -> CapturedChanges:
         """See ``CaptureDecoder.captured``. Raises ``UnavailableError`` if the registry does not answer."""
-        return captured_but_unreadable(columns, self._captured, nothing_captured(self.table.every_column))
+        return captured_but_unreadable(columns, self._captured, nothing_captured(self.table.every_column), self.name)
 
     def _captured(self, columns: LogColumns) -> CapturedChanges:
         places = np.flatnonzero(columns.values.is_valid().to_numpy(zero_copy_only=False))

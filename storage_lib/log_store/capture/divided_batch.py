@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from storage_lib.log_store.capture.captured_changes import CapturedChanges, Refusal, merged_changes
+from storage_lib.log_store.capture.looks_like import hint
 from storage_lib.log_store.codec.debezium_envelope import UNREADABLE
 
 if TYPE_CHECKING:
@@ -45,12 +46,17 @@ def divided(
 
 
 def captured_but_unreadable(
-    columns: LogColumns, captured: Callable[[LogColumns], CapturedChanges], nothing: CapturedChanges
+    columns: LogColumns, captured: Callable[[LogColumns], CapturedChanges], nothing: CapturedChanges, format_: str
 ) -> CapturedChanges:
-    """Apply ``captured`` to all records; an unreadable one is refused. ``nothing`` is the result of no records."""
+    """Apply ``captured`` to all records; an unreadable one is refused. ``nothing`` is the result of no records.
+
+    The reason names the format that the record looks like, if that is not ``format_``.
+    """
     parts = [(np.zeros(0, np.int64), nothing)]
     for start, stop, changes, error in divided(len(columns), lambda a, b: captured(columns.slice(a, b))):
-        parts.append((np.arange(start, stop), changes if changes is not None else _refused(nothing, str(error))))
+        like = "" if error is None else hint(columns.values[start].as_py(), format_)
+        refused = _refused(nothing, f"{error}. {like}" if like else str(error))
+        parts.append((np.arange(start, stop), refused if changes is None else changes))
     return merged_changes(parts if len(parts) == 1 else parts[1:])
 
 

@@ -22,6 +22,7 @@ from storage_lib.log_store.capture.flattened_rows import FLATTENED_OTHERS
 from storage_lib.log_store.capture.json_payloads import JsonPayloads, payloads
 from storage_lib.log_store.capture.json_presence import absent_columns
 from storage_lib.log_store.capture.json_rows import ITSELF, JsonRows, read_rows
+from storage_lib.log_store.capture.looks_like import refuse_other_format
 from storage_lib.log_store.capture.record_groups import ReadGroup, flattened_group, written_by_groups
 from storage_lib.log_store.capture.record_keys import json_keys
 from storage_lib.log_store.capture.row_images import RowImages, no_images
@@ -60,7 +61,7 @@ class JsonRecordDecoder:
 
     def captured(self, columns: LogColumns) -> CapturedChanges:
         """See ``CaptureDecoder.captured``."""
-        return captured_but_unreadable(columns, self._captured, nothing_captured(self.table.every_column))
+        return captured_but_unreadable(columns, self._captured, nothing_captured(self.table.every_column), self.name)
 
     def _captured(self, columns: LogColumns) -> CapturedChanges:
         places = np.flatnonzero(columns.values.is_valid().to_numpy(zero_copy_only=False))
@@ -69,6 +70,8 @@ class JsonRecordDecoder:
         return changes_of(written_by_groups(self.table, columns, groups, json_keys), self.table)
 
     def _read(self, group: JsonPayloads) -> ReadGroup:
+        if self.is_flattened:
+            refuse_other_format(group.texts, self.table.columns.names)
         types = self._types(group.schema)
         known = {
             side: {name: of_side[name] for name in self.table.columns.names if name in of_side}
@@ -89,22 +92,13 @@ class JsonRecordDecoder:
         if self.is_flattened:
             return flattened_group(rows.others, images[ITSELF], columns, metadata)
         return ReadGroup(
-            operations=self._operations(rows.others["op"], group.texts),
+            operations=operations_of(rows.others["op"]),
             before=images[_BEFORE],
             after=images[_AFTER],
             connectors=pc.struct_field(rows.others["source"], "connector").to_numpy(zero_copy_only=False),
             columns=columns,
             metadata=metadata,
         )
-
-    def _operations(self, codes: pa.Array, texts: pa.Array) -> np.ndarray:
-        try:
-            return operations_of(codes)
-        except ValueError as error:
-            if self.has_schema or not pc.any(pc.match_substring(texts, '"payload"'), min_count=0).as_py():
-                raise
-            message = f"{error}. It has a schema next to its payload: use the format debezium-json-schema"
-            raise ValueError(message) from error
 
     def _groups(self, texts: pa.Array) -> list[JsonPayloads]:
         """Group records by schema, without those that are tombstones."""

@@ -21,6 +21,7 @@ from storage_lib.log_store.capture.avro_rows import avro_images
 from storage_lib.log_store.capture.captured_changes import CapturedChanges, Refusal, all_nullable, nothing_captured
 from storage_lib.log_store.capture.divided_batch import captured_but_unreadable
 from storage_lib.log_store.capture.json_rows import ITSELF, read_rows
+from storage_lib.log_store.capture.looks_like import refuse_other_format
 from storage_lib.log_store.capture.row_images import RowImages, merged_images, no_images
 from storage_lib.log_store.capture.written_rows import images_of
 from storage_lib.log_store.conversion.assumed_value_type import of_flink
@@ -50,11 +51,13 @@ class UpsertRecordDecoder:
 
     def captured(self, columns: LogColumns) -> CapturedChanges:
         """See ``CaptureDecoder.captured``; every record is one row."""
-        return captured_but_unreadable(columns, self._captured, nothing_captured(self.table.every_column))
+        return captured_but_unreadable(columns, self._captured, nothing_captured(self.table.every_column), self.name)
 
     def _captured(self, columns: LogColumns) -> CapturedChanges:
         keys = self.table.primary_keys
         is_upsert = columns.values.is_valid().to_numpy(zero_copy_only=False)
+        if self.registry is None:
+            refuse_other_format(columns.values.drop_null().cast(pa.string()), self.table.columns.names)
         upserts, deletes = np.flatnonzero(is_upsert), np.flatnonzero(~is_upsert)
         rows = merged_images(
             [

@@ -143,6 +143,7 @@ def test_the_spec_holds_every_limit_of_the_form(sink: Callable[..., StreamSinkOp
     assert spec["master"] is None
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Great Expectations imports deprecated names
 def test_the_spec_holds_expectations_as_plain_data_and_the_function_that_checks_rows_by_them(
     sink: Callable[..., StreamSinkOperator], tmp_path: Path
 ) -> None:

@@ -154,3 +154,17 @@ def test_records_that_are_rejected_late_count_for_the_limit() -> None:
 
     assert table.inspect.rejected_count() == 0
     assert ingest(topic, table, **{"reject-max": "5"}) == (5, [])
+
+
+def test_a_table_without_a_key_takes_back_a_row_that_it_does_not_have_from_the_next_equal_one() -> None:
+    """As after RENAME TABLE, where the row came in another topic; the order of records does not matter then."""
+    catalog = MemoryCatalog(environment=fake_environment())
+    table, topic = catalog.create_table("shop.items", COLUMNS, options={"log.system": "none"}), RawTopic()
+    tell(topic, "u", row(1), row(1, name="cup"))
+
+    assert ingest(topic, table) == (0, [1])
+    tell(topic, "c", None, row(1))
+    tell(topic, "c", None, row(1))
+
+    assert ingest(topic, table) == (0, [1, 1])
+    assert sorted(table.to_arrow()["name"].to_pylist()) == ["cup", "tea"]
