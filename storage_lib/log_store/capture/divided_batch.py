@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from storage_lib.log_store.capture.captured_changes import CapturedChanges, Refusal, merged_changes
-from storage_lib.log_store.capture.looks_like import hint
 from storage_lib.log_store.codec.debezium_envelope import UNREADABLE
+from storage_lib.log_store.codec.looks_like import hint
 
 if TYPE_CHECKING:
     from storage_lib.log_store.codec.log_columns import LogColumns

@@ -22,12 +22,12 @@ from storage_lib.log_store.capture.flattened_rows import FLATTENED_OTHERS
 from storage_lib.log_store.capture.json_payloads import JsonPayloads, payloads
 from storage_lib.log_store.capture.json_presence import absent_columns
 from storage_lib.log_store.capture.json_rows import ITSELF, JsonRows, read_rows
-from storage_lib.log_store.capture.looks_like import refuse_other_format
 from storage_lib.log_store.capture.record_groups import ReadGroup, flattened_group, written_by_groups
 from storage_lib.log_store.capture.record_keys import json_keys
 from storage_lib.log_store.capture.row_images import RowImages, no_images
 from storage_lib.log_store.capture.written_changes import operations_of
 from storage_lib.log_store.capture.written_rows import images_of
+from storage_lib.log_store.codec.looks_like import refuse_other_format
 from storage_lib.log_store.conversion.assumed_value_type import of_modes
 from storage_lib.log_store.conversion.connect_schema import value_type
 from storage_lib.log_store.metadata.record_metadata import of_parts, read_parts, with_parts, written_parts

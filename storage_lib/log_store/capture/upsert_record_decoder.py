@@ -21,9 +21,9 @@ from storage_lib.log_store.capture.avro_rows import avro_images
 from storage_lib.log_store.capture.captured_changes import CapturedChanges, Refusal, all_nullable, nothing_captured
 from storage_lib.log_store.capture.divided_batch import captured_but_unreadable
 from storage_lib.log_store.capture.json_rows import ITSELF, read_rows
-from storage_lib.log_store.capture.looks_like import refuse_other_format
 from storage_lib.log_store.capture.row_images import RowImages, merged_images, no_images
 from storage_lib.log_store.capture.written_rows import images_of
+from storage_lib.log_store.codec.looks_like import refuse_other_format
 from storage_lib.log_store.conversion.assumed_value_type import of_flink
 from storage_lib.log_store.metadata.record_metadata import record_metadata
 from storage_lib.schema.types.row_kind import RowKind
