@@ -34,6 +34,7 @@ FACADES = {
         "store",
         "write",
     },
+    "storage_lib/iceberg": {"iceberg_view", "view_refusals"},
     "storage_lib/io": {"after_commit", "environment", "file_io", "file_io_factory"},
     "storage_lib/table": {"dynamic_table"},
     "storage_lib/schema": {"table_schema"},

@@ -23,7 +23,10 @@ DOCS = CHECKOUT / "docs"
 GUIDES = [
     README,
     *(DOCS / f"{name}.md" for name in ("python", "kafka", "spark", "airflow", "command-line", "demo")),
-    *(DOCS / f"{name}.md" for name in ("cdc", "choosing", "incremental", "migration", "rejected", "sync", "verify")),
+    *(
+        DOCS / f"{name}.md"
+        for name in ("cdc", "choosing", "iceberg", "incremental", "migration", "rejected", "sync", "verify")
+    ),
     *sorted((DOCS / "tutorials").glob("*.md")),
 ]
 """Pages whose programs run here; tests/sql has tests of docs/sql.md."""

@@ -2,6 +2,7 @@
 
     .local/venv     the locked environment, with the project itself installed editable
     .local/paimon   pypaimon, an independent reader of our files, which needs an older pyarrow
+    .local/iceberg  PyIceberg, and DuckDB with its extension for Iceberg, which there is for an older DuckDB than ours
     .local/kafka    Kafka's jars, fetched by the Ivy that ships inside pyspark
 
 and, on request, MkDocs for the documentation site: `make docs`
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).resolve().parents[2]
 LOCAL = CHECKOUT / ".local"
 VENV, PAIMON, KAFKA, SPARK = LOCAL / "venv", LOCAL / "paimon", LOCAL / "kafka", ARCHIVE.parent
+ICEBERG = LOCAL / "iceberg"
 S3, HDFS, PAIMON_CORE, REGISTRY = LOCAL / "s3", LOCAL / "hdfs", LOCAL / "paimon_core", LOCAL / "registry"
 FLINK_1_20, FLINK_2_0 = LOCAL / "flink_1_20", LOCAL / "flink_2_0"
 SPARK_KAFKA, SPARK_S3 = LOCAL / "spark_kafka", LOCAL / "spark_s3"
@@ -75,6 +77,7 @@ CONNECT, MARIADB = LOCAL / "connect", LOCAL / "mariadb"
 DOCS = LOCAL / "docs"
 CORE, LOWEST, DBT = LOCAL / "core", LOCAL / "lowest", LOCAL / "dbt"
 LOCK, PAIMON_LOCK = CHECKOUT / "requirements.lock", CHECKOUT / "requirements-paimon.lock"
+ICEBERG_LOCK = CHECKOUT / "requirements-iceberg.lock"
 DBT_PROJECT = CHECKOUT / "dbt" / "pyproject.toml"
 DOCS_LOCK = CHECKOUT / "requirements-docs.lock"
 HERE = Path(__file__).resolve().parent
@@ -179,6 +182,7 @@ def set_up(java: Path) -> None:
         make(VENV, "the environment (2 GB)", fingerprint(LOCK), lambda: install_locked(VENV, LOCK)),
         make(VENV, "the project in it, editable", project_seen, lambda: install_project(VENV), stamp=".project-stamp"),
         make(PAIMON, "the independent reader's environment", fingerprint(PAIMON_LOCK), install_paimon),
+        make(ICEBERG, "the environment of Iceberg's readers (300 MB)", fingerprint(ICEBERG_LOCK), install_iceberg),
         make_jars(KAFKA, "Kafka's jars (42 MB)", java),
     )
     if any(changed):
@@ -277,7 +281,7 @@ def was_made_here(stamp: str) -> bool:
 
 def is_usable(place: Path) -> bool:
     """Return whether an environment still has its interpreter, which a system upgrade may have removed."""
-    environments = {VENV, PAIMON, DOCS, CORE, LOWEST, *map(spark_environment, SPARKS)}
+    environments = {VENV, PAIMON, ICEBERG, DOCS, CORE, LOWEST, *map(spark_environment, SPARKS)}
     return place not in environments or (place / "bin" / "python").exists()
 
 
@@ -292,6 +296,10 @@ def install_locked(environment: Path, lock: Path) -> None:
 
 def install_paimon() -> None:
     install_locked(PAIMON, PAIMON_LOCK)
+
+
+def install_iceberg() -> None:
+    install_locked(ICEBERG, ICEBERG_LOCK)
 
 
 def install_docs() -> None:
@@ -432,7 +440,11 @@ def write_locks(arguments: list[str], java: Path) -> None:
     uv = find_uv()
     oldest = ".".join(str(part) for part in OLDEST)
     shape = ("--universal", "--python-version", oldest, "--generate-hashes", "--no-header", "--no-annotate")
-    groups = ((PAIMON_LOCK, ("--group", "paimon")), (DOCS_LOCK, ("--group", "docs")))
+    groups = (
+        (PAIMON_LOCK, ("--group", "paimon")),
+        (ICEBERG_LOCK, ("--group", "iceberg")),
+        (DOCS_LOCK, ("--group", "docs")),
+    )
     for lock, source in ((LOCK, ("pyproject.toml", "--extra", "dev")), *groups):
         say(f"resolving {lock.name}")
         run(uv, "pip", "compile", "--quiet", "--no-emit-index-url", *shape, *arguments, *source, "--output-file", lock)

@@ -30,6 +30,7 @@ from storage_lib.catalog.table_name import TableName, database_name
 from storage_lib.catalog.views.catalog_views import CatalogViews
 from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError
 from storage_lib.file_store.snapshot.schema_in_force import schema_in_force
+from storage_lib.iceberg.view_refusals import refuse_view
 from storage_lib.io.combined.stores_file_io import StoresFileIO
 from storage_lib.io.environment import Environment
 from storage_lib.io.file_io_factory import STORE_OPTION_PREFIXES, warehouse_root
@@ -131,6 +132,7 @@ class Catalog:
             if self.views.exists(name):
                 raise _is_view(name)
             table = self._life.create(table_name, self._new_schema(table_name, descriptor), hold)
+            table.context.refresh_view()
             if self.views.exists(name):  # another process created it after the look-up above
                 with outcome(committed=None):
                     self._life.drop(table_name)
@@ -243,7 +245,10 @@ class Catalog:
                 raise _is_view(new_name)
             self._life.rename(old, new)
         with outcome(committed=True):
-            return self.load_table(new_name)
+            table = self.load_table(new_name)
+            # The view names all files by their paths.
+            table.context.refresh_view()
+            return table
 
     def list_tables(self, database: str | None = None) -> list[str]:
         """Return the names of all tables, or of one database's, sorted."""
@@ -343,6 +348,7 @@ class Catalog:
         )
         schema = with_declared_defaults(schema, {})
         refuse_unsupported(str(name), schema)
+        refuse_view(str(name), schema, location=self._entries.home(name))
         refuse_declared_metadata(schema)
         refuse_log(str(name), TableOptions.parse(schema.options), has_primary_key=bool(schema.primary_keys))
         return schema

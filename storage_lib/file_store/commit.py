@@ -34,6 +34,7 @@ from storage_lib.file_store.committing.conflict import (
 )
 from storage_lib.file_store.committing.restored_files import RestoredFiles
 from storage_lib.file_store.committing.snapshot_draft import Restored, SnapshotDraft
+from storage_lib.file_store.committing.snapshot_view import SnapshotView
 from storage_lib.file_store.manifest.hash_index import HashIndexChange
 from storage_lib.file_store.manifest.index_manifest import Bucket
 from storage_lib.file_store.manifest.manifest_entry import FileKind, ManifestEntry
@@ -90,7 +91,10 @@ class FileStoreCommit:
         comparable_key: ComparableKeyOf | None,
         abort: Callable[[Sequence[CommitMessage]], None],
         check_table: Callable[[], None],
+        view: SnapshotView | None = None,
     ) -> None:
+        """``view`` follows each snapshot that is created here."""
+        self._view = view
         self._table = table
         self._environment = environment
         self._snapshots = snapshots
@@ -256,6 +260,8 @@ class FileStoreCommit:
                 if created is not None:
                     if attempt:  # the snapshot of a first attempt names everything it wrote
                         self._tidy(draft, created)
+                    if self._view is not None:
+                        self._view.publish(created)
                     return created, True
                 self._pause(attempt)
         except CommitOutcomeUnknownError:

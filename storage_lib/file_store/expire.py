@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpiredError, note_outcome
 from storage_lib.file_store.cleanup.file_deletion import FileDeletion
 from storage_lib.file_store.cleanup.references import FileReferences, Files
+from storage_lib.file_store.committing.snapshot_view import SnapshotView
 from storage_lib.file_store.manifest.manifest_entry import FileKind
 from storage_lib.file_store.snapshot.changelog_history import ChangelogHistory
 from storage_lib.file_store.snapshot.consumer_directory import ConsumerDirectory
@@ -72,7 +73,8 @@ class FileStoreExpire:
     2. Store the commits of the snapshots below F (``ExpiredCommits``). Write F into EARLIEST: from now on every
        snapshot below F counts as expired, even while its files exist. If a faster expiry has moved EARLIEST further
        meanwhile, start over from there.
-    3. Delete the data files that snapshots up to F removed, unless something still needs them (``references``).
+    3. Drop the expired snapshots from the table's view, if it has one. Then delete the data files that snapshots up to
+       F removed, unless something still needs them (``references``).
     4. Delete the manifests and lists that only expired snapshots name.
     5. Delete the expired snapshot files, oldest first. While one exists, its cleanup may be unfinished: the next run
        completes it after a crash, and never deletes a file of a snapshot that still counts. Then delete older lists of
@@ -91,8 +93,10 @@ class FileStoreExpire:
         changelog_retention: ChangelogRetention | None,
         commit_retention_ms: int,
         clock: Clock,
+        view: SnapshotView | None = None,
     ) -> None:
         """``changelog_retention`` is None if changelogs expire with their snapshots."""
+        self._view = view
         self._commit_retention_ms = commit_retention_ms
         self._changelogs = changelogs
         self._changelog_retention = changelog_retention
@@ -213,6 +217,9 @@ class FileStoreExpire:
         needed = self._references.of_others()
         needed |= self._references.of_own(self._snapshots, first_retained)
         unneeded = self._taken_out(expired, self._snapshots.load(first_retained)) - needed
+        if self._view is not None:
+            # Its readers find a missing snapshot, rather than one whose files are missing.
+            self._view.drop_expired()
         still_there.check()
         self._deletion.delete_all(unneeded.in_order())
         for snapshot in expired:

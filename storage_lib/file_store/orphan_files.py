@@ -20,6 +20,7 @@ from storage_lib.errors import NotFoundError, SnapshotExpiredError
 from storage_lib.file_store.cleanup.external_claims import ExternalClaims
 from storage_lib.file_store.cleanup.file_deletion import FileDeletion, declared_by_any_schema
 from storage_lib.file_store.cleanup.references import FileReferences
+from storage_lib.file_store.committing.snapshot_view import SnapshotView
 from storage_lib.file_store.snapshot.branch_directory import BranchDirectory
 from storage_lib.io.file_io import FileIO, FileStatus
 from storage_lib.io.table_directory.lease_paths import is_ticket
@@ -56,7 +57,9 @@ class OrphanFiles:
         branches: BranchDirectory,
         partition_depth: int,
         check_table: Callable[[], None],
+        view: SnapshotView | None = None,
     ) -> None:
+        self._view = view
         self._table = table
         self._file_io = file_io
         self._paths = paths
@@ -80,7 +83,8 @@ class OrphanFiles:
                 }
                 for found in (self._candidates(), self._outside_candidates())
             )
-        if not candidates and not outside:
+        of_view = self._of_view(modified_until_ms)
+        if not candidates and not outside and not of_view:
             return OrphanResult()
         needed = self._needed()
         # Compare names, which are unique: the directory may have had another spelling when the file was written.
@@ -88,13 +92,25 @@ class OrphanFiles:
         orphans = sorted(
             {*(candidates.keys() - needed), *(path for path in outside if path.rpartition("/")[2] not in names)}
         )
-        candidates |= outside
-        if orphans and not dry_run:
-            with operation("delete orphans", self._table, total=len(orphans), unit="files") as files:
+        candidates |= outside | of_view
+        if (orphans or of_view) and not dry_run:
+            with operation("delete orphans", self._table, total=len(orphans) + len(of_view), unit="files") as files:
                 for path in orphans:
                     self._deletion.delete(path)
                     files.advance()
-        return OrphanResult(paths=tuple(orphans), size_bytes=sum(candidates[path] for path in orphans))
+                for path in of_view:
+                    assert self._view is not None  # noqa: S101  its files were listed
+                    self._view.delete(path)
+                    files.advance()
+        paths = sorted((*orphans, *of_view))
+        return OrphanResult(paths=tuple(paths), size_bytes=sum(candidates[path] for path in paths))
+
+    def _of_view(self, modified_until_ms: int) -> dict[str, int]:
+        if self._view is None:
+            return {}
+        return {
+            path: status.size_bytes for path, status in self._view.orphans() if status.modified_ms <= modified_until_ms
+        }
 
     def _needed(self) -> set[str]:
         for attempt in range(_ATTEMPTS):

@@ -12,7 +12,6 @@ from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpired
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
 from storage_lib.file_store.data_file.key_cache import KeyCache
-from storage_lib.file_store.data_file.key_value import KeyValueSchema
 from storage_lib.file_store.data_file.row_group_keys import RowGroupKeys
 from storage_lib.file_store.data_file.stored_columns import ColumnResolution, StoredColumns
 from storage_lib.file_store.kind.table_kind import TableKind
@@ -115,13 +114,17 @@ class FileStoreRead:
     def standing_rows(self, split: Split) -> Iterator[StandingRows]:
         """Yield which rows of the split's files are rows of the table; see ``merge_tree/standing_rows.py``.
 
-        REQUIRES a table whose newest version of each key is its row, and files without deletion vectors.
+        REQUIRES a table with a primary key, whose merge engine is deduplicate or first-row.
         """
+        kind = self._kind
+        assert isinstance(kind, KeyValueTable)  # noqa: S101  of the tables with a primary key
         with self._expiry_explained(split):
             yield from standing_rows(
                 split.files,
                 reader=self.reader(split.partition, split.bucket),
-                key_value=KeyValueSchema(schema=self._kind.layout.schema),
+                key_value=kind.layout,
+                merge_function=kind.merge_function,
+                lowest_counts=kind.looks_up,
                 key_range=split.key_range,
             )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +18,7 @@ from storage_lib.file_store.commit_message import CommitMessage
 from storage_lib.file_store.committing.file_copies import FileCopies
 from storage_lib.file_store.committing.restored_files import RestoredFiles
 from storage_lib.file_store.committing.snapshot_draft import SnapshotDraft
+from storage_lib.file_store.committing.snapshot_view import SnapshotView
 from storage_lib.file_store.compact import FileStoreCompact
 from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.data_file_writer import DataFileWriter
@@ -27,7 +28,7 @@ from storage_lib.file_store.dynamic_bucket.hash_indexes import HashIndexes
 from storage_lib.file_store.expire import ChangelogRetention, FileStoreExpire
 from storage_lib.file_store.kind.foreign_features import refuse_unsupported_features
 from storage_lib.file_store.kind.kind_choice import kind_of
-from storage_lib.file_store.kind.table_kind import BucketCompactor, BucketWriter
+from storage_lib.file_store.kind.table_kind import BucketCompactor, BucketWriter, TableKind
 from storage_lib.file_store.manifest.data_file_paths import DataFilePaths
 from storage_lib.file_store.manifest.index_manifest import NO_INDEXES, IndexManifest
 from storage_lib.file_store.manifest.manifest_directory import ManifestDirectory
@@ -77,8 +78,17 @@ class FileStore:
     """
 
     def __init__(
-        self, *, table: str, environment: Environment, paths: TablePaths, schema: TableSchema, options: TableOptions
+        self,
+        *,
+        table: str,
+        environment: Environment,
+        paths: TablePaths,
+        schema: TableSchema,
+        options: TableOptions,
+        view_of: Callable[[FileStore], SnapshotView] | None = None,
     ) -> None:
+        """``view_of`` returns a view that follows the snapshots of this store, and of the same under other schemas."""
+        self._view_of = view_of
         refuse_unsupported_features(table, schema, options)
         self._table = table
         self._environment = environment
@@ -132,7 +142,18 @@ class FileStore:
             paths=self._paths,
             schema=schema,
             options=TableOptions.parse(schema.options),
+            view_of=self._view_of,
         )
+
+    @built_once
+    def view(self) -> SnapshotView | None:
+        """View in another format that follows the table's snapshots; None if it has none."""
+        return None if self._view_of is None else self._view_of(self)
+
+    @property
+    def kind(self) -> TableKind:
+        """How rows of the table are laid out and merged."""
+        return self._kind
 
     @property
     def schema(self) -> TableSchema:
@@ -262,6 +283,7 @@ class FileStore:
             comparable_key=self._kind.comparable_key,
             abort=self.abort,
             check_table=self.check_still_there,
+            view=self.view,
         )
 
     @built_once
@@ -333,6 +355,7 @@ class FileStore:
             changelog_retention=self._changelog_retention,
             commit_retention_ms=self._options.commit_identity_time_retained_ms,
             clock=self._environment.clock,
+            view=self.view,
         )
 
     @property
@@ -390,6 +413,7 @@ class FileStore:
             branches=self.branches,
             partition_depth=len(self._schema.partition_keys),
             check_table=self.check_still_there,
+            view=self.view,
         )
 
     @property

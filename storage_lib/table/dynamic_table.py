@@ -649,7 +649,9 @@ class DynamicTable:
         with outcome(committed=True):
             if self._on_altered is not None:
                 self._on_altered(altered)
-            return self._as_under(altered)
+            table = self._as_under(altered)
+            table.context.succeed_view(self.context)
+            return table
 
     @reports_outcome
     def rewrite(
@@ -687,7 +689,9 @@ class DynamicTable:
             with outcome(committed=True):
                 if self._on_altered is not None:
                     self._on_altered(schema)
-                return self._as_under(schema)
+                table = self._as_under(schema)
+                table.context.succeed_view(self.context)
+                return table
         raise AssertionError
 
     def refresh(self, *, schema_id: int | None = None) -> DynamicTable:

@@ -292,7 +292,7 @@ def test_what_the_machine_told_pip_reaches_uv(tmp_path: Path, monkeypatch: pytes
 
 
 def test_the_locks_name_no_index() -> None:
-    for lock in (stack_setup.LOCK, stack_setup.PAIMON_LOCK):
+    for lock in (stack_setup.LOCK, stack_setup.PAIMON_LOCK, stack_setup.ICEBERG_LOCK):
         assert "://" not in lock.read_text()
 
 

@@ -28,6 +28,7 @@ from storage_lib.errors import (
 )
 from storage_lib.file_store.cleanup.external_claims import ExternalClaims
 from storage_lib.file_store.cleanup.file_deletion import FileDeletion, declared_by_any_schema
+from storage_lib.iceberg.publish.view_placement import drop_view
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.schema.evolution.schema_history import SchemaHistory
@@ -125,6 +126,7 @@ class TableLife:
         schema = TableSchema.from_json(note)
         self._entries.remove(name, lambda: self._is_noted(paths, note))
         self._drop_files_outside(name, paths, note)
+        drop_view(self._file_io, schema, paths.root)
         self._file_io.delete_tree(paths.schema_directory, below=paths.root)
         self._drop_logs(name, paths.root, schema)
         # The note is deleted last, with the directory, so that the next caller resumes after a crash.
@@ -199,6 +201,9 @@ class TableLife:
         claims = ExternalClaims(self._stores, place)
         for directory in declared_by_any_schema(self._file_io, TablePaths(target)):
             claims.hand_over(directory, target)
+        moved = self._schemas(target).latest()
+        if moved is not None:
+            drop_view(self._file_io, moved, place)
         with outcome(committed=None):
             is_entered = self._entries.rename(name, new_name, target)
         if not is_entered:

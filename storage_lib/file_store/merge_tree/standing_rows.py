@@ -1,4 +1,4 @@
-"""Which rows of overlapping files are the newest of their keys, from the keys alone.
+"""Which rows of overlapping files are the table's rows, from the keys (and what orders their versions) alone.
 
 A merge of the columns ``key, place`` instead of whole rows: the places that it yields are those of the rows that stand.
 An engine that reads the files by itself then leaves out all others, however many columns it reads.
@@ -19,6 +19,8 @@ from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
 from storage_lib.file_store.data_file.data_file_reader import DataFileReader
 from storage_lib.file_store.data_file.key_range import KeyRange
 from storage_lib.file_store.data_file.key_value import KEY_PREFIX, VALUE_KIND, KeyValueSchema
+from storage_lib.file_store.merge_tree.merge_function.deduplicate import DEDUPLICATE
+from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction
 from storage_lib.file_store.merge_tree.merge_tree_reader import read_merged
 from storage_lib.schema.filter.predicate import Predicate
 
@@ -41,13 +43,15 @@ def standing_rows(
     *,
     reader: DataFileReader,
     key_value: KeyValueSchema,
+    merge_function: MergeFunction = DEDUPLICATE,
+    lowest_counts: bool = False,
     key_range: KeyRange | None = None,
 ) -> Iterator[StandingRows]:
-    """Yield the rows of the files that a merge to the newest version of each key reads.
+    """Yield the rows of the files that a merge of the versions of each key reads.
 
-    REQUIRES that the newest version is the table's row, or its deletion. With ``key_range``, rows with other keys do
-    not stand, and those in row groups without such keys may be omitted. Holds one to three bytes for each row that is
-    read. Raises as ``read_merged``.
+    REQUIRES that the merge function chooses one of the versions: it is the table's row, or its deletion. Rows in
+    deletion vectors do not stand. With ``key_range``, rows with other keys do not stand, and those in row groups
+    without such keys may be omitted. Holds one to three bytes for each row that is read. Raises as ``read_merged``.
     """
     placed = _PlacedReader(reader)
     stands = np.zeros(0, dtype=np.bool_)
@@ -55,7 +59,9 @@ def standing_rows(
         files,
         reader=placed,
         key_value=_PlacedSchema(schema=key_value.schema),
+        merge_function=merge_function,
         columns=[_PLACE],
+        lowest_counts=lowest_counts,
         key_range=key_range,
     ):
         if len(stands) < placed.row_count:
@@ -98,6 +104,7 @@ class _PlacedReader:
         batch_rows: int,
     ) -> Iterator[pa.RecordBatch]:
         assert predicate is None  # noqa: S101  a condition may leave out rows, and their positions would be unknown
+        deleted = self._reader.deleted_rows(file)
         # A file that overlaps with no other is asked for the places only, and a batch without columns has no rows.
         others = [name for name in columns if name != _PLACE] or [VALUE_KIND]
         for start, batch in self._reader.read_placed(file, others, key_range=key_range, batch_rows=batch_rows):
@@ -106,6 +113,10 @@ class _PlacedReader:
             self.row_count += batch.num_rows
             by_name = dict(zip(others, batch.columns, strict=True)) | {_PLACE: places}
             schema = pa.schema([*batch.schema, _PLACE_FIELD])
-            yield pa.RecordBatch.from_arrays(
+            placed = pa.RecordBatch.from_arrays(
                 [by_name[name] for name in columns], schema=pa.schema([schema.field(name) for name in columns])
             )
+            if len(deleted):
+                placed = placed.filter(pa.array(~np.isin(np.arange(start, start + batch.num_rows), deleted)))
+            if placed.num_rows:
+                yield placed

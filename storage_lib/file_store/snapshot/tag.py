@@ -11,6 +11,8 @@ from storage_lib.errors import CorruptFileError, InvalidInputError
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_json import decode_snapshot, encode_snapshot
 
+WORK_TAG_PREFIX = "restoring-"
+"""Prefix of the names of tags that protect a snapshot only while it is being restored."""
 _CREATE_TIME = "tagCreateTime"
 _TIME_RETAINED = "tagTimeRetained"
 _CREATE_MILLIS = "tagCreateTimeMillis"

@@ -216,7 +216,7 @@ PASSED_THROUGH: dict[str, tuple[str, ...]] = {
         "visibility-callback.enabled",
         "visibility-callback.timeout",
     ),
-    "For Iceberg metadata that other engines write; this library writes none.": (
+    "For Iceberg metadata that other engines write; the view of this library needs none of them.": (
         "metadata.iceberg.compaction.max.file-num",
         "metadata.iceberg.compaction.min.file-num",
         "metadata.iceberg.database",
@@ -230,7 +230,6 @@ PASSED_THROUGH: dict[str, tuple[str, ...]] = {
         "metadata.iceberg.manifest-compression",
         "metadata.iceberg.manifest-legacy-version",
         "metadata.iceberg.previous-versions-max",
-        "metadata.iceberg.storage",
         "metadata.iceberg.storage-location",
         "metadata.iceberg.table",
         "metadata.iceberg.uri",
@@ -411,7 +410,7 @@ PREFIXES_PASSED_THROUGH: dict[str, str] = {
     "orc.": "For ORC files that other engines write.",
     "parquet.": "For Parquet files that other engines write.",
     "file-index.": "For index files of other engines; this library writes and uses none.",
-    "iceberg.": "For Iceberg metadata that other engines write; this library writes none.",
+    "iceberg.": "For Iceberg metadata that other engines write; the view of this library needs none of them.",
     "commit.callback.": "For callbacks of other engines' commits.",
     "tag.callback.": "For callbacks of other engines' commits.",
 }

@@ -229,6 +229,20 @@ class UntrackedScan(StrEnum):
     FAIL = "fail"
 
 
+class IcebergStorage(StrEnum):
+    """Place of the metadata of a table's Iceberg view."""
+
+    DISABLED = "disabled"
+    TABLE_LOCATION = "table-location"
+    HADOOP_CATALOG = "hadoop-catalog"
+
+
+def _parse_iceberg_storage(text: str) -> IcebergStorage | str:
+    """Return the place, or the word of another engine, whose table can still be read; CREATE and ALTER refuse it."""
+    word = text.strip().lower()
+    return IcebergStorage(word) if word in set(IcebergStorage) else word
+
+
 def _parse_log_system(text: str) -> LogSystem | str:
     word = text.strip().lower()
     return word if word in added_names(Extension.LOG_SYSTEMS) else parse_word(LogSystem)(text)
@@ -513,6 +527,15 @@ class TableOptions:
         default=True,
         parse=parse_boolean,
         text="Name DATE partitions by epoch days; new tables store false.",
+    )
+    iceberg_storage: IcebergStorage | str = _option(
+        "metadata.iceberg.storage",
+        IcebergStorage.DISABLED,
+        _parse_iceberg_storage,
+        "Publish an Iceberg v3 view of the table after each commit, with the rows of that snapshot: table-location "
+        "puts its metadata into the table's directory, hadoop-catalog into `<warehouse>/iceberg`, an Iceberg Hadoop "
+        "catalog; disabled: no view. For append-only tables and merge engines deduplicate and first-row, with Parquet "
+        "files.",
     )
     snapshot_num_retained_min: int = _option(
         "snapshot.num-retained.min",

@@ -10,6 +10,8 @@ from storage_lib.file_store.cleanup.external_claims import ExternalClaims
 from storage_lib.file_store.kind.kind_choice import kind_of
 from storage_lib.file_store.snapshot.schema_in_force import schema_in_force
 from storage_lib.format.formats import format_of, formats_by_level
+from storage_lib.iceberg.view_refusals import OPTION as VIEW_OPTION
+from storage_lib.iceberg.view_refusals import refuse_view
 from storage_lib.log_store.codec.log_evolution import refuse_for_log
 from storage_lib.log_store.external.source_metadata import refuse_declared_metadata
 from storage_lib.schema.evolution.alter_schema import alter_schema
@@ -118,6 +120,7 @@ class TableAlter:
         format_of(options)
         formats_by_level(options)
         refuse_unsupported(self._table, altered, before=schema)
+        self._refuse_view(schema, altered)
         refuse_declared_metadata(altered)
         # The merge engine must support a column's new type.
         kind_of(self._table, altered, options)
@@ -130,6 +133,18 @@ class TableAlter:
             refuse_for_log(altered, [self._history.load(each) for each in self._history.ids()])
             self._log.evolve(altered)
         return altered
+
+    def _refuse_view(self, schema: TableSchema, altered: TableSchema) -> None:
+        """Refuse an Iceberg view of the altered table that could not be exact."""
+        if altered.options.get(VIEW_OPTION) is None:
+            return
+        refuse_view(
+            self._table,
+            altered,
+            location=self._location,
+            earlier=[self._history.load(each) for each in self._history.ids()],
+            before=schema.options.get(VIEW_OPTION),
+        )
 
     def _refuse_other_rows(self, schema: TableSchema) -> None:
         """Refuse changes of columns if rows are counted by their whole content, which would no longer match."""

@@ -15,7 +15,7 @@ from storage_lib.errors import (
 )
 from storage_lib.file_store.cleanup.references import Files
 from storage_lib.file_store.snapshot.snapshot import Snapshot
-from storage_lib.file_store.snapshot.tag import Tag
+from storage_lib.file_store.snapshot.tag import WORK_TAG_PREFIX, Tag
 from storage_lib.io.after_commit import after_commit
 from storage_lib.schema.options.option_values import parse_millis
 from storage_lib.table.protocol.outcome import outcome, reports_outcome
@@ -32,6 +32,7 @@ class TableTags:
         self._table = context.name
         self._environment = context.environment
         self._file_store = context.file_store
+        self._refresh_view = context.refresh_view
 
     @reports_outcome
     def create(self, name: str, snapshot_id: int | None = None, *, time_retained: timedelta | str | None = None) -> Tag:
@@ -46,7 +47,10 @@ class TableTags:
         if snapshot is None:
             message = f"table {self._table} has no snapshot to tag yet; commit something first"
             raise InvalidInputError(message)
-        return self._keep(name, snapshot, retained_millis(self._table, time_retained))
+        tag = self._keep(name, snapshot, retained_millis(self._table, time_retained))
+        with outcome(committed=True):
+            self._refresh_view()
+        return tag
 
     @reports_outcome
     def delete(self, name: str) -> None:
@@ -54,8 +58,11 @@ class TableTags:
         tag = self._file_store.tags.load(name)
         files = None if self._is_in_history(tag.snapshot) else self._file_store.references.all_of(tag.snapshot)
         self._file_store.tags.delete(name)
+        self._refresh_view()
         if files is not None:
             with after_commit(f"table {self._table}: deleting the files that only tag {name!r} kept"):
+                if self._file_store.view is not None:
+                    self._file_store.view.drop_expired()
                 self._delete_unneeded(files)
 
     def exists(self, name: str) -> bool:
@@ -83,7 +90,7 @@ class TableTags:
         Raises ``SnapshotExpiredError`` if they have expired. After a crash the tag stays for a day, until ``expire``
         removes it.
         """
-        name = f"restoring-{self._environment.new_name()}"
+        name = f"{WORK_TAG_PREFIX}{self._environment.new_name()}"
         self._keep(name, snapshot, _WORK_RETAINED_MS, is_checked=not is_of_branch)
         try:
             yield

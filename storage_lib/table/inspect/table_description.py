@@ -35,6 +35,7 @@ class TableDescription:
         self._options = context.options
         self._file_store = context.file_store
         self._log = context.log
+        self._view = context.iceberg_view
         self._leases = context.leases
         self._partitions = partitions
         self._rejected = rejected
@@ -72,6 +73,7 @@ class TableDescription:
             "change-tracking": str(self._options.change_tracking).lower(),
             **self._log_lines(part),
             **self._definition_lines(),
+            **self._view_lines(snapshot),
             "source offsets": "" if snapshot is None else snapshot.properties.get(SOURCES, ""),
             **self._rejected_lines(snapshot),
             "file.path": location,
@@ -151,6 +153,18 @@ class TableDescription:
             return {}
         newest = moment_text(pointer.newest_millis)
         return {"rejected records": f"{pointer.record_count} ({pointer.size_bytes} bytes), the newest at {newest}"}
+
+    def _view_lines(self, snapshot: Snapshot | None) -> dict[str, str]:
+        if self._view is None:
+            return {}
+        newest = 0 if snapshot is None else snapshot.id
+        try:
+            shown = self._view.shown()
+        except StorageError as error:
+            return {"iceberg view": self._view.directory.root, "iceberg view shows": f"unknown: {error}"}
+        behind = "" if shown is None or shown >= newest else f", {newest - shown} behind"
+        text = "nothing yet; the next commit creates it" if shown is None else f"snapshot {shown}{behind}"
+        return {"iceberg view": self._view.directory.root, "iceberg view shows": text}
 
     def _log_lines(self, part: SnapshotLogProperties | None) -> dict[str, str]:
         if self._log is None:

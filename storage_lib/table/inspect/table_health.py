@@ -21,6 +21,7 @@ class TableHealth:
     ``row_count`` counts versions of rows before they are merged. ``runs_max`` is the most sorted runs that a reader of
     one bucket has to merge, ``bucket_count`` the buckets of all partitions that have files, ``snapshot_count`` the
     snapshots that have not expired. ``rejected_count`` counts the rejected records of sources.
+    ``view_snapshot_id`` is the newest snapshot that the table's Iceberg view shows: 0 if it shows none.
     """
 
     snapshot_id: int | None = None
@@ -36,6 +37,14 @@ class TableHealth:
     runs_max: int = 0
     snapshot_count: int = 0
     rejected_count: int = 0
+    view_snapshot_id: int | None = None
+
+    @property
+    def view_lag(self) -> int | None:
+        """Number of snapshots that the table's Iceberg view does not show yet; None for a table without one."""
+        if self.view_snapshot_id is None:
+            return None
+        return max(0, (self.snapshot_id or 0) - self.view_snapshot_id)
 
 
 class TableHealthCheck:
@@ -55,8 +64,15 @@ class TableHealthCheck:
         earliest_id = history.earliest_id() or newest_id
         if newest_id != self._last.snapshot_id:
             self._last = self._of(history.load(newest_id), earliest_id)
+        if self._last.view_snapshot_id != newest_id:
+            self._last = replace(self._last, view_snapshot_id=self._shown())
         # Expiry creates no snapshot, so this changes independently.
         return replace(self._last, snapshot_count=newest_id - earliest_id + 1)
+
+    def _shown(self) -> int | None:
+        """Return the snapshot that the view shows, 0 if the view does not exist yet; None for a table without one."""
+        view = self._file_store.view
+        return None if view is None else view.shown() or 0
 
     def _of(self, snapshot: Snapshot, earliest_id: int) -> TableHealth:
         changed, compacted = self._last_times(snapshot, earliest_id)
@@ -75,6 +91,7 @@ class TableHealthCheck:
             bucket_count=len(runs),
             runs_max=max(runs.values(), default=0),
             rejected_count=self._rejected.count(snapshot),
+            view_snapshot_id=self._last.view_snapshot_id,
         )
 
     def _last_times(self, newest: Snapshot, earliest_id: int) -> tuple[int | None, int | None]:

@@ -61,6 +61,18 @@ class TableMaintenance:
         with report_to(progress):
             return self._writes.care.remove_orphan_files(older_than=older_than, dry_run=dry_run)
 
+    def publish_iceberg(self) -> int | None:
+        """Publish what the Iceberg view does not show yet; return the newest snapshot that it shows.
+
+        Each commit does so by itself; this is for a table whose last commit could not. None for a table without a view
+        (option ``metadata.iceberg.storage``). Raises what made it fail, ``UnavailableError`` for example.
+        """
+        view = self._context.iceberg_view
+        if view is None:
+            return None
+        view.refresh()
+        return view.shown()
+
     @reports_outcome
     def delete_rejected(
         self,

@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Self
 
 from storage_lib.built_once import built_once
 from storage_lib.file_store.store import FileStore
+from storage_lib.iceberg.iceberg_view import IcebergView
+from storage_lib.iceberg.view_refusals import view_storage
+from storage_lib.io.after_commit import after_commit
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_directory.table_paths import MAIN_BRANCH, TablePaths
 from storage_lib.log_store.log_store import LogStore
 from storage_lib.schema.options.table_options import ChangelogMode, LogConsistency, TableOptions
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.protocol.lease import TableLeases
+
+
+def _view_of(
+    name: str,
+    uuid: str,
+    location: str,
+    branch: str,
+    environment: Environment,
+    schema: TableSchema,
+    options: TableOptions,
+) -> Callable[[FileStore], IcebergView] | None:
+    """Return how to open the view of a table; None if it has none. Snapshots of branches are in no view."""
+    storage = view_storage(schema, options) if branch == MAIN_BRANCH else None
+    if storage is None:
+        return None
+    return partial(
+        IcebergView, table=name, table_uuid=uuid, location=location, storage=storage, environment=environment
+    )
 
 
 @dataclass(frozen=True)
@@ -62,10 +83,44 @@ class TableContext:
             paths=paths,
             schema=schema,
             options=options,
-            file_store=FileStore(table=name, environment=environment, paths=paths, schema=schema, options=options),
+            file_store=FileStore(
+                table=name,
+                environment=environment,
+                paths=paths,
+                schema=schema,
+                options=options,
+                view_of=_view_of(name, uuid, location, branch, environment, schema, options),
+            ),
             log=log,
             store_options=store_options,
         )
+
+    @property
+    def iceberg_view(self) -> IcebergView | None:
+        """The table's Iceberg view; None if it has none."""
+        view = self.file_store.view
+        return view if isinstance(view, IcebergView) else None
+
+    def refresh_view(self) -> None:
+        """Let the Iceberg view, if there is one, show the newest snapshot, schema and tags.
+
+        A failure is logged, and the next commit repeats it: the table itself has changed already.
+        """
+        view = self.iceberg_view
+        if view is not None:
+            with after_commit(f"table {self.name}: updating its Iceberg view"):
+                view.refresh()
+
+    def succeed_view(self, former: TableContext) -> None:
+        """After the table was altered, refresh its Iceberg view, or drop the former one if that was another.
+
+        Readers of a view that ends get an error, instead of rows that no longer change. A failure is logged.
+        """
+        view, before = self.iceberg_view, former.iceberg_view
+        if before is not None and (view is None or view.directory.root != before.directory.root):
+            with after_commit(f"table {self.name}: deleting its former Iceberg view"):
+                before.drop()
+        self.refresh_view()
 
     @property
     def is_branch(self) -> bool:

@@ -1,0 +1,35 @@
+"""A view of the table in another format, which follows its snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.io.file_io import FileStatus
+
+
+class SnapshotView(Protocol):
+    """Follows the snapshots of one table. Its files are its own; of the table's it only names some."""
+
+    def publish(self, snapshot: Snapshot) -> None:
+        """Publish a snapshot that was just created, and those before it that are missing.
+
+        Never raises an ``Exception``: the snapshot is committed, whatever happens. What failed is logged, and the next
+        commit repeats it.
+        """
+
+    def shown(self) -> int | None:
+        """Return the id of the newest snapshot that the view shows, 0 for an empty table; None if there is no view."""
+
+    def drop_expired(self) -> None:
+        """Drop expired snapshots that no tag keeps, before files that only they need are deleted.
+
+        Raises ``StorageError`` if the view would still name such files.
+        """
+
+    def orphans(self) -> Iterator[tuple[str, FileStatus]]:
+        """Yield the view's files that no snapshot of it needs, with their paths; of any age."""
+
+    def delete(self, path: str) -> None:
+        """Delete a file that ``orphans`` yielded."""

@@ -1,0 +1,216 @@
+"""The Iceberg view of a table (https://iceberg.apache.org/spec/, version 3): the table's own files with other metadata.
+
+    snapshot-<n> created: the commit ─▶ masks ─▶ manifests ─▶ v<n>.metadata.json, created if absent ─▶ version hint
+
+A reader of Iceberg sees exactly the rows of one of the table's snapshots. The view is written after the snapshot, by
+the process that committed it, before its verb returns. If that process crashes or fails in between, or is slower than
+the next one, whoever commits next publishes the missing snapshots in their order. So the view may be behind, and says
+how far (``shown``), but it never shows a snapshot that the table does not have.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from storage_lib.errors import NotFoundError, SnapshotExpiredError
+from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.iceberg.encode.table_metadata import ShownSnapshot, ViewMetadata, uuid_of_view
+from storage_lib.iceberg.publish.view_content import ViewContents
+from storage_lib.iceberg.publish.view_directory import OLDER_VERSIONS_KEPT, ViewDirectory
+from storage_lib.iceberg.publish.view_placement import view_root
+from storage_lib.iceberg.publish.view_publisher import ViewPublisher, identity_of, shown_tags, with_schema
+from storage_lib.io.after_commit import after_commit
+from storage_lib.schema.options.table_options import IcebergStorage, TableOptions
+
+if TYPE_CHECKING:
+    from storage_lib.file_store.store import FileStore
+    from storage_lib.io.environment import Environment
+    from storage_lib.io.file_io import FileStatus
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class IcebergView:
+    """A ``SnapshotView``. Threads may share it."""
+
+    def __init__(
+        self,
+        store: FileStore,
+        *,
+        table: str,
+        table_uuid: str,
+        location: str,
+        storage: IcebergStorage,
+        environment: Environment,
+    ) -> None:
+        """``table`` is the table's name in messages, ``location`` its directory."""
+        self._store = store
+        self._table = table
+        self._storage = storage
+        self._clock = environment.clock
+        self._location = location
+        self.directory = ViewDirectory(environment.file_io, view_root(storage, location))
+        self._contents = ViewContents(self.directory, environment.new_name)
+        self._publisher = ViewPublisher(
+            self.directory, self._contents, table=table, table_uuid=uuid_of_view(table_uuid), location=location
+        )
+
+    def publish(self, snapshot: Snapshot) -> None:
+        """Publish a snapshot and those before it; see ``SnapshotView``."""
+        with after_commit(f"table {self._table}: publishing snapshot {snapshot.id} in the Iceberg view"):
+            self.catch_up()
+
+    def shown(self) -> int | None:
+        """Return the newest snapshot that the view shows, 0 for one of an empty table; None if there is no view."""
+        newest = self.directory.newest()
+        return None if newest is None or newest.location != self._location else newest.snapshot_id
+
+    def catch_up(self) -> int | None:
+        """Publish the snapshots that are missing, in their order; return the newest one that the view shows.
+
+        Snapshots that have expired are left out. A view that does not exist begins with the newest snapshot. Raises
+        ``StorageError``; what was published before stays.
+        """
+        if not self._is_wanted():
+            return None
+        while True:
+            latest_id = self._store.snapshots.latest_id()
+            before = self._base()
+            if latest_id is None:
+                return self._begin_empty(before)
+            if before is not None and before.snapshot_id >= latest_id:
+                return before.snapshot_id
+            for snapshot in self._missing(before, latest_id):
+                before = self._publisher.publish(self._store_of(snapshot), before, snapshot)
+                if before is None:
+                    break  # another process is publishing as well: look where it has got
+
+    def refresh(self) -> None:
+        """Catch up, and show the table's newest schema and tags. Raises as ``catch_up``."""
+        self.catch_up()
+        newest = self.directory.newest()
+        if newest is None:
+            return
+        updated = with_schema(newest, self._store.of_newest_schema())
+        updated = replace(updated, tags=shown_tags(self._store, updated.snapshots))
+        if updated != newest:
+            self.directory.replace(updated, self._store.of_newest_schema().schema)
+
+    def drop_expired(self) -> None:
+        """Drop expired snapshots from the newest metadata, then the files of the view that only they need."""
+        earliest_id = self._store.snapshots.earliest_id() or 0
+        newest = self.directory.newest()
+        if newest is None:
+            return
+        if newest.snapshot_id < earliest_id:
+            self.catch_up()
+            newest = self.directory.newest()
+            if newest is None:
+                return
+        tags = shown_tags(self._store, newest.snapshots)
+        is_kept = [each.id >= earliest_id or each.id in tags.values() for each in newest.snapshots]
+        kept = [each for each, stays in zip(newest.snapshots, is_kept, strict=True) if stays]
+        dropped = [each for each, stays in zip(newest.snapshots, is_kept, strict=True) if not stays]
+        if dropped:
+            # Metadata that another process publishes now, upon the former, names them once more; the next expiry drops
+            # them again.
+            self.directory.replace(replace(newest, snapshots=tuple(kept), tags=tags), self._store.schema)
+            for number in self.directory.numbers():
+                if number < earliest_id:
+                    self.directory.delete(self.directory.metadata_path(number))
+            for path in sorted(self._own_paths(dropped) - self._own_paths(_neighbours(newest.snapshots, is_kept))):
+                self.directory.delete(path)
+
+    def orphans(self) -> Iterator[tuple[str, FileStatus]]:
+        """Yield the view's files that none of its snapshots needs; see ``SnapshotView``."""
+        files = list(self.directory.files())
+        newest = self.directory.newest()
+        if newest is None:
+            return
+        needed = self._own_paths(newest.snapshots, strict=True)
+        oldest = newest.snapshot_id - OLDER_VERSIONS_KEPT
+        metadata = {self.directory.metadata_path(each) for each in self.directory.numbers() if each >= oldest}
+        for path, status in files:
+            is_needed = path in metadata if self.directory.is_metadata(path) else path in needed
+            if not is_needed and not self.directory.is_hint(path):
+                yield path, status
+
+    def delete(self, path: str) -> None:
+        """Delete a file that ``orphans`` yielded."""
+        self.directory.delete(path)
+
+    def drop(self) -> None:
+        """Delete the view: its readers get an error instead of rows that no longer change."""
+        self.directory.delete_all()
+
+    def _is_wanted(self) -> bool:
+        """Return whether the newest schema still asks for this view: another process may have altered the table."""
+        newest = self._store.of_newest_schema().schema
+        return newest is self._store.schema or TableOptions.parse(newest.options).iceberg_storage == self._storage
+
+    def _base(self) -> ViewMetadata | None:
+        """Return the newest metadata upon which to build; None to begin with the newest snapshot."""
+        newest = self.directory.newest()
+        if newest is None:
+            return None
+        if newest.location != self._location:
+            _LOGGER.info("table %s has moved: its Iceberg view begins again", self._table)
+            return None
+        if newest.snapshot_id == 0:
+            return newest
+        there = self._store.snapshots.load_expired(newest.snapshot_id)
+        earliest_id = self._store.snapshots.earliest_id()
+        if there is None and earliest_id is not None and newest.snapshot_id < earliest_id:
+            return newest
+        if there is not None and identity_of(there) == newest.identity:
+            return newest
+        _LOGGER.warning(
+            "table %s was rolled back by another engine: its Iceberg view begins again with the newest snapshot",
+            self._table,
+        )
+        self.directory.delete_above(self._store.snapshots.latest_id() or 0)
+        return None
+
+    def _begin_empty(self, before: ViewMetadata | None) -> int:
+        if before is None:
+            self.directory.create(self._publisher.empty(self._store, self._clock.now_millis()), self._store.schema)
+        return 0
+
+    def _missing(self, before: ViewMetadata | None, latest_id: int) -> Iterator[Snapshot]:
+        """Yield the snapshots to publish, the last one in any case."""
+        first = latest_id if before is None else before.snapshot_id + 1
+        for snapshot_id in range(max(first, self._store.snapshots.earliest_id() or first), latest_id + 1):
+            try:
+                yield self._store.snapshots.load(snapshot_id)
+            except SnapshotExpiredError:
+                continue
+
+    def _store_of(self, snapshot: Snapshot) -> FileStore:
+        if snapshot.schema_id == self._store.schema.id:
+            return self._store
+        return self._store.of_schema(snapshot.schema_id)
+
+    def _own_paths(self, snapshots: Sequence[ShownSnapshot], *, strict: bool = False) -> set[str]:
+        """Return the paths of manifest lists, manifests and vectors; without ``strict``, of those that still exist."""
+        paths = set()
+        for each in snapshots:
+            paths.add(each.manifest_list)
+            try:
+                paths |= self._contents.read(each.manifest_list).own_paths()
+            except NotFoundError:
+                if strict:
+                    raise
+        return paths
+
+
+def _neighbours(snapshots: Sequence[ShownSnapshot], is_kept: Sequence[bool]) -> list[ShownSnapshot]:
+    """Return the kept snapshots next to dropped ones: consecutive snapshots need a file, so they need it as well."""
+    found = []
+    for place, each in enumerate(snapshots):
+        beside = is_kept[max(0, place - 1) : place + 2]
+        if is_kept[place] and not all(beside):
+            found.append(each)
+    return found

@@ -1,0 +1,78 @@
+"""Which masks a snapshot changes: compares its live files with the data files that the view has shown so far."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pyroaring import BitMap64
+
+from storage_lib.errors import SnapshotExpiredError
+from storage_lib.file_store.data_file.data_file_meta import DataFileMeta
+from storage_lib.file_store.manifest.manifest_entry import FileKind, ManifestEntry
+from storage_lib.file_store.merge_tree.key_value_table import KeyValueTable
+from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
+from storage_lib.file_store.store import FileStore
+from storage_lib.iceberg.mask.hidden_rows import ChangedBucket, hidden_rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChange:
+    """Live entries of a snapshot by path, and the paths that are new; ``follows``: the view shows the one before."""
+
+    live: Mapping[str, ManifestEntry]
+    added: frozenset[str]
+    follows: bool
+
+
+def next_masks(store: FileStore, snapshot: Snapshot, change: FileChange) -> Iterator[tuple[str, BitMap64]]:
+    """Yield path and mask of each live data file whose mask may have changed.
+
+    Without ``follows``, all files count as new. Raises ``StorageError`` if a data file can't be read.
+    """
+    kind = store.kind
+    if not isinstance(kind, KeyValueTable):
+        return
+    for changed, paths in _changed_buckets(store, snapshot, change, has_vectors=kind.has_deletion_vectors):
+        found = hidden_rows(
+            store.read, changed, groups=kind.groups(changed.files), comparable_key=kind.layout.comparable_key
+        )
+        for file_name, mask in found:
+            yield paths[file_name], mask
+
+
+def _changed_buckets(
+    store: FileStore, snapshot: Snapshot, change: FileChange, *, has_vectors: bool
+) -> Iterator[tuple[ChangedBucket, Mapping[str, str]]]:
+    buckets: dict[tuple[bytes, int], dict[str, ManifestEntry]] = defaultdict(dict)
+    for path, entry in change.live.items():
+        buckets[entry.partition, entry.bucket][path] = entry
+    delta = _delta(store, snapshot) if change.follows else None
+    removed: dict[tuple[bytes, int], list[DataFileMeta]] = defaultdict(list)
+    touched = {(entry.partition, entry.bucket) for entry in delta or ()}
+    for entry in delta or ():
+        if entry.kind is FileKind.DELETE and store.path_of(entry) not in change.live:
+            removed[entry.partition, entry.bucket].append(entry.file)
+    # A deletion vector belongs to a snapshot, not to a file: compactions change those of their buckets, and a rollback
+    # those of any.
+    all_marks = has_vectors and snapshot.commit_kind is CommitKind.OVERWRITE
+    for (partition, bucket), entries in buckets.items():
+        place = (partition, bucket)
+        changed = ChangedBucket(
+            partition=partition,
+            bucket=bucket,
+            files=[entry.file for entry in entries.values()],
+            added={entry.file.file_name for path, entry in entries.items() if path in change.added},
+            removed=removed[place],
+            is_whole=delta is None or all_marks or (has_vectors and place in touched),
+        )
+        if changed.added or changed.removed or changed.is_whole:
+            yield changed, {entry.file.file_name: path for path, entry in entries.items()}
+
+
+def _delta(store: FileStore, snapshot: Snapshot) -> tuple[ManifestEntry, ...] | None:
+    try:
+        return store.scan.delta(snapshot)
+    except SnapshotExpiredError:
+        return None

@@ -1,0 +1,184 @@
+"""Content of one Iceberg snapshot: its manifests with the data files and deletion vectors that they list.
+
+The next content carries over the manifests that a change leaves alone. Those that list a removed file are written
+again without it; many small ones are merged into one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from storage_lib.iceberg.encode.iceberg_manifest import (
+    Content,
+    ListedFile,
+    ManifestRecord,
+    decode_manifest,
+    decode_manifest_list,
+    encode_manifest,
+    encode_manifest_list,
+)
+from storage_lib.iceberg.publish.view_directory import ViewDirectory
+from storage_lib.schema.table_schema import TableSchema
+
+_MANIFESTS_MAX = 20
+"""Manifests of one kind above which they are merged into one."""
+_CACHED_FILES_MAX = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Manifest:
+    record: ManifestRecord
+    files: tuple[ListedFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewContent:
+    """The manifests of a snapshot; empty for a table without one."""
+
+    manifests: tuple[_Manifest, ...] = ()
+
+    def data_files(self) -> dict[str, ListedFile]:
+        """Return the data files by path."""
+        return {each.path: each for each in self._of(Content.DATA)}
+
+    def vectors(self) -> dict[str, ListedFile]:
+        """Return the deletion vectors by the path of the data file whose rows they hide."""
+        return {each.data_file: each for each in self._of(Content.VECTORS) if each.data_file is not None}
+
+    def own_paths(self) -> set[str]:
+        """Return the paths of the view's own files: manifests and Puffin files."""
+        return {each.record.path for each in self.manifests} | {each.path for each in self._of(Content.VECTORS)}
+
+    def _of(self, content: Content) -> list[ListedFile]:
+        return [file for each in self.manifests if each.record.content is content for file in each.files]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentChange:
+    """What a snapshot changes; ``hidden`` has the new vector of a data file by its path, None: it hides nothing now."""
+
+    sequence: int
+    first_row_id: int
+    added: Sequence[ListedFile]
+    removed: Collection[str]
+    hidden: Mapping[str, ListedFile | None]
+
+    def removes(self, file: ListedFile) -> bool:
+        """Return whether a data file leaves the view."""
+        return file.path in self.removed
+
+    def replaces(self, vector: ListedFile) -> bool:
+        """Return whether a vector leaves the view, with its data file or for another one."""
+        return vector.data_file in self.removed or vector.data_file in self.hidden
+
+
+class ViewContents:
+    """Reads and writes contents. Manifests are immutable, so decoded ones are cached. Thread-safe."""
+
+    def __init__(self, directory: ViewDirectory, new_name: Callable[[], str]) -> None:
+        self._directory = directory
+        self.new_name = new_name
+        self._cache: OrderedDict[str, _Manifest] = OrderedDict()
+        self._cached = 0
+        self._lock = threading.Lock()
+
+    def read(self, manifest_list: str) -> ViewContent:
+        """Return the content that a manifest list names. Raises ``NotFoundError`` if a file is missing."""
+        records = decode_manifest_list(self._directory.read(manifest_list), manifest_list)
+        return ViewContent(tuple(self._manifest(each) for each in records))
+
+    def write(
+        self,
+        before: ViewContent,
+        change: ContentChange,
+        *,
+        schema: TableSchema,
+        iceberg_schema: Mapping[str, Any],
+        parent: int | None,
+        written: list[str],
+    ) -> tuple[str, ViewContent]:
+        """Write the content after a change; return the path of its manifest list. ``written`` gets all new paths."""
+
+        def encoded(files: Sequence[ListedFile], content: Content, *, added: bool) -> _Manifest:
+            data = encode_manifest(files, content=content, schema=schema, iceberg_schema=iceberg_schema, added=added)
+            path = self._directory.write(f"{self.new_name()}-m{len(written)}.avro", data)
+            written.append(path)
+            record = _record(path, len(data), files, content, change, is_added=added)
+            manifest = _Manifest(record, tuple(files))
+            self._remember(manifest)
+            return manifest
+
+        new_vectors = [each for each in change.hidden.values() if each is not None]
+        numbered = _with_row_ids(change.added, change.first_row_id)
+        manifests: list[_Manifest] = []
+        for content, added, is_gone in (
+            (Content.DATA, numbered, change.removes),
+            (Content.VECTORS, new_vectors, change.replaces),
+        ):
+            mine = [each for each in before.manifests if each.record.content is content]
+            whole = [each for each in mine if not any(map(is_gone, each.files))]
+            cut = [each for each in mine if any(map(is_gone, each.files))]
+            if len(whole) + (1 if cut else 0) > _MANIFESTS_MAX:
+                whole, cut = [], mine
+            left = [file for each in cut for file in each.files if not is_gone(file)]
+            manifests += whole
+            if left:
+                manifests.append(encoded(left, content, added=False))
+            if added:
+                manifests.append(encoded(added, content, added=True))
+        records = [each.record for each in manifests]
+        data = encode_manifest_list(records, sequence=change.sequence, parent=parent)
+        path = self._directory.write(f"snap-{change.sequence}-{self.new_name()}.avro", data)
+        written.append(path)
+        return path, ViewContent(tuple(manifests))
+
+    def _manifest(self, record: ManifestRecord) -> _Manifest:
+        with self._lock:
+            known = self._cache.get(record.path)
+            if known is not None:
+                self._cache.move_to_end(record.path)
+                return _Manifest(record, known.files)
+        found = _Manifest(record, decode_manifest(self._directory.read(record.path), record.path, record))
+        self._remember(found)
+        return found
+
+    def _remember(self, manifest: _Manifest) -> None:
+        with self._lock:
+            if manifest.record.path in self._cache:
+                return
+            self._cache[manifest.record.path] = manifest
+            self._cached += len(manifest.files)
+            while self._cached > _CACHED_FILES_MAX and len(self._cache) > 1:
+                _, dropped = self._cache.popitem(last=False)
+                self._cached -= len(dropped.files)
+
+
+def _with_row_ids(files: Sequence[ListedFile], first: int) -> list[ListedFile]:
+    """Return added files with the row ids that readers derive from the manifest's first one."""
+    numbered = []
+    for file in files:
+        numbered.append(replace(file, first_row_id=first))
+        first += file.row_count
+    return numbered
+
+
+def _record(
+    path: str, size: int, files: Sequence[ListedFile], content: Content, change: ContentChange, *, is_added: bool
+) -> ManifestRecord:
+    rows = sum(file.row_count for file in files)
+    return ManifestRecord(
+        path=path,
+        size_bytes=size,
+        content=content,
+        sequence=change.sequence,
+        min_sequence=min(file.sequence for file in files),
+        added_count=len(files) if is_added else 0,
+        added_rows=rows if is_added else 0,
+        existing_count=0 if is_added else len(files),
+        existing_rows=0 if is_added else rows,
+        first_row_id=change.first_row_id if content is Content.DATA else None,
+    )

@@ -1,0 +1,168 @@
+"""The view's ``metadata`` directory: ``v<n>.metadata.json`` shows snapshot n, ``version-hint.text`` names the newest.
+
+A metadata file is created only if no other process has created it, after the manifests that it names. The hint is
+written afterwards, so it may be too low; readers of Iceberg's Hadoop tables look for later files by themselves.
+
+Other programs may write into the directory, although nothing asks them to: an engine of Iceberg that commits to the
+view, or one of Paimon that has the same option. Their metadata is never built upon, and replaced by the next commit.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import suppress
+
+from storage_lib.errors import CorruptFileError, NotFoundError, StorageError
+from storage_lib.iceberg.encode.table_metadata import ViewMetadata, decode_metadata, encode_metadata
+from storage_lib.io.file_io import FileIO, FileStatus
+from storage_lib.schema.table_schema import TableSchema
+
+_LOGGER = logging.getLogger(__name__)
+_HINT = "version-hint.text"
+_PREFIX, _SUFFIX = "v", ".metadata.json"
+OLDER_VERSIONS_KEPT = 10
+"""Older metadata files stay for readers that have read the hint and not yet the file that it names."""
+
+
+class ViewDirectory:
+    """Reads and writes the files of one view. Thread-safe; stateless."""
+
+    def __init__(self, file_io: FileIO, root: str) -> None:
+        """``root`` is the directory of the view; see ``view_placement``."""
+        self._file_io = file_io
+        self.root = root
+        self.directory = f"{root}/metadata"
+
+    def path(self, name: str) -> str:
+        """Return the path of a file of the view."""
+        return f"{self.directory}/{name}"
+
+    def metadata_path(self, number: int) -> str:
+        """Return the path of the metadata that shows snapshot ``number``."""
+        return self.path(f"{_PREFIX}{number}{_SUFFIX}")
+
+    def newest(self) -> ViewMetadata | None:
+        """Return the newest metadata that this library wrote; None if there is none."""
+        for number in self._from_newest():
+            found = self._load(number)
+            if found is not None:
+                return found
+        return None
+
+    def read(self, path: str) -> bytes:
+        """Return a file of the view; ``NotFoundError`` if it is missing."""
+        return self._file_io.read_bytes(path)
+
+    def write(self, name: str, data: bytes) -> str:
+        """Create a file with a unique name and return its path. It is durable after ``sync``."""
+        path = self.path(name)
+        with self._file_io.open_output(path) as out:
+            out.write(data)
+        return path
+
+    def sync(self, paths: list[str]) -> None:
+        """Make files durable."""
+        self._file_io.sync(paths)
+
+    def create(self, metadata: ViewMetadata, schema: TableSchema) -> bool:
+        """Publish the metadata of a snapshot; False if another process has published that snapshot.
+
+        Metadata of other programs with this number is replaced, and such with a higher number deleted.
+        Raises ``CommitOutcomeUnknownError`` if the store's answer was lost.
+        """
+        number, path = metadata.snapshot_id, self.metadata_path(metadata.snapshot_id)
+        data = encode_metadata(metadata, schema)
+        if not self._file_io.create_if_absent(path, data):
+            there = self._load(number)
+            if there is not None and there.identity == metadata.identity and there.location == metadata.location:
+                return False
+            if there is None:
+                _LOGGER.warning("%s was not written by this library, and is replaced: the view is only read", path)
+            self._file_io.replace(path, data)
+        self._hint(number)
+        return True
+
+    def replace(self, metadata: ViewMetadata, schema: TableSchema) -> None:
+        """Write other metadata of the same snapshot, without expired ones or with other tags."""
+        self._file_io.replace(self.metadata_path(metadata.snapshot_id), encode_metadata(metadata, schema))
+
+    def delete(self, path: str) -> None:
+        """Delete a file of the view, if it exists."""
+        self._file_io.delete(path, below=self.root)
+
+    def delete_all(self) -> None:
+        """Delete the whole directory."""
+        self._file_io.delete_tree(self.directory, below=self.root)
+
+    def files(self) -> Iterator[tuple[str, FileStatus]]:
+        """Yield path and status of each file."""
+        for entry in self._file_io.list_directory(self.directory):
+            if entry.is_link or not entry.is_directory:
+                yield self.path(entry.name), entry
+
+    def is_metadata(self, path: str) -> bool:
+        """Return whether a path is one of metadata, rather than of a manifest or a vector."""
+        return _number(path.rpartition("/")[2]) is not None
+
+    def is_hint(self, path: str) -> bool:
+        """Return whether a path is that of the version hint."""
+        return path == self.path(_HINT)
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of all metadata files, ascending."""
+        found = (_number(entry.name) for entry in self._file_io.list_directory(self.directory))
+        return sorted(number for number in found if number is not None)
+
+    def delete_above(self, number: int) -> None:
+        """Delete the metadata of snapshots after ``number``, which others have rolled back."""
+        for each in self.numbers():
+            if each > number:
+                self.delete(self.metadata_path(each))
+
+    def _hint(self, number: int) -> None:
+        """Write the number of the newest metadata, which another process may have published meanwhile."""
+        newest = probed = number
+        while self._file_io.exists(self.metadata_path(probed + 1)):
+            probed += 1
+            if self._load(probed) is None:
+                self.delete(self.metadata_path(probed))
+            else:
+                newest = probed
+        self._file_io.replace(self.path(_HINT), str(newest).encode())
+        old = number - OLDER_VERSIONS_KEPT - 1
+        if old >= 0:
+            with suppress(StorageError):
+                self.delete(self.metadata_path(old))
+
+    def _from_newest(self) -> Iterator[int]:
+        """Yield the numbers of metadata files, the newest first."""
+        number = self._hinted()
+        if number is None or not self._file_io.exists(self.metadata_path(number)):
+            yield from reversed(self.numbers())
+            return
+        while self._file_io.exists(self.metadata_path(number + 1)):
+            number += 1
+        yield number
+        yield from reversed([each for each in self.numbers() if each != number])
+
+    def _hinted(self) -> int | None:
+        try:
+            text = self._file_io.read_bytes(self.path(_HINT)).decode("ascii", "replace").strip()
+        except NotFoundError:
+            return None
+        return int(text) if text.isascii() and text.isdigit() else None
+
+    def _load(self, number: int) -> ViewMetadata | None:
+        path = self.metadata_path(number)
+        try:
+            found = decode_metadata(self._file_io.read_bytes(path), path)
+        except (NotFoundError, CorruptFileError):
+            return None
+        return found if found is not None and found.snapshot_id == number else None
+
+
+def _number(name: str) -> int | None:
+    digits = name.removeprefix(_PREFIX).removesuffix(_SUFFIX)
+    is_metadata = name == f"{_PREFIX}{digits}{_SUFFIX}" and digits.isascii() and digits.isdigit()
+    return int(digits) if is_metadata else None

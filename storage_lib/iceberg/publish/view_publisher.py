@@ -1,0 +1,246 @@
+"""Publishes one snapshot in the view: the difference to the one before, as manifests, vectors and metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from storage_lib.errors import CommitOutcomeUnknownError, InvalidInputError, StorageError
+from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
+from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
+from storage_lib.file_store.snapshot.tag import WORK_TAG_PREFIX
+from storage_lib.file_store.store import FileStore
+from storage_lib.iceberg.encode.iceberg_manifest import ListedFile
+from storage_lib.iceberg.encode.iceberg_schema import iceberg_schema
+from storage_lib.iceberg.encode.partition_record import partition_record
+from storage_lib.iceberg.encode.puffin_vector import BLOB_OFFSET, encode_puffin
+from storage_lib.iceberg.encode.table_metadata import MAIN, ShownSnapshot, ViewMetadata
+from storage_lib.iceberg.publish.next_masks import FileChange, next_masks
+from storage_lib.iceberg.publish.view_content import ContentChange, ViewContent, ViewContents
+from storage_lib.iceberg.publish.view_directory import ViewDirectory
+from storage_lib.schema.placing.partition import PartitionCodec
+
+_FORMAT = ".parquet"
+
+
+class ViewPublisher:
+    """Publishes snapshots of one table. Thread-safe."""
+
+    def __init__(
+        self, directory: ViewDirectory, contents: ViewContents, *, table: str, table_uuid: str, location: str
+    ) -> None:
+        """``table_uuid`` is Iceberg's; ``location`` the table's directory."""
+        self._directory = directory
+        self._contents = contents
+        self._table = table
+        self._table_uuid = table_uuid
+        self._location = location
+
+    def empty(self, store: FileStore, time_millis: int) -> ViewMetadata:
+        """Return the metadata of a table without a snapshot."""
+        schema = store.schema
+        return ViewMetadata(
+            table_uuid=self._table_uuid,
+            location=self._location,
+            snapshot_id=0,
+            identity="",
+            schema_id=schema.id,
+            updated_millis=time_millis,
+            next_row_id=0,
+            schemas={schema.id: iceberg_schema(schema)},
+            snapshots=(),
+            tags={},
+        )
+
+    def publish(self, store: FileStore, before: ViewMetadata | None, snapshot: Snapshot) -> ViewMetadata | None:
+        """Publish a snapshot upon the newest one in the view; return None if another process has published it.
+
+        ``store`` is under the snapshot's schema. If ``before`` is None, or shows another snapshot than the one right
+        before, nothing is taken over from its masks. Nothing is left if it fails. Raises ``InvalidInputError`` for a
+        file that Iceberg can't show.
+        """
+        written: list[str] = []
+        try:
+            metadata = self._written(store, before, snapshot, written)
+            self._directory.sync(written)
+            is_new = self._directory.create(metadata, store.schema)
+        except CommitOutcomeUnknownError:
+            raise
+        except Exception:
+            self._delete(written)
+            raise
+        if not is_new:
+            self._delete(written)
+        return metadata if is_new else None
+
+    def _written(
+        self, store: FileStore, before: ViewMetadata | None, snapshot: Snapshot, written: list[str]
+    ) -> ViewMetadata:
+        shown = None if before is None else before.current
+        content = ViewContent() if shown is None else self._contents.read(shown.manifest_list)
+        files = content.data_files()
+        live = {store.path_of(entry): entry for entry in store.scan.entries(snapshot)}
+        change = FileChange(
+            live=live,
+            added=frozenset(live.keys() - files.keys()),
+            follows=before is not None and before.snapshot_id == snapshot.id - 1,
+        )
+        self._refuse_other_formats(change.added)
+        vectors = content.vectors()
+        hidden: dict[str, ListedFile | None] = {}
+        partitions = _Partitions(store)
+        for path, mask in next_masks(store, snapshot, change):
+            old = vectors.get(path)
+            if not mask:
+                if old is not None:
+                    hidden[path] = None
+                continue
+            puffin = encode_puffin(mask, path)
+            if old is not None and old.size_bytes == len(puffin.data) and self._directory.read(old.path) == puffin.data:
+                continue
+            name = f"{self._contents.new_name()}.puffin"
+            written.append(self._directory.write(name, puffin.data))
+            hidden[path] = ListedFile(
+                path=written[-1],
+                row_count=puffin.row_count,
+                size_bytes=len(puffin.data),
+                partition=partitions.record(live[path]),
+                sequence=snapshot.id,
+                data_file=path,
+                offset=BLOB_OFFSET,
+                blob_size=puffin.blob_size,
+            )
+        added = [
+            ListedFile(
+                path=path,
+                row_count=live[path].file.row_count,
+                size_bytes=live[path].file.file_size,
+                partition=partitions.record(live[path]),
+                sequence=snapshot.id,
+            )
+            for path in sorted(change.added)
+        ]
+        schemas = {} if before is None else before.schemas
+        own_schema = iceberg_schema(store.schema)
+        next_row_id = 0 if before is None else before.next_row_id
+        next_content = ContentChange(
+            sequence=snapshot.id,
+            first_row_id=next_row_id,
+            added=added,
+            removed=files.keys() - live.keys(),
+            hidden=hidden,
+        )
+        manifest_list, after = self._contents.write(
+            content,
+            next_content,
+            schema=store.schema,
+            iceberg_schema=own_schema,
+            parent=None if shown is None else shown.id,
+            written=written,
+        )
+        added_rows = sum(each.row_count for each in added)
+        newest = ShownSnapshot(
+            id=snapshot.id,
+            parent=None if shown is None else shown.id,
+            time_millis=snapshot.time_millis,
+            manifest_list=manifest_list,
+            summary=_summary(snapshot, next_content, after),
+            schema_id=store.schema.id,
+            first_row_id=next_row_id,
+            added_rows=added_rows,
+        )
+        snapshots = (*(() if before is None else before.snapshots), newest)
+        return ViewMetadata(
+            table_uuid=self._table_uuid,
+            location=self._location,
+            snapshot_id=snapshot.id,
+            identity=identity_of(snapshot),
+            # A process that opened the table before it was altered writes under the older schema.
+            schema_id=max(store.schema.id, 0 if before is None else before.schema_id),
+            updated_millis=snapshot.time_millis,
+            next_row_id=next_row_id + added_rows,
+            schemas={**schemas, store.schema.id: own_schema},
+            snapshots=snapshots,
+            tags=shown_tags(store, snapshots),
+        )
+
+    def _refuse_other_formats(self, paths: frozenset[str]) -> None:
+        other = min((path for path in paths if not path.endswith(_FORMAT)), default=None)
+        if other is not None:
+            message = (
+                f"table {self._table}: data file {other} is not a Parquet file, so its Iceberg view ends before the "
+                "snapshot that has it; compact the table fully with file.format=parquet"
+            )
+            raise InvalidInputError(message)
+
+    def _delete(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            with suppress(StorageError):
+                self._directory.delete(path)
+
+
+class _Partitions:
+    """Partitions as records of a manifest, each decoded once."""
+
+    def __init__(self, store: FileStore) -> None:
+        self._schema = store.schema
+        self._codec = PartitionCodec(store.schema)
+        self._records: dict[bytes, Mapping[str, object]] = {}
+
+    def record(self, entry: ManifestEntry) -> Mapping[str, object]:
+        known = self._records.get(entry.partition)
+        if known is None:
+            known = partition_record(self._schema, self._codec.decode(entry.partition))
+            self._records[entry.partition] = known
+        return known
+
+
+def identity_of(snapshot: Snapshot) -> str:
+    """Return text that tells this snapshot from another one with its id."""
+    return snapshot.uuid or f"{snapshot.commit_user} {snapshot.commit_identifier} {snapshot.time_millis}"
+
+
+def shown_tags(store: FileStore, snapshots: Sequence[ShownSnapshot]) -> dict[str, int]:
+    """Return the snapshot ids of the table's tags that the view shows."""
+    ids = {each.id for each in snapshots}
+    return {
+        tag.name: tag.snapshot.id
+        for tag in store.tags.load_all()
+        if tag.snapshot.id in ids and tag.name != MAIN and not tag.name.startswith(WORK_TAG_PREFIX)
+    }
+
+
+def with_schema(metadata: ViewMetadata, store: FileStore) -> ViewMetadata:
+    """Return the metadata with the store's schema as the current one."""
+    schema = store.schema
+    if schema.id <= metadata.schema_id and schema.id in metadata.schemas:
+        return metadata
+    return replace(
+        metadata,
+        schema_id=max(schema.id, metadata.schema_id),
+        schemas={**metadata.schemas, schema.id: iceberg_schema(schema)},
+    )
+
+
+def _summary(snapshot: Snapshot, change: ContentChange, content: ViewContent) -> dict[str, str]:
+    vectors = [each for each in change.hidden.values() if each is not None]
+    if snapshot.commit_kind is CommitKind.COMPACT:
+        operation = "replace"
+    elif snapshot.commit_kind is CommitKind.OVERWRITE or change.removed or vectors:
+        operation = "overwrite"
+    else:
+        operation = "append"
+    data, hiding = content.data_files().values(), content.vectors().values()
+    return {
+        "operation": operation,
+        "added-data-files": str(len(change.added)),
+        "added-records": str(sum(each.row_count for each in change.added)),
+        "deleted-data-files": str(len(change.removed)),
+        "total-data-files": str(len(data)),
+        "total-records": str(sum(each.row_count for each in data)),
+        "total-files-size": str(sum(each.size_bytes for each in data)),
+        "total-delete-files": str(len(hiding)),
+        "total-position-deletes": str(sum(each.row_count for each in hiding)),
+        "total-equality-deletes": "0",
+    }

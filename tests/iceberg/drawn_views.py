@@ -1,0 +1,291 @@
+"""Tables that a view admits, their random lives, and what a reader of Iceberg has to see after each commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from random import Random
+from typing import Any
+
+from storage_lib import (
+    AddColumn,
+    AlterType,
+    DropColumn,
+    DynamicTable,
+    InvalidInputError,
+    MoveColumn,
+    NotFoundError,
+    RenameColumn,
+)
+from storage_lib.catalog.catalog import Catalog
+
+DAY = date(2026, 11, 1)
+MOMENT = datetime(2026, 11, 1, 3, 4, 5, 678000)  # noqa: DTZ001  a TIMESTAMP has no zone
+SCALARS: dict[str, Callable[[int], Any]] = {
+    "BIGINT": lambda n: n * 3_000_000_000 - 7,
+    "INT": lambda n: n - 9,
+    "SMALLINT": lambda n: n * 300 - 300,
+    "TINYINT": lambda n: n - 5,
+    "STRING": lambda n: ("", "a", "b", "é", "z" * 40)[n % 5] + str(n // 5),
+    "VARCHAR(30)": lambda n: f"v{n:03}",
+    "BYTES": lambda n: bytes([n % 256, 0, 255]),
+    "DATE": lambda n: DAY + timedelta(days=n * 40 - 200),
+    "DECIMAL(9, 2)": lambda n: Decimal(n * 7 - 20) / 100,
+    "DECIMAL(30, 4)": lambda n: Decimal(n * 10**20 - 5) / 10000,
+    "TIMESTAMP(6)": lambda n: MOMENT + timedelta(hours=n, microseconds=n),
+    "TIMESTAMP(3)": lambda n: MOMENT + timedelta(days=n),
+    "TIMESTAMP(6) WITH LOCAL TIME ZONE": lambda n: (MOMENT + timedelta(minutes=n)).replace(tzinfo=UTC),
+}
+VALUES: dict[str, Callable[[int], Any]] = {
+    **SCALARS,
+    "BOOLEAN": lambda n: n % 2 == 0,
+    "DOUBLE": lambda n: float("nan") if n % 7 == 0 else n / 8,
+    "FLOAT": lambda n: n / 4,
+    "ARRAY<STRING>": lambda n: [None, f"x{n}"][: n % 3],
+    "MAP<STRING, INT>": lambda n: {f"k{each}": each for each in range(n % 3)},
+    "ROW<a INT, b ARRAY<INT>>": lambda n: {"a": n, "b": [n] * (n % 2)},
+}
+PARTITIONS = ("STRING", "INT", "DATE", "BIGINT", "DECIMAL(9, 2)", "TIMESTAMP(6)", "VARCHAR(30)")
+WIDER = {
+    "INT": "BIGINT",
+    "TINYINT": "SMALLINT",
+    "SMALLINT": "INT",
+    "FLOAT": "DOUBLE",
+    "DECIMAL(9, 2)": "DECIMAL(12, 2)",
+}
+KEYS = 40
+
+
+@dataclass
+class DrawnView:
+    """A table of a life; ``makers`` return a value of each column by number."""
+
+    table: DynamicTable
+    key: tuple[str, ...]
+    partition: str | None
+    makers: dict[str, Callable[[int], Any]]
+    options: dict[str, str]
+    tags: list[str] = field(default_factory=list)
+    step: int = 0
+
+    @property
+    def is_append_only(self) -> bool:
+        return not self.key
+
+    @property
+    def keeps_first(self) -> bool:
+        return self.options.get("merge-engine") == "first-row"
+
+
+def draw_view(rng: Random, catalog: Catalog) -> DrawnView:
+    """Create a table with random columns and options."""
+    while True:
+        kind = rng.choice(["deduplicate"] * 6 + ["first-row"] * 2 + ["append-only"] * 2)
+        partition = "p" if rng.random() < 0.5 else None
+        types: dict[str, str] = {}
+        if partition:
+            types["p"] = rng.choice(PARTITIONS)
+        for name in ("k", "l")[: rng.choice([1, 1, 2])]:
+            types[name] = rng.choice(list(SCALARS))
+        key = () if kind == "append-only" else tuple(types)
+        types["n"] = "INT"
+        types |= {f"c{place}": rng.choice(list(VALUES)) for place in range(rng.randrange(1, 5))}
+        options = _options(rng, kind)
+        try:
+            table = catalog.create_table(
+                "d.t",
+                {name: f"{of} NOT NULL" if name in key else of for name, of in types.items()},
+                primary_key=list(key),
+                partition_by=[partition] if partition else [],
+                options=options,
+            )
+        except InvalidInputError as error:
+            if "metadata.iceberg" in str(error):
+                raise
+            continue
+        makers = {name: VALUES[of] for name, of in types.items()}
+        return DrawnView(table, key, partition, makers, options)
+
+
+def _options(rng: Random, kind: str) -> dict[str, str]:
+    options = {
+        "metadata.iceberg.storage": rng.choice(["table-location", "hadoop-catalog"]),
+        "log.system": "none",
+        "target-file-size": rng.choice(["128 mb", "4 kb"]),
+        "num-sorted-run.compaction-trigger": rng.choice(["2", "3", "5"]),
+        "write-only": rng.choice(["false", "false", "true"]),
+    }
+    if kind == "append-only":
+        return {**options, "write-mode": "append-only", "compaction.min.file-num": "3"}
+    options |= {"bucket": rng.choice(["1", "2", "3", "-1"])}
+    if options["bucket"] == "-1":
+        options["dynamic-bucket.target-row-num"] = "15"
+    if rng.random() < 0.2:
+        options["compaction.strategy"] = "leveled"
+    if kind == "first-row":
+        return {**options, "merge-engine": "first-row", "ignore-delete": "true"}
+    options["changelog-producer"] = rng.choice(["none", "none", "input", "lookup", "full-compaction"])
+    if rng.random() < 0.3:
+        options["deletion-vectors.enabled"] = "true"
+    if rng.random() < 0.2:
+        options["force-lookup"] = "true"
+    if rng.random() < 0.4:
+        options["sequence.field"] = "n"
+        options["sequence.field.sort-order"] = rng.choice(["ascending", "descending"])
+    return options
+
+
+def rows_of(drawn: DrawnView, rng: Random, count: int) -> list[dict[str, Any]]:
+    """Return rows with random keys, among which some repeat."""
+    rows = []
+    for _ in range(count):
+        row = {
+            name: make(rng.randrange(KEYS) if name in drawn.key else rng.randrange(100))
+            if name in drawn.key or rng.random() < 0.8
+            else None
+            for name, make in drawn.makers.items()
+        }
+        if drawn.partition:
+            value = drawn.makers[drawn.partition](rng.randrange(3))
+            row[drawn.partition] = None if drawn.is_append_only and rng.random() < 0.2 else value
+        rows.append(row)
+    return rows
+
+
+def move(drawn: DrawnView, rng: Random) -> str:
+    """Change the table once, or try to; return what was done."""
+    drawn.step += 1
+    drawn.table = drawn.table.refresh()
+    name = rng.choice(_MOVES)
+    _BY_NAME[name](drawn, rng)
+    return name
+
+
+def _append(drawn: DrawnView, rng: Random) -> None:
+    drawn.table.append(rows_of(drawn, rng, rng.choice([1, 3, 20, 60])))
+
+
+def _blind_changes(drawn: DrawnView, rng: Random) -> None:
+    """Write deletions of keys that there need not be, with older or newer sequence fields."""
+    rows = rows_of(drawn, rng, 15)
+    if drawn.is_append_only or drawn.keeps_first:
+        drawn.table.append(rows)
+        return
+    drawn.table.append([{**row, "_row_kind": rng.choice(["+I", "-D"])} for row in rows])
+
+
+def _delete(drawn: DrawnView, rng: Random) -> None:
+    if drawn.is_append_only or drawn.keeps_first:
+        return
+    keys = [{name: row[name] for name in drawn.key} for row in rows_of(drawn, rng, 10)]
+    drawn.table.delete(keys)
+
+
+def _delete_some(drawn: DrawnView, rng: Random) -> None:
+    if drawn.is_append_only or drawn.keeps_first:
+        return
+    low = rng.randrange(100)
+    drawn.table.delete(rng.choice([f"n > {low}", "n IS NULL", "n >= -9 OR n IS NULL"]))
+
+
+def _update(drawn: DrawnView, rng: Random) -> None:
+    if drawn.is_append_only or drawn.keeps_first or "sequence.field" in drawn.options:
+        return
+    drawn.table.update(f"n > {rng.randrange(100)}", {"n": drawn.step})
+
+
+def _overwrite(drawn: DrawnView, rng: Random) -> None:
+    rows = rows_of(drawn, rng, 20)
+    if drawn.partition is None or rng.random() < 0.3:
+        drawn.table.overwrite(rows)
+        return
+    value = rows[0][drawn.partition]
+    drawn.table.overwrite([{**row, drawn.partition: value} for row in rows], partition={drawn.partition: value})
+
+
+def _drop_partition(drawn: DrawnView, rng: Random) -> None:
+    if drawn.partition is not None:
+        try:
+            value = drawn.makers[drawn.partition](rng.randrange(3))
+            drawn.table.maintenance.drop_partitions([{drawn.partition: value}])
+        except NotFoundError:
+            pass
+
+
+def _compact(drawn: DrawnView, rng: Random) -> None:
+    drawn.table.compact(full=rng.random() < 0.5)
+
+
+def _roll_back(drawn: DrawnView, rng: Random) -> None:
+    history = drawn.table.context.file_store.snapshots
+    latest, earliest = history.latest_id(), history.earliest_id()
+    if latest is not None and earliest is not None and latest > earliest:
+        drawn.table.rollback_to(snapshot_id=rng.randrange(earliest, latest))
+
+
+def _alter(drawn: DrawnView, rng: Random) -> None:
+    others = [name for name in drawn.makers if name.startswith("c")]
+    types = {each.name: str(each.type) for each in drawn.table.schema.fields}
+    what = rng.choice(["add", "drop", "rename", "widen", "rename key", "first"])
+    if what == "add":
+        name, of = f"c{drawn.step + 10}", rng.choice(list(VALUES))
+        drawn.table = drawn.table.alter(AddColumn(name, of))
+        drawn.makers[name] = VALUES[of]
+    elif what == "drop" and len(others) > 1:
+        name = rng.choice(others)
+        drawn.table = drawn.table.alter(DropColumn(name))
+        del drawn.makers[name]
+    elif what == "rename" and others:
+        name, new_name = rng.choice(others), f"c{drawn.step + 20} x"
+        drawn.table = drawn.table.alter(RenameColumn(name, new_name))
+        drawn.makers[new_name] = drawn.makers.pop(name)
+    elif what == "widen":
+        for name in others:
+            if types[name] in WIDER:
+                drawn.table = drawn.table.alter(AlterType(name, WIDER[types[name]]))
+                return
+    elif what == "rename key" and drawn.key and drawn.key[-1] != drawn.partition:
+        name, new_name = drawn.key[-1], f"k{drawn.step}"
+        drawn.table = drawn.table.alter(RenameColumn(name, new_name))
+        drawn.makers = {new_name if each == name else each: make for each, make in drawn.makers.items()}
+        drawn.key = (*drawn.key[:-1], new_name)
+    elif what == "first":
+        drawn.table = drawn.table.alter(MoveColumn("n", first=True))
+
+
+def _expire(drawn: DrawnView, rng: Random) -> None:
+    drawn.table.maintenance.expire_snapshots(retain_last=rng.choice([1, 3]))
+
+
+def _tag(drawn: DrawnView, rng: Random) -> None:
+    if drawn.tags and rng.random() < 0.4:
+        drawn.table.tags.delete(drawn.tags.pop())
+    elif drawn.table.inspect.latest_snapshot_id() is not None:
+        name = f"t{drawn.step}"
+        drawn.table.tags.create(name)
+        drawn.tags.append(name)
+
+
+def _orphans(drawn: DrawnView, rng: Random) -> None:
+    removed = drawn.table.maintenance.remove_orphan_files(older_than=timedelta(0))
+    assert removed.paths == ()
+
+
+_BY_NAME: dict[str, Callable[[DrawnView, Random], None]] = {
+    "append": _append,
+    "blind changes": _blind_changes,
+    "delete": _delete,
+    "delete some": _delete_some,
+    "update": _update,
+    "overwrite": _overwrite,
+    "drop partition": _drop_partition,
+    "compact": _compact,
+    "roll back": _roll_back,
+    "alter": _alter,
+    "expire": _expire,
+    "tag": _tag,
+    "orphans": _orphans,
+}
+_MOVES = [*_BY_NAME, "append", "append", "append", "blind changes", "blind changes", "delete", "compact", "compact"]

@@ -1,0 +1,72 @@
+"""Readers of Iceberg that are not ours, PyIceberg and DuckDB's extension, in a process and environment of their own."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from storage_lib import DynamicTable
+from storage_lib.iceberg.iceberg_view import IcebergView
+from tests.support.line_servant import LineServant
+
+PYTHON = Path(__file__).parents[2] / ".local" / "iceberg" / "bin" / "python"
+SCRIPT = Path(__file__).with_name("iceberg_script.py")
+READERS = ("pyiceberg", "duckdb")
+
+needs_readers = pytest.mark.skipif(not PYTHON.exists(), reason="readers of Iceberg are not set up: run `make setup`")
+
+
+def view_of(table: DynamicTable) -> IcebergView:
+    """Return the view of a table that has one."""
+    view = table.context.iceberg_view
+    assert view is not None
+    return view
+
+
+def metadata_of(table: DynamicTable, number: int) -> str:
+    """Return the path of the metadata that shows a snapshot."""
+    return view_of(table).directory.metadata_path(number)
+
+
+def read_view(reader: str, metadata: str, scratch: Path, snapshot_id: int | None = None) -> pa.Table:
+    """Return the rows that a reader sees; raise ``RefusedError`` with its error."""
+    out = scratch / "view.arrow"
+    _servant().ask([reader, metadata, str(out), snapshot_id])
+    with pa.OSFile(str(out)) as file:
+        return pa.ipc.open_file(file).read_all()
+
+
+def counted(metadata: str) -> int:
+    """Return how many rows DuckDB counts."""
+    return int(_servant().ask(["count", metadata])["count"])
+
+
+def canonical(rows: pa.Table, names: Sequence[str]) -> list[str]:
+    """Return the rows as sorted text, whatever Arrow types a reader gives them."""
+    found = rows.select(list(names)).to_pylist(maps_as_pydicts="strict")
+    return sorted(repr([_plain(row[name]) for name in names]) for row in found)
+
+
+def _plain(value: object) -> object:
+    match value:
+        case dict():
+            return sorted((key, _plain(each)) for key, each in value.items())
+        case list():
+            return [_plain(each) for each in value]
+        case datetime():
+            return value.isoformat()
+        case _:
+            return value
+
+
+@cache
+def _servant() -> LineServant:
+    """Return the process, shared by all tests of a session."""
+    log = Path(tempfile.mkdtemp(prefix="iceberg-")) / "said.log"
+    return LineServant([PYTHON, SCRIPT, "serve"], log)

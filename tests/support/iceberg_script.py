@@ -1,0 +1,78 @@
+"""Runs in the interpreter of .local/iceberg: reads a table's Iceberg view with PyIceberg or with DuckDB.
+
+pyiceberg <metadata file> <out.arrow> [<snapshot id>]
+duckdb <metadata file> <out.arrow> [<snapshot id>]
+count <metadata file>                                    the number of rows, by DuckDB
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import duckdb_extension_avro  # type: ignore[import-not-found]  # of the other environment
+import duckdb_extension_iceberg  # type: ignore[import-not-found]
+import pyarrow as pa
+from pyiceberg.table import StaticTable  # type: ignore[import-not-found]
+
+
+def main(verb: str, metadata: str, out: str = "", snapshot_id: int | None = None) -> dict[str, Any]:
+    if verb == "count":
+        return {"count": count(metadata)}
+    write_ipc(read(verb, metadata, snapshot_id), Path(out))
+    return {}
+
+
+def count(metadata: str) -> int:
+    """Return the number of rows, for which DuckDB reads no column."""
+    ((found,),) = connection().from_query(f"FROM iceberg_scan('{metadata}')").aggregate("count(*)").fetchall()
+    return int(found)
+
+
+def read(verb: str, metadata: str, snapshot_id: int | None) -> pa.Table:
+    if verb == "pyiceberg":
+        return StaticTable.from_metadata(metadata).scan(snapshot_id=snapshot_id).to_arrow()
+    more = "" if snapshot_id is None else f", snapshot_from_id => {snapshot_id}"
+    return connection().sql(f"FROM iceberg_scan('{metadata}'{more})").to_arrow_table()
+
+
+@cache
+def connection() -> duckdb.DuckDBPyConnection:
+    """Return a connection with the extensions that their packages carry, so that nothing is downloaded."""
+    opened = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+    for module in (duckdb_extension_avro, duckdb_extension_iceberg):
+        (file,) = Path(module.__file__).parent.rglob("*.duckdb_extension")
+        opened.execute(f"LOAD '{file}'")
+    opened.execute("SET TimeZone = 'UTC'")
+    opened.execute("SET threads = 1")
+    return opened
+
+
+def write_ipc(table: pa.Table, path: Path) -> None:
+    with pa.OSFile(str(path), "wb") as out, pa.ipc.new_file(out, table.schema) as writer:
+        writer.write_table(table)
+
+
+def serve() -> None:
+    """Serve commands from standard input: the imports take a second or two, a command a few milliseconds."""
+    answers, sys.stdout = sys.stdout, sys.stderr
+    for line in sys.stdin:
+        try:
+            answer = main(*json.loads(line))
+        except Exception as error:  # noqa: BLE001  told to the tests
+            traceback.print_exc()
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["serve"]:
+        serve()
+    else:
+        verb, metadata, *more = sys.argv[1:]
+        print(main(verb, metadata, *more[:1], *map(int, more[1:])))
