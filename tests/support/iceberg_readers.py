@@ -69,4 +69,4 @@ def _plain(value: object) -> object:
 def _servant() -> LineServant:
     """Return the process, shared by all tests of a session."""
     log = Path(tempfile.mkdtemp(prefix="iceberg-")) / "said.log"
-    return LineServant([PYTHON, SCRIPT, "serve"], log)
+    return LineServant([PYTHON, SCRIPT], log)

@@ -71,8 +71,4 @@ def serve() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["serve"]:
-        serve()
-    else:
-        verb, metadata, *more = sys.argv[1:]
-        print(main(verb, metadata, *more[:1], *map(int, more[1:])))
+    serve()
