@@ -184,8 +184,9 @@ def test_an_unchanged_value_is_that_of_the_row_before_in_the_source(seed: int) -
         assert {(row[-1], row[0], *row[:-1]) for row in rows_of(table)} <= had
     left = reingest(table, options={"source.metadata": LSN}, format=source.format, fixes={"name": "left(name, 10)"})
 
-    # The row of an older record may have been deleted since.
-    assert all("no row of this key to take it from" in reason for reason in left.remaining.values())
+    # The row of an older record may have been deleted since, or have been written again with null.
+    reasons = ("no row of this key to take it from", "the table has null there")
+    assert all(any(known in reason for known in reasons) for reason in left.remaining.values())
     assert rows_of(table) == [(key, name[:10], *rest) for key, name, *rest in source.expected()]
 
 
