@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 
 from storage_lib.distribution import importing_for
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.filter.column_stats import ColumnStats
 
 with importing_for("a table of Delta Lake", InvalidInputError, "delta"):
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
+
+if TYPE_CHECKING:
+    from storage_lib.schema.filter.predicate import Predicate
 
 _ROWS_PER_BATCH = 65_536
 _READ_BY_ENGINE = frozenset({"columnMapping", "deletionVectors"})
@@ -38,10 +44,11 @@ class DeltaVersion:
         with _reporting(self.name):
             return pa.schema(self._open().schema().to_arrow())
 
-    def files(self) -> list[tuple[str, int]] | None:
-        """Return the paths of the data files below the table's, with about their sizes in bytes.
+    def files(self, predicate: Predicate | None = None) -> list[tuple[str, int]] | None:
+        """Return the paths of the data files below the table's, with their sizes in bytes (0: unknown).
 
-        None if only the whole table can be read.
+        Files without a row for which ``predicate`` may hold are left out, as far as the log tells. None if only the
+        whole table can be read.
 
         Raises ``InvalidInputError`` if delta-rs can't read this version.
         """
@@ -50,10 +57,13 @@ class DeltaVersion:
             features = table.protocol().reader_features or ()
             if _READ_BY_ENGINE & {*features} or _maps_columns(table):
                 return None
-            # Nothing says that both are in one order, but then only the tasks differ in size.
-            sizes = pa.table(table.get_add_actions()).column("size_bytes").to_pylist()
-            paths = [fragment.path for fragment in table.to_pyarrow_dataset().get_fragments()]
-            return list(zip(paths, sizes, strict=True))
+            added = {unquote(each["path"]): each for each in pa.table(table.get_add_actions()).to_pylist()}
+            found = []
+            for fragment in table.to_pyarrow_dataset().get_fragments():
+                action = added.get(fragment.path)
+                if action is None or predicate is None or predicate.may_match(_stats(action)):
+                    found.append((fragment.path, 0 if action is None else action["size_bytes"]))
+            return found
 
     def batches(self, columns: Sequence[str], files: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         """Read columns of some ``files``, or with None of all rows, in no particular order.
@@ -97,6 +107,24 @@ def version_of(
                 raise InvalidInputError(message)
         version = table.version()
     return DeltaVersion(name=name, location=location, version=version, storage_options=storage_options)
+
+
+def _stats(action: Mapping[str, Any]) -> dict[str, ColumnStats]:
+    """Return the statistics of a file that are bounds for sure: of some partition columns, and of whole numbers.
+
+    Delta truncates texts and times in statistics, and may read the empty text of a partition as null.
+    """
+    stats = {
+        # All rows of the file are alike, so one stands for them: their number may be unknown.
+        name: ColumnStats(min=value, max=value, null_count=1 if value is None else 0, row_count=1)
+        for name, value in (action.get("partition") or {}).items()
+        if value is None or (type(value) in (int, str, date) and value != "")
+    }
+    lows, highs = action.get("min") or {}, action.get("max") or {}
+    for name, low in lows.items():
+        if type(low) is int and type(highs.get(name)) is int:
+            stats[name] = ColumnStats(min=low, max=highs[name], null_count=None, row_count=action["num_records"] or 1)
+    return stats
 
 
 def _maps_columns(table: DeltaTable) -> bool:

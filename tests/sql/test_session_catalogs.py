@@ -18,6 +18,9 @@ from pyroaring import BitMap
 
 from storage_lib import open_catalog
 from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError
+from storage_lib.schema.filter.filter_text import parse_filter
+from storage_lib.schema.table_schema import new_table_schema
+from storage_lib.sql.state.session_catalogs import open_session_catalog
 
 if TYPE_CHECKING:
     from storage_lib.sql import Session
@@ -64,6 +67,20 @@ class History:
     def change(self) -> None:
         changes = [self._append, self._append, self._delete, self._update, self._overwrite]
         self.chance.choice(changes + [self._widen] * self.can_widen)()
+
+    def condition(self) -> tuple[str, Callable[[dict[str, Any]], bool]]:
+        """Draw a condition in SQL, and the same in Python."""
+        limit, part = self.chance.randint(0, self.next_id), self.chance.choice(("a", "b c", "c"))
+        drawn: tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...] = (
+            (f"id < {limit}", lambda row: row["id"] < limit),
+            (f"part = '{part}'", lambda row: row["part"] == part),
+            ("part IS NULL", lambda row: row["part"] is None),
+            ("part IS NOT NULL", lambda row: row["part"] is not None),
+            (f"NOT part <=> '{part}' AND id >= {limit}", lambda row: row["part"] != part and row["id"] >= limit),
+            (f"part IN ('{part}', 'd') OR id = {limit}", lambda row: row["part"] == part or row["id"] == limit),
+            ("v0 = 'x' AND part > 'a'", lambda row: row["v0"] == "x" and (row["part"] or "") > "a"),
+        )
+        return self.chance.choice(drawn)
 
     def _drawn(self) -> pa.Table:
         """Draw new rows; they are in the table once it is written."""
@@ -115,6 +132,11 @@ def test_each_version_of_a_random_history_has_the_rows_that_were_written(sql: Se
         history.change()
         versions[DeltaTable(history.path).version()] = history.rows
         assert rows_of(sql, "SELECT * FROM lake.shop.t") == sorted(history.rows, key=repr)
+        condition, holds = history.condition()
+        wanted = [{"v0": row["v0"]} for row in history.rows if holds(row)]
+        assert rows_of(sql, f"SELECT v0 FROM lake.shop.t WHERE {condition}") == sorted(wanted, key=repr), condition  # noqa: S608
+        counted = rows_of(sql, f"SELECT count(*) AS n FROM lake.shop.t WHERE {condition}")  # noqa: S608
+        assert counted == [{"n": len(wanted)}]
 
     for version, rows in versions.items():
         found = rows_of(sql, f"SELECT * FROM lake.shop.t VERSION AS OF {version}")  # noqa: S608
@@ -183,6 +205,26 @@ def z85(data: bytes) -> str:
     letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
     words = struct.unpack(f">{len(data) // 4}I", data)
     return "".join(letters[word // 85**place % 85] for word in words for place in (4, 3, 2, 1, 0))
+
+
+def test_files_without_a_matching_row_are_left_out(sql: Session, lake: Path) -> None:
+    for part, first in (("a", 0), ("b", 10), (None, 20)):
+        rows = {"part": [part] * 3, "id": [first, first + 1, first + 2]}
+        write_deltalake(str(lake / "t"), pa.table(rows), partition_by=["part"], mode="append")
+
+    delta = open_session_catalog("lake", {"type": "delta", "warehouse": str(lake.parent)}).delta
+    assert delta is not None
+    version = delta.version("shop", "t")
+    schema = new_table_schema(version.schema(), options={"bucket": "1"}, time_millis=0)
+    conditions = ("id = 11", "part = 'a'", "part IS NULL", "part IS NOT NULL", "id > 99", "id > 9 OR part = 'a'")
+    files = {text: version.files(parse_filter(text).validated(schema)) or () for text in conditions}
+
+    assert [len(found) for found in files.values()] == [1, 1, 1, 2, 0, 3]
+    for (path, _), *_ in (files["id = 11"],):
+        (lake / "t" / path).unlink()
+    assert rows_of(sql, "SELECT id FROM lake.shop.t WHERE id > 99") == []
+    assert rows_of(sql, "SELECT id FROM lake.shop.t WHERE part IS NULL AND id < 21") == [{"id": 20}]
+    assert rows_of(sql, "SELECT max(id) AS id FROM lake.shop.t WHERE part = 'a'") == [{"id": 2}]
 
 
 def test_a_query_reads_one_version_however_often_it_names_the_table(sql: Session, lake: Path) -> None:

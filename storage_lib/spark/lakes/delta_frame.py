@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -16,12 +17,13 @@ from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.types.spark_schema import arrow_schema_of, conform
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from storage_lib.schema.filter.predicate import Predicate
+
 _FORMAT = "dynamic_table_delta_version"
-_VERSION = "version"
+_VERSION, _FILES, _NEEDED = "version", "files", "needed"
 _REGISTERED = "dynamic_table.delta_registered"
 _REGISTERING = threading.Lock()
 _TASK_BYTES = 64 * 1024 * 1024
@@ -32,10 +34,27 @@ def delta_struct(version: DeltaVersion) -> StructType:
     return from_arrow_schema(version.schema(), prefer_timestamp_ntz=True)
 
 
-def delta_frame(spark: SparkSession, version: DeltaVersion, struct: StructType) -> DataFrame:
-    """Return some columns of a version, lazily. ``struct`` is a part of ``delta_struct``."""
+def delta_frame(
+    spark: SparkSession,
+    version: DeltaVersion,
+    struct: StructType,
+    *,
+    needed: Collection[str] | None = None,
+    predicate: Predicate | None = None,
+) -> DataFrame:
+    """Return some columns of a version, lazily. ``struct`` is a part of ``delta_struct``.
+
+    Columns that are not ``needed`` (None: all are) are null. Files without a row that ``predicate`` may hold for are
+    left out; the rows still have to be filtered.
+    """
     _register(spark)
-    return spark.read.format(_FORMAT).schema(struct).option(_VERSION, json.dumps(asdict(version))).load()
+    files = version.files(predicate)
+    options = {
+        _VERSION: json.dumps(asdict(version)),
+        _FILES: json.dumps([None] if files is None else list(_tasks(files))),
+        _NEEDED: json.dumps(struct.fieldNames() if needed is None else sorted(needed)),
+    }
+    return spark.read.format(_FORMAT).schema(struct).options(**options).load()
 
 
 def _register(spark: SparkSession) -> None:
@@ -59,26 +78,41 @@ class _DeltaSource(DataSource):
         return _FORMAT
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return _DeltaReader(DeltaVersion(**json.loads(self.options[_VERSION])), schema)
+        version = DeltaVersion(**json.loads(self.options[_VERSION]))
+        needed = {*json.loads(self.options[_NEEDED])}
+        return _DeltaReader(version, json.loads(self.options[_FILES]), schema, needed)
 
 
 class _DeltaReader(DataSourceReader):
-    def __init__(self, version: DeltaVersion, struct: StructType) -> None:
+    def __init__(
+        self, version: DeltaVersion, tasks: Sequence[Sequence[str] | None], struct: StructType, needed: Collection[str]
+    ) -> None:
         self._version = version
-        self._columns = struct.fieldNames()
+        self._tasks = tasks
+        # A batch without columns would not tell its number of rows.
+        self._needed = [name for name in struct.fieldNames() if name in needed] or struct.fieldNames()[:1]
         self._arrow_schema = arrow_schema_of(struct)
 
     def partitions(self) -> Sequence[InputPartition]:
-        files = self._version.files()
-        return [_Files(None)] if files is None else [_Files(each) for each in _tasks(files)] or [_Files(())]
+        return [_Files(each if each is None else tuple(each)) for each in self._tasks] or [_Files(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         files = partition.value
         if files is not None and not files:
             return
-        for batch in self._version.batches(self._columns, files):
+        for batch in self._version.batches(self._needed, files):
             if batch.num_rows:
-                yield conform(batch, self._arrow_schema, self._version.name)
+                yield conform(self._with_nulls(batch), self._arrow_schema, self._version.name)
+
+    def _with_nulls(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch with nulls in the columns that are not needed."""
+        if len(self._needed) == len(self._arrow_schema):
+            return batch
+        columns = {
+            field.name: batch.column(field.name) if field.name in self._needed else pa.nulls(batch.num_rows, field.type)
+            for field in self._arrow_schema
+        }
+        return pa.RecordBatch.from_pydict(columns)
 
 
 def _tasks(files: Sequence[tuple[str, int]]) -> Iterator[tuple[str, ...]]:

@@ -77,6 +77,8 @@ def answer_of(df: DataFrame, tables: Mapping[int, TableRead], needs: Mapping[int
     totals: dict[str, _Totals] = {}
     snapshots: dict[str, int] = {}
     for number, wanted in sorted(json.loads(found).items()):
+        if int(number) not in tables:  # a table of another format, of which metadata tells no totals
+            return None
         each = _totals_of(spark, tables[int(number)], wanted, needs[int(number)], snapshots)
         if each is None:
             return None
@@ -96,12 +98,12 @@ def _totals_of(
     needs: TableNeeds,
     snapshots: dict[str, int],
 ) -> _Totals | None:
-    """Return the totals of a table; ``snapshots`` are those of the query's tables without a named one."""
+    """Return the totals of a table; ``snapshots`` are those of the query's tables without a named one, by location."""
     schema, name = read.table.schema, read.table.name
     plain, bounded = sorted(set(wanted["plain"])), sorted(set(wanted["bounded"]))
     if not _are_answered(schema, plain, wanted["counted"], bounded):
         return None
-    snapshot_id = snapshots.get(name, read.snapshot_id) if read.is_newest else read.snapshot_id
+    snapshot_id = snapshots.get(read.table.location, read.snapshot_id) if read.is_newest else read.snapshot_id
     totals: tuple[PartitionTotals, ...] | None = ()
     files = 0
     if snapshot_id != 0:
@@ -118,7 +120,7 @@ def _totals_of(
     if totals is None:
         return None
     if read.is_newest:
-        snapshots[name] = snapshot_id or 0
+        snapshots[read.table.location] = snapshot_id or 0
     at = f"at snapshot {snapshot_id}" if snapshot_id else "without a snapshot"
     return _Totals(
         _frame(spark, schema, totals, plain, bounded, is_total=wanted["isTotal"]),

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.table_schema import new_table_schema
 from storage_lib.spark.data_source import statement_options
 from storage_lib.spark.lakes.delta_frame import delta_frame, delta_struct
-from storage_lib.spark.reading.native_read import SnapshotRead, frame_of_table
-from storage_lib.spark.types.spark_schema import struct_of
-from storage_lib.sql.query.relations import BatchReads, Relation, as_of_options, needed_columns, with_computed_columns
+from storage_lib.spark.reading.query_needs import TableNeeds, empty_relation
+from storage_lib.spark.types.spark_schema import arrow_schema_of, struct_of
+from storage_lib.sql.query.relations import BatchReads, Relation, as_of_options, snapshot_frame, with_computed_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from storage_lib.sql.state.session_state import SessionState
     from storage_lib.sql.text.query_tables import Query, TableReference
     from storage_lib.table.dynamic_table import DynamicTable
+
+
+_OF_ANY_TABLE = {"bucket": "1"}
+"""Options without which there is no table; nothing here depends on their values."""
 
 
 def struct_of_catalog_table(catalog: SessionCatalog, database: str, table: str) -> StructType:
@@ -49,15 +54,32 @@ def catalog_relation(
     options = {} if reference.as_of is None else as_of_options(state, reference.as_of)
     key = (*reference.parts, *options.items())
     _, database, table = reference.parts
-    if catalog.delta is not None:
-        if key not in batch.versions:
-            batch.versions[key] = _delta_version(catalog.delta, database, table, options)
-        version = batch.versions[key]
-        struct = _named(delta_struct(version), query)
-        df = _empty(state, struct) if batch.is_shape else delta_frame(state.spark, version, struct)
-    else:
-        df = _paimon_frame(state, _paimon_table(catalog, database, table), query, options, batch)
-    return Relation(df=df, name=".".join(reference.parts))
+    if catalog.delta is None:
+        paimon = _paimon_table(catalog, database, table)
+        df = with_computed_columns(state, snapshot_frame(state, paimon, query, options, batch), paimon, query)
+        return Relation(df=df, name=".".join(reference.parts))
+    key = (*reference.parts, *options.items())
+    if key not in batch.versions:
+        batch.versions[key] = _delta_version(catalog.delta, database, table, options)
+    return Relation(df=_delta_frame(state, batch.versions[key], query, batch), name=".".join(reference.parts))
+
+
+def _delta_frame(state: SessionState, version: DeltaVersion, query: Query, batch: BatchReads) -> DataFrame:
+    struct = delta_struct(version)
+    try:
+        schema = new_table_schema(arrow_schema_of(struct), options=_OF_ANY_TABLE, time_millis=0)
+    except InvalidInputError:
+        # A type or a name that our tables don't have: Spark can't tell what the query needs of it.
+        struct = _named(struct, query)
+        return _empty(state, struct) if batch.is_shape else delta_frame(state.spark, version, struct)
+    number = len(batch.schemas)
+    batch.schemas[number] = schema
+    if batch.is_shape:
+        return empty_relation(state.spark, schema, number)
+    needs = None if batch.needs is None else batch.needs.get(number, TableNeeds(frozenset(), None))
+    if needs is None:
+        return delta_frame(state.spark, version, _named(struct, query))
+    return delta_frame(state.spark, version, struct, needed=needs.columns, predicate=needs.predicate)
 
 
 def _delta_version(delta: DeltaCatalog, database: str, table: str, options: dict[str, str]) -> DeltaVersion:
@@ -72,27 +94,6 @@ def _delta_version(delta: DeltaCatalog, database: str, table: str, options: dict
 def _paimon_table(catalog: SessionCatalog, database: str, table: str) -> DynamicTable:
     name = TableName.parse_plain(f"{database}.{table}")
     return catalog.paimon.load_table(str(name))  # type: ignore[union-attr]  # it is set where delta is not
-
-
-def _paimon_frame(
-    state: SessionState, table: DynamicTable, query: Query, options: dict[str, str], batch: BatchReads
-) -> DataFrame:
-    columns = needed_columns(table, query)
-    if batch.is_shape:
-        return with_computed_columns(state, _empty(state, struct_of(table.schema, columns)), table, query)
-    given = statement_options.StatementOptions.parse({**statement_options.options_of(table), **options})
-    read = SnapshotRead(
-        columns=columns,
-        snapshot_id=given.snapshot_id if options else batch.elsewhere.get(table.location),
-        tag=given.tag,
-        timestamp_millis=given.timestamp_millis,
-        is_newest=not options,
-        only_plans=batch.only_plans,
-    )
-    found = frame_of_table(state.spark, table, read)
-    if not options:
-        batch.elsewhere[table.location] = found.summary.snapshot_id or 0
-    return with_computed_columns(state, found.df, table, query)
 
 
 def _named(struct: StructType, query: Query) -> StructType:

@@ -77,7 +77,7 @@ class BatchReads:
     once for a query: the catalog and full name of each table by the parts of its name, and the tables by full name.
     ``is_live``: every computation of the result reads the newest snapshot by then. ``only_plans``: nobody computes it,
     so no job prepares its reads. ``summaries`` are filled with what is read. ``answer``: the result, if the tables'
-    metadata has it. ``versions`` and ``elsewhere``: versions and snapshots of tables of the session's other catalogs.
+    metadata has it. ``snapshots`` are by location. ``versions`` are of tables of Delta Lake.
     """
 
     is_live: bool = False
@@ -89,7 +89,6 @@ class BatchReads:
     tables: dict[str, DynamicTable] = field(default_factory=dict)
     snapshots: dict[str, int] = field(default_factory=dict)
     versions: dict[tuple[object, ...], DeltaVersion] = field(default_factory=dict)
-    elsewhere: dict[str, int] = field(default_factory=dict)
     reads: dict[int, TableRead] = field(default_factory=dict)
     summaries: list[ReadSummary] = field(default_factory=list)
     answer: MetadataAnswer | None = None
@@ -149,7 +148,7 @@ def relation_of(
     elif streaming or batch.is_live:
         df = _newest(state, table, query, options, reads)
     else:
-        df = _snapshot(state, table, query, options, batch)
+        df = snapshot_frame(state, table, query, options, batch, pinned=state.pinned.get(table.name))
     return Relation(
         df=with_computed_columns(state, df, table, query),
         name=name,
@@ -243,10 +242,19 @@ def _system_table(state: SessionState, catalog: Catalog, name: TableName, option
     return Relation(df=state.spark.read.format(statement_options.SOURCE_NAME).options(**found).load(), name=str(name))
 
 
-def _snapshot(
-    state: SessionState, table: DynamicTable, query: Query, options: Mapping[str, str], batch: BatchReads
+def snapshot_frame(
+    state: SessionState,
+    table: DynamicTable,
+    query: Query,
+    options: Mapping[str, str],
+    batch: BatchReads,
+    *,
+    pinned: int | None = None,
 ) -> DataFrame:
-    """Return the rows of a snapshot, which is fixed before the query runs."""
+    """Return the rows of a snapshot, which is fixed before the query runs: without ``options`` the newest one.
+
+    ``pinned`` is read in place of the newest one.
+    """
     if any(key in options for key in RANGE_OPTIONS):
         return (
             state.spark.read.format(statement_options.SOURCE_NAME)
@@ -256,7 +264,7 @@ def _snapshot(
     number = len(batch.schemas)
     batch.schemas[number] = table.schema
     given = statement_options.StatementOptions.parse({**statement_options.options_of(table), **options})
-    pinned = None if options else batch.snapshots.get(table.name, state.pinned.get(table.name))
+    pinned = None if options else batch.snapshots.get(table.location, pinned)
     if batch.is_shape:
         batch.reads[number] = TableRead(
             table=table,
@@ -280,7 +288,7 @@ def _snapshot(
     found = frame_of_table(state.spark, table, read)
     batch.summaries.append(found.summary)
     if not options:
-        batch.snapshots[table.name] = found.summary.snapshot_id or 0
+        batch.snapshots[table.location] = found.summary.snapshot_id or 0
     return found.df
 
 
