@@ -93,8 +93,8 @@ class SessionState:
                 )
                 raise NotFoundError(message)
             if parts[0] != self.catalog_name:
-                known = ", ".join([self.catalog_name, *self.catalogs])
-                message = f"unknown catalog {parts[0]!r}; this session has {known}"
+                known = f"; CREATE CATALOG opened {', '.join(self.catalogs)}" if self.catalogs else ""
+                message = f"unknown catalog {parts[0]!r}; this session's catalog is {self.catalog_name!r}{known}"
                 raise NotFoundError(message)
             parts = parts[1:]
         return ".".join(parts) if len(parts) == 2 else f"{self.database}.{parts[0]}"
