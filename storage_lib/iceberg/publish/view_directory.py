@@ -15,6 +15,7 @@ from contextlib import suppress
 
 from storage_lib.errors import CorruptFileError, NotFoundError, StorageError
 from storage_lib.iceberg.encode.table_metadata import ViewMetadata, decode_metadata, encode_metadata
+from storage_lib.io.after_commit import after_commit
 from storage_lib.io.file_io import FileIO, FileStatus
 from storage_lib.schema.table_schema import TableSchema
 
@@ -69,7 +70,7 @@ class ViewDirectory:
         """Publish the metadata of a snapshot; False if another process has published that snapshot.
 
         Metadata of other programs with this number is replaced, and such with a higher number deleted.
-        Raises ``CommitOutcomeUnknownError`` if the store's answer was lost.
+        If it raises, the metadata may have been created nevertheless.
         """
         number, path = metadata.snapshot_id, self.metadata_path(metadata.snapshot_id)
         data = encode_metadata(metadata, schema)
@@ -80,7 +81,8 @@ class ViewDirectory:
             if there is None:
                 _LOGGER.warning("%s was not written by this library, and is replaced: the view is only read", path)
             self._file_io.replace(path, data)
-        self._hint(number)
+        with after_commit(f"writing the version hint of {self.directory}"):
+            self._hint(number)
         return True
 
     def replace(self, metadata: ViewMetadata, schema: TableSchema) -> None:

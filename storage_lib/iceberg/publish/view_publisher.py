@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from storage_lib.errors import CommitOutcomeUnknownError, InvalidInputError, StorageError
+from storage_lib.errors import InvalidInputError, StorageError
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.snapshot.tag import WORK_TAG_PREFIX
@@ -57,19 +57,18 @@ class ViewPublisher:
         """Publish a snapshot upon the newest one in the view; return None if another process has published it.
 
         ``store`` is under the snapshot's schema. If ``before`` is None, or shows another snapshot than the one right
-        before, nothing is taken over from its masks. Nothing is left if it fails. Raises ``InvalidInputError`` for a
+        before, nothing is taken over from its masks. Raises ``InvalidInputError`` for a
         file that Iceberg can't show.
         """
         written: list[str] = []
         try:
             metadata = self._written(store, before, snapshot, written)
             self._directory.sync(written)
-            is_new = self._directory.create(metadata, store.schema)
-        except CommitOutcomeUnknownError:
-            raise
         except Exception:
             self._delete(written)
             raise
+        # Whatever goes wrong here, the metadata may be there, and name these files; orphan cleanup deletes others.
+        is_new = self._directory.create(metadata, store.schema)
         if not is_new:
             self._delete(written)
         return metadata if is_new else None

@@ -1,0 +1,151 @@
+"""Crash, or fail, at the k-th I/O of a table with an Iceberg view, for every k.
+
+The view then shows a snapshot that the table has, with its rows, and the next commit publishes what is missing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from storage_lib import DynamicTable
+from storage_lib.io.local.memory_file_io import MemoryFileIO
+from tests.support.crash_points import CrashPoints, copy_of_table, files_in, named
+from tests.support.deep_tests import thinned
+from tests.support.faulty_file_io import WRITES, Fault, FaultKind, FaultyFileIO
+from tests.support.mortal_process import reopened_in
+from tests.support.orders_table import content, orders, reopened, rows
+from tests.support.view_reader import newest_metadata, shown_rows, table_rows
+
+OPTIONS = {"bucket": "2", "log.system": "none", "write-only": "true", "lease.timeout": "5 s"}
+VIEW = {"metadata.iceberg.storage": "table-location"}
+ACTS: dict[str, Callable[[DynamicTable], object]] = {
+    "upsert and delete": lambda table: table.append(rows("+U a 1 12", "-D a 2 20", "+I b 4 40")),
+    "overwrite": lambda table: table.overwrite(rows("+I a 6 60"), partition={"dt": "a"}),
+    "compact": lambda table: table.compact(),
+    "expire": lambda table: table.maintenance.expire_snapshots(retain_last=1),
+    "roll back": lambda table: table.rollback_to(snapshot_id=1),
+    "tag": lambda table: table.tags.create("kept", 2),
+}
+
+
+def a_table() -> DynamicTable:
+    """Return a table with three snapshots, in memory, with vectors in its view."""
+    table = orders(None, **OPTIONS, **VIEW)
+    table.append(rows("+I a 1 10", "+I a 2 20", "+I b 3 30"))
+    table.append(rows("+U a 1 11", "+I a 5 50"))
+    table.append(rows("+U b 3 31", "-D a 5 50"))
+    return table
+
+
+def check_shown(table: DynamicTable) -> int:
+    """Compare each snapshot that the view shows with the table's; return the newest one."""
+    files, directory = table.environment.file_io, f"{table.location}/metadata"
+    metadata = newest_metadata(files, directory)
+    newest = table.inspect.latest_snapshot_id() or 0
+    earliest = table.context.file_store.snapshots.earliest_id() or 1
+    ids = [each["snapshot-id"] for each in metadata["snapshots"]]
+    assert max(ids) <= newest
+    assert metadata["current-snapshot-id"] == max(ids)
+    for number in ids:
+        if number >= earliest:
+            assert shown_rows(files, metadata, number) == table_rows(table.to_arrow(snapshot_id=number)), number
+    return max(ids)
+
+
+def check_caught_up(table: DynamicTable, former: int) -> None:
+    """Commit once more, and check that the view shows this snapshot, and those before it that had been missing."""
+    table.append(rows("+I b 9 90"))
+    metadata = newest_metadata(table.environment.file_io, f"{table.location}/metadata")
+    newest = table.inspect.latest_snapshot_id() or 0
+    assert check_shown(table) == newest
+    ids = {each["snapshot-id"] for each in metadata["snapshots"]}
+    earliest = table.context.file_store.snapshots.earliest_id() or 1
+    assert set(range(max(former, earliest), newest + 1)) <= ids
+    assert table.inspect.health().view_lag == 0
+
+
+@pytest.mark.parametrize("name", thinned(ACTS, keep=lambda name: name in ("upsert and delete", "compact", "expire")))
+def test_after_a_crash_the_view_shows_a_snapshot_and_the_next_commit_catches_up(name: str) -> None:
+    table = a_table()
+    files = table.environment.file_io
+    assert isinstance(files, MemoryFileIO)
+    crashed: list[tuple[str, DynamicTable]] = []
+
+    storage = CrashPoints(
+        files,
+        state=lambda: files_in(files),
+        changed=lambda at: crashed.append((f"{at} {storage.calls[-1]}", copy_of_table(table))),
+    )
+    ACTS[name](reopened_in(storage, table, names="mortal"))
+
+    assert len(crashed) > 1
+    for crash, left in crashed:
+        with named(crash):
+            shown = check_shown(left)
+            check_caught_up(left, shown)
+
+
+@pytest.mark.parametrize("kind", thinned([FaultKind.LOSE_ANSWER, FaultKind.FAIL, FaultKind.ANSWER_503]))
+def test_a_view_that_cannot_be_written_fails_no_commit(kind: FaultKind, caplog: pytest.LogCaptureFixture) -> None:
+    table = a_table()
+    counted = FaultyFileIO(table.environment.file_io)
+    ACTS["upsert and delete"](reopened_in(counted, table, names="mortal"))
+    count = sum(operation in WRITES and "/metadata/" in path for operation, path in counted.calls)
+    assert count > 3
+
+    for at in range(1, count + 1):
+        table = a_table()
+        storage = FaultyFileIO(table.environment.file_io, Fault(kind, at=at, operation=WRITES, path="/metadata/"))
+        failing = reopened_in(storage, table, names="mortal")
+        caplog.clear()
+        with caplog.at_level(logging.WARNING):
+            snapshot = failing.append(rows("+U a 1 12", "-D a 2 20"))
+
+        assert snapshot is not None
+        there = reopened(table)
+        assert content(there) == {"a 1 12", "b 3 31"}
+        shown = check_shown(there)
+        lag = there.inspect.health().view_lag
+        assert lag == snapshot.id - shown
+        assert not lag or "Iceberg view failed" in caplog.text
+        check_caught_up(there, shown)
+
+
+def test_of_two_writers_at_once_each_snapshot_is_published_once() -> None:
+    for at in range(1, 40):
+        table = a_table()
+        other = reopened(table)
+        storage = MeetingFiles(table.environment.file_io, at, lambda other=other: other.append(rows("+I b 7 70")))
+        with named(f"a meeting at I/O {at} of the view"):
+            reopened_in(storage, table, names="first").append(rows("+U a 1 13"))
+            there = reopened(table)
+            if storage.has_met:
+                assert there.inspect.latest_snapshot_id() == 5
+            assert check_shown(there) == there.inspect.latest_snapshot_id()
+            check_caught_up(there, 4)
+            assert there.context.file_store.orphans.remove(modified_until_ms=2**60, dry_run=True).paths == ()
+        if not storage.has_met:
+            return
+    raise AssertionError
+
+
+class MeetingFiles(FaultyFileIO):
+    """Storage whose user meets another writer before the ``at``-th I/O on files of the view."""
+
+    def __init__(self, delegate: MemoryFileIO, at: int, meet: Callable[[], object]) -> None:
+        super().__init__(delegate)
+        self._left = at
+        self._meet = meet
+        self.has_met = False
+
+    def _struck(self, operation: str, path: str) -> FaultKind | None:
+        struck = super()._struck(operation, path)
+        if "/metadata" in path and not self.has_met:
+            self._left -= 1
+            if not self._left:
+                self.has_met = True
+                self._meet()
+        return struck

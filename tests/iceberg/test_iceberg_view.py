@@ -1,0 +1,195 @@
+"""When a table has an Iceberg view, where it lies, what ends it, and which tables can't have one."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from storage_lib import (
+    AlterType,
+    DynamicTable,
+    InvalidInputError,
+    RemoveOption,
+    SetOption,
+    open_catalog,
+)
+from storage_lib.catalog.catalog import Catalog
+from tests.support.view_reader import newest_metadata, shown_rows, table_rows
+
+OPTION = "metadata.iceberg.storage"
+COLUMNS = {"id": "BIGINT", "n": "INT", "t": "STRING"}
+KEPT_ROWS = [{"id": 1, "n": 1, "t": "a"}, {"id": 2, "n": 2, "t": "b"}]
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    return open_catalog(str(tmp_path / "lake"))
+
+
+def a_table(catalog: Catalog, storage: str = "table-location", **options: str) -> DynamicTable:
+    """Create a table with a view and two snapshots."""
+    spelled = {key.replace("_", "-"): value for key, value in options.items()}
+    table = catalog.create_table("d.t", COLUMNS, primary_key=["id"], options={OPTION: storage, **spelled})
+    table.append([*KEPT_ROWS, {"id": 3, "n": 3, "t": "c"}])
+    table.delete([{"id": 3}])
+    return table
+
+
+def check_shown(table: DynamicTable, directory: Path) -> Mapping[str, object]:
+    """Compare the view in a directory with the newest rows; return its metadata."""
+    files = table.environment.file_io
+    metadata = newest_metadata(files, str(directory))
+    assert metadata["current-snapshot-id"] == table.inspect.latest_snapshot_id()
+    assert shown_rows(files, metadata) == table_rows(table.to_arrow())
+    return metadata
+
+
+def test_the_view_of_a_new_table_is_empty(catalog: Catalog, tmp_path: Path) -> None:
+    table = catalog.create_table("d.t", COLUMNS, primary_key=["id"], options={OPTION: "table-location"})
+
+    metadata = newest_metadata(table.environment.file_io, str(tmp_path / "lake/d.db/t/metadata"))
+    assert metadata["snapshots"] == []
+    assert table.inspect.health().view_lag is None
+
+
+@pytest.mark.parametrize(
+    ("storage", "place"), [("table-location", "d.db/t/metadata"), ("hadoop-catalog", "iceberg/d/t/metadata")]
+)
+def test_the_view_lies_where_paimon_puts_it_and_goes_with_the_table(
+    catalog: Catalog, tmp_path: Path, storage: str, place: str
+) -> None:
+    table = a_table(catalog, storage)
+    directory = tmp_path / "lake" / place
+
+    check_shown(table, directory)
+    assert table.describe()["iceberg view"] == str(directory.parent)
+    assert table.describe()["iceberg view shows"] == "snapshot 2"
+    catalog.drop_table("d.t")
+    assert not directory.exists()
+
+
+@pytest.mark.parametrize("storage", ["table-location", "hadoop-catalog"])
+def test_a_renamed_table_has_its_view_under_the_new_name(catalog: Catalog, tmp_path: Path, storage: str) -> None:
+    a_table(catalog, storage)
+
+    renamed = catalog.rename_table("d.t", "d.u")
+
+    root = tmp_path / "lake"
+    check_shown(renamed, root / ("d.db/u/metadata" if storage == "table-location" else "iceberg/d/u/metadata"))
+    assert not (root / "iceberg/d/t").exists()
+
+
+def test_a_view_that_is_switched_on_begins_with_the_newest_snapshot(catalog: Catalog, tmp_path: Path) -> None:
+    table = a_table(catalog, "disabled")
+    directory = tmp_path / "lake/d.db/t/metadata"
+    assert not directory.exists()
+
+    table = table.alter(SetOption(OPTION, "table-location"))
+
+    assert [each["snapshot-id"] for each in check_shown(table, directory)["snapshots"]] == [2]  # type: ignore[attr-defined]
+    table.append([{"id": 1, "n": 5, "t": "z"}])
+    check_shown(table, directory)
+
+
+def test_a_view_that_is_switched_off_is_gone_and_stays_so(catalog: Catalog, tmp_path: Path) -> None:
+    opened_before = a_table(catalog)
+
+    opened_before.alter(RemoveOption(OPTION))
+    opened_before.append([{"id": 7, "n": 7, "t": "g"}])
+
+    assert not (tmp_path / "lake/d.db/t/metadata").exists()
+
+
+def test_a_process_that_opened_the_table_before_leaves_the_view_to_the_next_one(
+    catalog: Catalog, tmp_path: Path
+) -> None:
+    opened_before = a_table(catalog, "disabled")
+    table = opened_before.alter(SetOption(OPTION, "table-location"))
+
+    opened_before.append([{"id": 7, "n": 7, "t": "g"}])
+
+    assert table.inspect.health().view_lag == 1
+    assert table.maintenance.publish_iceberg() == 3
+    check_shown(table, tmp_path / "lake/d.db/t/metadata")
+
+
+def test_a_commit_of_an_engine_of_iceberg_is_not_built_upon(
+    catalog: Catalog, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = a_table(catalog)
+    directory = tmp_path / "lake/d.db/t/metadata"
+    metadata = json.loads((directory / "v2.metadata.json").read_text())
+    foreign = {**metadata["snapshots"][-1], "snapshot-id": 8_111_222_333, "parent-snapshot-id": 2}
+    written = {**metadata, "snapshots": [*metadata["snapshots"], foreign], "current-snapshot-id": 8_111_222_333}
+    for number in (3, 4):
+        (directory / f"v{number}.metadata.json").write_text(json.dumps(written))
+    (directory / "version-hint.text").write_text("4")
+
+    with caplog.at_level(logging.WARNING):
+        table.append([{"id": 1, "n": 5, "t": "z"}])
+
+    assert "was not written by this library" in caplog.text
+    assert [each["snapshot-id"] for each in check_shown(table, directory)["snapshots"]] == [1, 2, 3]  # type: ignore[attr-defined]
+
+
+def test_expired_snapshots_leave_the_view_before_their_files(catalog: Catalog, tmp_path: Path) -> None:
+    table = a_table(catalog)
+    directory = tmp_path / "lake/d.db/t/metadata"
+    table.tags.create("kept", 1)
+    for n in range(3):
+        table.append([{"id": 1, "n": n, "t": "z"}])
+
+    table.maintenance.expire_snapshots(retain_last=1)
+
+    metadata = check_shown(table, directory)
+    newest = table.inspect.latest_snapshot_id()
+    assert [each["snapshot-id"] for each in metadata["snapshots"]] == [1, newest]  # type: ignore[attr-defined]
+    assert metadata["refs"]["kept"] == {"snapshot-id": 1, "type": "tag"}  # type: ignore[index]
+    assert shown_rows(table.environment.file_io, dict(metadata), 1) == table_rows(table.to_arrow(tag="kept"))
+    table.tags.delete("kept")
+    assert [each["snapshot-id"] for each in check_shown(table, directory)["snapshots"]] == [newest]  # type: ignore[attr-defined]
+    assert len(list(directory.glob("snap-*.avro"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "options", "says"),
+    [
+        (["id"], {"merge-engine": "partial-update"}, "its row is in no file; use deduplicate or first-row"),
+        (["id"], {"merge-engine": "aggregation"}, "its row is in no file; use deduplicate or first-row"),
+        ([], {}, "declare a primary key, or write-mode=append-only"),
+        (["id"], {"file.format": "orc"}, "set file.format=parquet"),
+        (["id"], {OPTION: "rest-catalog"}, "use one of disabled, table-location, hadoop-catalog"),
+        (["id"], {OPTION: "hive-catalog"}, "use one of disabled, table-location, hadoop-catalog"),
+    ],
+)
+def test_a_table_that_cannot_be_shown_exactly_is_refused(
+    catalog: Catalog, key: list[str], options: dict[str, str], says: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=says):
+        catalog.create_table("d.t", COLUMNS, primary_key=key, options={OPTION: "table-location", **options})
+
+    assert not catalog.table_exists("d.t")
+    if OPTION not in options:
+        table = catalog.create_table("d.t", COLUMNS, primary_key=key, options=options)
+        with pytest.raises(InvalidInputError, match=says):
+            table.alter(SetOption(OPTION, "table-location"))
+
+
+@pytest.mark.parametrize("of", ["TIME(3)", "VARIANT", "ARRAY<TIME(3)>"])
+def test_a_column_without_a_counterpart_is_refused_by_its_name(catalog: Catalog, of: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"column 'x': .* has no counterpart in Iceberg"):
+        catalog.create_table("d.t", {**COLUMNS, "x": of}, primary_key=["id"], options={OPTION: "table-location"})
+
+
+def test_a_change_of_a_type_that_iceberg_does_not_know_is_refused(catalog: Catalog) -> None:
+    table = a_table(catalog)
+    with pytest.raises(InvalidInputError, match="column 'n' was INT and is DOUBLE"):
+        table.alter(AlterType("n", "DOUBLE"))
+
+    unseen = table.alter(RemoveOption(OPTION)).alter(AlterType("n", "DOUBLE"))
+    with pytest.raises(InvalidInputError, match="column 'n' was INT and is DOUBLE"):
+        unseen.alter(SetOption(OPTION, "table-location"))
