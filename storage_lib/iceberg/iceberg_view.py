@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from storage_lib.errors import NotFoundError, SnapshotExpiredError
+from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpiredError
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.iceberg.encode.table_metadata import ShownSnapshot, ViewMetadata, uuid_of_view
 from storage_lib.iceberg.publish.view_content import ViewContents
@@ -55,7 +55,12 @@ class IcebergView:
         self.directory = ViewDirectory(environment.file_io, view_root(storage, location))
         self._contents = ViewContents(self.directory, environment.new_name)
         self._publisher = ViewPublisher(
-            self.directory, self._contents, table=table, table_uuid=uuid_of_view(table_uuid), location=location
+            self.directory,
+            self._contents,
+            table=table,
+            table_uuid=uuid_of_view(table_uuid),
+            location=location,
+            stores=environment.stores,
         )
 
     def publish(self, snapshot: Snapshot) -> None:
@@ -71,8 +76,8 @@ class IcebergView:
     def catch_up(self) -> int | None:
         """Publish the snapshots that are missing, in their order; return the newest one that the view shows.
 
-        Snapshots that have expired are left out. A view that does not exist begins with the newest snapshot. Raises
-        ``StorageError``; what was published before stays.
+        Snapshots that have expired are left out, and those with files that Iceberg can't show. A view that does not
+        exist begins with the newest snapshot. Raises ``StorageError``; what was published before stays.
         """
         if not self._is_wanted():
             return None
@@ -84,7 +89,13 @@ class IcebergView:
             if before is not None and before.snapshot_id >= latest_id:
                 return before.snapshot_id
             for snapshot in self._missing(before, latest_id):
-                before = self._publisher.publish(self._store_of(snapshot), before, snapshot)
+                try:
+                    before = self._publisher.publish(self._store_of(snapshot), before, snapshot)
+                except InvalidInputError as error:
+                    if snapshot.id == latest_id:
+                        raise
+                    _LOGGER.warning("snapshot %s is left out of the Iceberg view: %s", snapshot.id, error)
+                    continue
                 if before is None:
                     break  # another process is publishing as well: look where it has got
 

@@ -23,17 +23,21 @@ _INTEGERS = ("int", "long")
 _FLOATS = ("float", "double")
 
 
-def view_storage(schema: TableSchema, options: TableOptions) -> IcebergStorage | None:
+def view_storage(schema: TableSchema, location: str) -> IcebergStorage | None:
     """Return where the view of a table of this library lies; None if it has none, or one that cannot be right.
 
-    Tables of other engines have no view of ours, whatever their options say: they write metadata of their own.
+    Only the table's own options count, and not those of a connection. Tables of other engines have no view of ours,
+    whatever their options say: they write metadata of their own.
     """
+    if OPTION not in schema.options or UUID_OPTION not in schema.options:
+        return None
+    options = TableOptions.parse(schema.options)
     storage = options.iceberg_storage
-    if (
-        storage is IcebergStorage.DISABLED
-        or not isinstance(storage, IcebergStorage)
-        or UUID_OPTION not in schema.options
-    ):
+    if storage is IcebergStorage.DISABLED or not isinstance(storage, IcebergStorage):
+        return None
+    try:
+        view_root(storage, location)
+    except InvalidInputError:
         return None
     return storage if _problem(schema, options) is None else None
 

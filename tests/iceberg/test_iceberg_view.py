@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from storage_lib import (
@@ -18,6 +21,9 @@ from storage_lib import (
     open_catalog,
 )
 from storage_lib.catalog.catalog import Catalog
+from storage_lib.file_store.data_file.field_ids import with_field_id
+from storage_lib.iceberg.publish.shown_files import refuse_unfit_files
+from storage_lib.io.local.local_file_io import LocalFileIO
 from tests.support.view_reader import newest_metadata, shown_rows, table_rows
 
 OPTION = "metadata.iceberg.storage"
@@ -193,3 +199,33 @@ def test_a_change_of_a_type_that_iceberg_does_not_know_is_refused(catalog: Catal
     unseen = table.alter(RemoveOption(OPTION)).alter(AlterType("n", "DOUBLE"))
     with pytest.raises(InvalidInputError, match="column 'n' was INT and is DOUBLE"):
         unseen.alter(SetOption(OPTION, "table-location"))
+
+
+def test_files_of_another_format_end_the_view_until_they_are_compacted(
+    catalog: Catalog, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = catalog.create_table("d.t", COLUMNS, primary_key=["id"], options={"file.format": "orc"})
+    table.append(KEPT_ROWS)
+
+    with caplog.at_level(logging.WARNING):
+        table = table.alter(SetOption("file.format", "parquet"), SetOption(OPTION, "table-location"))
+
+    assert "is not a Parquet file, so its Iceberg view ends" in caplog.text
+    assert table.inspect.health().view_lag == 1
+    table.upsert([{"id": 1, "n": 5, "t": "z"}])
+    assert table.describe()["iceberg view shows"] == "nothing yet; the next commit creates it"
+    table.compact()
+    check_shown(table, tmp_path / "lake/d.db/t/metadata")
+
+
+def test_a_file_of_another_writer_needs_field_ids(tmp_path: Path) -> None:
+    path = str(tmp_path / "data-1.parquet")
+    plain = pa.table({"id": [1]})
+    refuse = partial(refuse_unfit_files, "d.t", LocalFileIO(), [path])
+    pq.write_table(plain, path)
+
+    refuse(are_ours=True)
+    with pytest.raises(InvalidInputError, match="has no field ids"):
+        refuse(are_ours=False)
+    pq.write_table(plain.cast(pa.schema([with_field_id(plain.schema.field("id"), 0)])), path)
+    refuse(are_ours=False)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from storage_lib.errors import InvalidInputError, StorageError
+from storage_lib.errors import StorageError
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.snapshot.tag import WORK_TAG_PREFIX
@@ -17,20 +17,28 @@ from storage_lib.iceberg.encode.partition_record import partition_record
 from storage_lib.iceberg.encode.puffin_vector import BLOB_OFFSET, encode_puffin
 from storage_lib.iceberg.encode.table_metadata import MAIN, ShownSnapshot, ViewMetadata
 from storage_lib.iceberg.publish.next_masks import FileChange, next_masks
+from storage_lib.iceberg.publish.shown_files import is_of_this_library, refuse_unfit_files
 from storage_lib.iceberg.publish.view_content import ContentChange, ViewContent, ViewContents
 from storage_lib.iceberg.publish.view_directory import ViewDirectory
+from storage_lib.io.file_io import FileIO
 from storage_lib.schema.placing.partition import PartitionCodec
-
-_FORMAT = ".parquet"
 
 
 class ViewPublisher:
     """Publishes snapshots of one table. Thread-safe."""
 
     def __init__(
-        self, directory: ViewDirectory, contents: ViewContents, *, table: str, table_uuid: str, location: str
+        self,
+        directory: ViewDirectory,
+        contents: ViewContents,
+        *,
+        table: str,
+        table_uuid: str,
+        location: str,
+        stores: FileIO,
     ) -> None:
-        """``table_uuid`` is Iceberg's; ``location`` the table's directory."""
+        """``table_uuid`` is Iceberg's; ``location`` the table's directory. Data files are in ``stores``."""
+        self._stores = stores
         self._directory = directory
         self._contents = contents
         self._table = table
@@ -85,7 +93,9 @@ class ViewPublisher:
             added=frozenset(live.keys() - files.keys()),
             follows=before is not None and before.snapshot_id == snapshot.id - 1,
         )
-        self._refuse_other_formats(change.added)
+        refuse_unfit_files(
+            self._table, self._stores, change.added, are_ours=change.follows and is_of_this_library(snapshot)
+        )
         vectors = content.vectors()
         hidden: dict[str, ListedFile | None] = {}
         partitions = _Partitions(store)
@@ -163,15 +173,6 @@ class ViewPublisher:
             snapshots=snapshots,
             tags=shown_tags(store, snapshots),
         )
-
-    def _refuse_other_formats(self, paths: frozenset[str]) -> None:
-        other = min((path for path in paths if not path.endswith(_FORMAT)), default=None)
-        if other is not None:
-            message = (
-                f"table {self._table}: data file {other} is not a Parquet file, so its Iceberg view ends before the "
-                "snapshot that has it; compact the table fully with file.format=parquet"
-            )
-            raise InvalidInputError(message)
 
     def _delete(self, paths: Sequence[str]) -> None:
         for path in paths:

@@ -27,10 +27,9 @@ def _view_of(
     branch: str,
     environment: Environment,
     schema: TableSchema,
-    options: TableOptions,
 ) -> Callable[[FileStore], IcebergView] | None:
     """Return how to open the view of a table; None if it has none. Snapshots of branches are in no view."""
-    storage = view_storage(schema, options) if branch == MAIN_BRANCH else None
+    storage = view_storage(schema, location) if branch == MAIN_BRANCH else None
     if storage is None:
         return None
     return partial(
@@ -89,7 +88,7 @@ class TableContext:
                 paths=paths,
                 schema=schema,
                 options=options,
-                view_of=_view_of(name, uuid, location, branch, environment, schema, options),
+                view_of=_view_of(name, uuid, location, branch, environment, schema),
             ),
             log=log,
             store_options=store_options,
