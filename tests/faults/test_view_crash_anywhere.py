@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from storage_lib import DynamicTable
+from storage_lib.io.file_io import FileIO
 from storage_lib.io.local.memory_file_io import MemoryFileIO
 from tests.support.crash_points import CrashPoints, copy_of_table, files_in, named
 from tests.support.deep_tests import thinned
@@ -118,7 +120,7 @@ def test_of_two_writers_at_once_each_snapshot_is_published_once() -> None:
     for at in range(1, 40):
         table = a_table()
         other = reopened(table)
-        storage = MeetingFiles(table.environment.file_io, at, lambda other=other: other.append(rows("+I b 7 70")))
+        storage = MeetingFiles(table.environment.file_io, at, partial(other.append, rows("+I b 7 70")))
         with named(f"a meeting at I/O {at} of the view"):
             reopened_in(storage, table, names="first").append(rows("+U a 1 13"))
             there = reopened(table)
@@ -135,7 +137,7 @@ def test_of_two_writers_at_once_each_snapshot_is_published_once() -> None:
 class MeetingFiles(FaultyFileIO):
     """Storage whose user meets another writer before the ``at``-th I/O on files of the view."""
 
-    def __init__(self, delegate: MemoryFileIO, at: int, meet: Callable[[], object]) -> None:
+    def __init__(self, delegate: FileIO, at: int, meet: Callable[[], object]) -> None:
         super().__init__(delegate)
         self._left = at
         self._meet = meet
