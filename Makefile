@@ -20,12 +20,14 @@ UNIT_TESTS := tests/schema tests/format tests/file_store tests/log_store/codec t
 CORE_TESTS := tests/schema tests/format tests/io tests/file_store tests/log_store tests/progress tests/catalog \
 	$(addprefix tests/table/,evolve input inspect protocol read sources stream verbs write) \
 	tests/test_built_once.py tests/test_dump.py tests/test_facade.py tests/test_life_of_a_row.py tests/test_missing_extras.py
-VERSION ?= 4.2
 SPARK_TESTS := tests/spark tests/sql tests/materialized
+AIRFLOW_TESTS := tests/plugins tests/dags
+# Airflow 3.1 and 3.2 use deprecated parts of themselves and of newer packages.
+AIRFLOW_WARNINGS := -W ignore::FutureWarning -W ignore::DeprecationWarning
 FAST_ARGS := $(if $(FAST),-m "not integration")
 
 .DEFAULT_GOAL := help
-.PHONY: help dbt setup servers demo down capture test deep mutants core lowest spark unit check lint docs format bench soak drill lock clean
+.PHONY: help dbt setup servers demo down capture test deep mutants core lowest spark airflow unit check lint docs format bench soak drill lock clean
 
 help: ## List these targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -65,10 +67,17 @@ lowest: ## Install the lowest versions that pyproject.toml admits, and run the t
 	@$(PYTHON) docker/local/stack_setup.py lowest
 	.local/lowest/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m "not integration" $(if $(SLICE),--part $(SLICE)) $(ARGS)
 
+spark: VERSION ?= 4.2
 spark: setup ## Install another version of Spark, VERSION=4.2, and run the tests of Spark, SQL and materialized tables with it; SLICE=3 runs one of eight parts of them
 	@$(PYTHON) docker/local/stack_setup.py spark $(VERSION)
 	.local/spark_$(subst .,_,$(VERSION))/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder \
 		--junitxml .local/spark_$(subst .,_,$(VERSION))/results.xml $(if $(SLICE),--part $(SLICE)) $(ARGS) $(SPARK_TESTS)
+
+airflow: VERSION ?= 3.1
+airflow: setup ## Install another version of Airflow, VERSION=3.1 or 3.2, and run the tests of the plugin and the DAGs with it; SLICE=3 runs one of eight parts of them
+	@$(PYTHON) docker/local/stack_setup.py airflow $(VERSION)
+	.local/airflow_$(subst .,_,$(VERSION))/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder \
+		--junitxml .local/airflow_$(subst .,_,$(VERSION))/results$(SLICE).xml $(AIRFLOW_WARNINGS) $(if $(SLICE),--part $(SLICE)) $(ARGS) $(AIRFLOW_TESTS)
 
 dbt: ## Install dbt and its adapter from dbt/, and run dbt's suites and ours with it
 	@$(PYTHON) docker/local/stack_setup.py dbt

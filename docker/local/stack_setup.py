@@ -10,12 +10,14 @@ and, on request, MkDocs for the documentation site: `make docs`
     .local/docs     its locked environment
 
 environments that show what `pyproject.toml` says of dependencies, and need nothing else: `make core`, `make lowest`,
-`make spark`
+`make spark`, `make airflow`
 
     .local/core     the project without extras, and what runs its tests
     .local/lowest   the project with all extras, in the lowest versions that it admits
     .local/dbt      dbt with the adapter, by `make dbt`
     .local/spark_*  the locked environment with another version of Spark, such as .local/spark_4_2
+    .local/airflow_* the locked environment with another version of Airflow, such as .local/airflow_3_1; the packages of
+                    which it needs other versions are locked in docker/local/airflow_3_1.lock
 
 and servers for tests of stores: `make servers`
 
@@ -85,6 +87,8 @@ UV = "uv==0.13.8"
 FORMER_NAME = "dynamic-tables"  # environments from before version 0.2 have the project under this name
 SPARKS = {"4.2": "4.2.1"}
 """Versions of Spark other than the locked one, and the release that the tests run on."""
+AIRFLOWS = {"3.1": "3.1.8", "3.2": "3.2.2"}
+"""Versions of Airflow other than the locked one, and the release that the tests run on."""
 RUNS_TESTS = ("hypothesis", "pytest", "pytest-timeout", "pytest-xdist")
 S3_SERVER = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"  # Go verifies all checksums
 OLDEST, NEWEST = (3, 11), (3, 13)
@@ -121,6 +125,8 @@ def main(arguments: list[str]) -> None:
             set_up_alone(arguments[0])
         elif arguments[:1] == ["spark"]:
             set_up_another_spark(*arguments[1:2])
+        elif arguments[:1] == ["airflow"]:
+            set_up_another_airflow(*arguments[1:2])
         else:
             set_up_and(arguments)
     except (SetupError, JavaMissingError) as error:
@@ -158,6 +164,30 @@ def set_up_another_spark(version: str = "") -> None:
 
 def spark_environment(version: str) -> Path:
     return LOCAL / f"spark_{version.replace('.', '_')}"
+
+
+def set_up_another_airflow(version: str = "") -> None:
+    """Bring the environment with this version of Airflow up to date; it needs no other part, and no Java."""
+    if version not in AIRFLOWS:
+        msg = (
+            f"no environment is known for Airflow {version or 'without a version'}; there is one for "
+            f"{', '.join(AIRFLOWS)}"
+        )
+        raise SetupError(msg)
+    place, release, lock = airflow_environment(version), AIRFLOWS[version], airflow_lock(version)
+    LOCAL.mkdir(exist_ok=True)
+    with one_at_a_time():
+        wanted = f"{project_fingerprint()} {fingerprint(lock)}"
+        make(place, f"the environment with Airflow {release} (2 GB)", wanted, lambda: install_airflow(place, lock))
+
+
+def airflow_environment(version: str) -> Path:
+    return LOCAL / f"airflow_{version.replace('.', '_')}"
+
+
+def airflow_lock(version: str) -> Path:
+    """Return the lock of the packages that Airflow ``version`` needs in other versions than requirements.lock has."""
+    return HERE / f"airflow_{version.replace('.', '_')}.lock"
 
 
 def set_up_and(arguments: list[str]) -> None:
@@ -281,7 +311,8 @@ def was_made_here(stamp: str) -> bool:
 
 def is_usable(place: Path) -> bool:
     """Return whether an environment still has its interpreter, which a system upgrade may have removed."""
-    environments = {VENV, PAIMON, ICEBERG, DOCS, CORE, LOWEST, *map(spark_environment, SPARKS)}
+    others = {*map(spark_environment, SPARKS), *map(airflow_environment, AIRFLOWS)}
+    environments = {VENV, PAIMON, ICEBERG, DOCS, CORE, LOWEST, *others}
     return place not in environments or (place / "bin" / "python").exists()
 
 
@@ -330,6 +361,15 @@ def install_spark(environment: Path, release: str) -> None:
     install_project(environment)
     python = environment / "bin" / "python"
     run(find_uv(), "pip", "install", "--quiet", "--python", python, "--no-deps", f"pyspark=={release}")
+
+
+def install_airflow(environment: Path, lock: Path) -> None:
+    """Install the locked packages and the project, with another release of Airflow and what it needs."""
+    install_locked(environment, LOCK)
+    install_project(environment)
+    python = environment / "bin" / "python"
+    locked = ("--no-deps", "--require-hashes", "--compile-bytecode", "--requirement", lock)
+    run(find_uv(), "pip", "install", "--quiet", "--python", python, *locked)
 
 
 def install_dbt() -> None:
@@ -448,6 +488,8 @@ def write_locks(arguments: list[str], java: Path) -> None:
     for lock, source in ((LOCK, ("pyproject.toml", "--extra", "dev")), *groups):
         say(f"resolving {lock.name}")
         run(uv, "pip", "compile", "--quiet", "--no-emit-index-url", *shape, *arguments, *source, "--output-file", lock)
+    for version, release in AIRFLOWS.items():
+        lock_another_airflow(uv, version, release, *shape)
     if VENV.exists():
         for place in (KAFKA, SPARK_KAFKA, SPARK_S3, HDFS, PAIMON_CORE, CONNECT, FLINK_1_20, FLINK_2_0, REGISTRY):
             sums = HERE / f"{place.name}_jars.sha256"
@@ -455,6 +497,37 @@ def write_locks(arguments: list[str], java: Path) -> None:
             aside = resolve_jars(java, place, HERE / f"{place.name}_ivy.xml")
             sums.write_text("".join(f"{total}  {name}\n" for name, total in jar_sums(aside / "lib").items()))
             shutil.rmtree(aside)
+
+
+def lock_another_airflow(uv: Path, version: str, release: str, *shape: object) -> None:
+    """Resolve the project with another release of Airflow, near the lock, and keep the packages that differ from it."""
+    lock = airflow_lock(version)
+    say(f"resolving {lock.name}")
+    whole, override = LOCAL / lock.name, LOCAL / f"{lock.stem}.override"
+    shutil.copyfile(LOCK, whole)  # uv prefers the versions that its output has
+    override.write_text(f"apache-airflow=={release}\n")
+    source = ("pyproject.toml", "--extra", "dev", "--override", override, "--output-file", whole)
+    run(uv, "pip", "compile", "--quiet", "--no-emit-index-url", *shape, *source)
+    lock.write_text(differing_pins(LOCK.read_text(), whole.read_text()))
+    whole.unlink()
+    override.unlink()
+
+
+def differing_pins(lock: str, other: str) -> str:
+    """Return the pins of another lock, with their hashes, that ``lock`` does not have."""
+    known = set(pins_of(lock))
+    return "".join(pin for pin in pins_of(other) if pin not in known)
+
+
+def pins_of(lock: str) -> list[str]:
+    """Return the requirements of a lock, each with the lines of its hashes."""
+    pins: list[str] = []
+    for line in lock.splitlines(keepends=True):
+        if line.startswith(" "):
+            pins[-1] += line
+        else:
+            pins.append(line)
+    return pins
 
 
 def find_uv() -> Path:
