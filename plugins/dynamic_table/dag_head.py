@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import Param, conf
+from airflow.sdk import Param
 
 from dynamic_table.operators.engine_operator import ENGINES
 from dynamic_table.policies.dotted_callable import load_callable
 from dynamic_table.retry_policy import RETRY_ARGUMENTS
+from dynamic_table.versions.sdk_conf import conf
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

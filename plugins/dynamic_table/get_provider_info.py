@@ -125,6 +125,15 @@ def get_provider_info() -> dict[str, Any]:
                         "example": None,
                         "default": "5",
                     },
+                    "state_directory": {
+                        "description": "Before Airflow 3.3: directory of the state of tasks and watchers between "
+                        "tries, the same for workers, triggerer and API server. Empty: dynamic_table_state in "
+                        "Airflow's home.",
+                        "version_added": None,
+                        "type": "string",
+                        "example": "/shared/dynamic_table_state",
+                        "default": "",
+                    },
                     "callable_modules": {
                         "description": "Modules whose functions forms and templates may name: package.module, "
                         "package.module:function, or dags-folder for every module below the DAGs folder.",

@@ -13,13 +13,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import DAG, AssetAny, AssetOrTimeSchedule, DeltaTriggerTimetable, Param, get_parsing_context
+from airflow.sdk import DAG, AssetAny, Param, get_parsing_context
 
 from dynamic_table.dag_head import dag_head, master_param
 from dynamic_table.declarations.listed_tables import LIST_VARIABLE, ListedTable, read_list
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.operators.refresh_materialized_table import RefreshMaterializedTableOperator
 from dynamic_table.table_events import table_asset
+from dynamic_table.versions.sdk_schedules import AssetOrTimeSchedule, DeltaTriggerTimetable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

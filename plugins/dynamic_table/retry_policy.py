@@ -2,7 +2,8 @@
 
 Put ``RETRY_ARGUMENTS`` into a DAG's ``default_args``. A commit conflict is retried at once, an outage after a delay,
 both with jitter so that two losers do not collide again. All other failures are permanent and fail the task. After the
-crash of a worker Airflow does not call the policy; there ``retry_delay`` applies.
+crash of a worker Airflow does not call the policy; there ``retry_delay`` applies, and before Airflow 3.3 to every
+retry (``versions.policed_retries``).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import zlib
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import RetryDecision, RetryPolicy
+from dynamic_table.versions.policed_retries import RETRY_DELAYS, RetryDecision, RetryPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,6 +79,6 @@ def delay_before(first: float, try_number: int, context: Context | None) -> time
 
 RETRY_ARGUMENTS: dict[str, Any] = {
     "retries": 5,
-    "retry_delay": timedelta(seconds=30),
+    **RETRY_DELAYS,
     "retry_policy": StorageRetryPolicy(),
 }

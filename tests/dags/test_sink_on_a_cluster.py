@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from airflow.sdk.exceptions import AirflowRescheduleException, TaskDeferred
 
 from dynamic_table.operators.stream_sink import StreamSinkOperator
 from dynamic_table.sinks.sink_job import SinkJob, SinkState
+from dynamic_table.versions.sdk_exceptions import AirflowRescheduleException
 from storage_lib import open_catalog
 from storage_lib.log_store.log_offsets import LogOffsets
+from tests.support.airflow_names import TaskDeferred
 from tests.support.spark_cluster import QUICK_EXECUTORS, spark_cluster
 from tests.support.spark_topics import produce
 from tests.support.task_context import DictStore, task_context

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 from dynamic_table.hook import DynamicTableHook
+from dynamic_table.versions.airflow_feature import AirflowFeature
+from dynamic_table.versions.sdk_exceptions import AirflowNotFoundException
 from local_kafka import LocalKafka
 from local_s3 import LocalS3
 from storage_lib.catalog.sql.sql_catalog import SqlCatalog
@@ -94,6 +96,11 @@ def test_a_store_without_tables_is_one_without_tables(monkeypatch: pytest.Monkey
 
 def test_an_extra_that_is_no_object_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "dynamic_table", "extra": "[1]"}))
+
+    if not AirflowFeature.NAMES_OF_THE_SDK.is_here:
+        with pytest.raises(AirflowNotFoundException, match="lake"):  # Airflow itself refuses it
+            DynamicTableHook(dynamic_table_conn_id="lake").test_connection()
+        return
 
     answers, said = DynamicTableHook(dynamic_table_conn_id="lake").test_connection()
 

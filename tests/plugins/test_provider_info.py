@@ -12,7 +12,9 @@ from airflow.api_fastapi.core_api.services.ui.connections import HookMetaService
 
 from dynamic_table.airflow_plugin import DynamicTablePlugin
 from dynamic_table.get_provider_info import get_provider_info
+from dynamic_table.versions.airflow_feature import AirflowFeature
 from storage_lib.distribution import DISTRIBUTION
+from tests.support.airflow_names import needs
 
 
 def test_what_airflow_is_told_is_what_it_accepts() -> None:
@@ -30,6 +32,7 @@ def test_the_installed_package_says_so_to_airflow() -> None:
     assert entry.load() is get_provider_info
 
 
+@needs(AirflowFeature.CONNECTION_FORMS)
 def test_the_connection_has_a_form_in_airflow() -> None:
     [form] = [each for each in HookMetaService.hook_meta_data() if each.connection_type == "dynamic_table"]
 

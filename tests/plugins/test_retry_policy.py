@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from airflow.sdk import RetryAction
-from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 from jinja2 import UndefinedError
 
 from dynamic_table.operators.compact_table import CompactTableOperator
 from dynamic_table.operators.stream_sink import SinkFailedError
 from dynamic_table.operators.table_operator import TaskEndedError
 from dynamic_table.retry_policy import DELAY_SECONDS, StorageRetryPolicy
+from dynamic_table.versions.policed_retries import RetryAction
+from dynamic_table.versions.sdk_exceptions import AirflowException, AirflowNotFoundException
 from storage_lib import errors
 from tests.support.task_context import task_context
 

@@ -15,9 +15,9 @@ from airflow.api_fastapi.core_api.services.public.connections import update_orm_
 from airflow.models.connection import Connection
 from airflow.sdk._shared.secrets_masker import redact
 
+from dynamic_table.files.private_files import make_private_directory, open_private, write_private
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.operators.provision_table import ProvisionTableOperator
-from dynamic_table.sinks.private_files import make_private_directory, open_private, write_private
 from dynamic_table.sinks.sink_job import open_job_directory, turn_to_start
 from dynamic_table.sinks.sink_settings import checked_open_options, secrets_apart
 from storage_lib.errors import InvalidInputError

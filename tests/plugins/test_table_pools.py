@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from airflow.sdk import DAG, Param
-from airflow.serialization.serialized_objects import DagSerialization
 
 from dynamic_table.operators.compact_table import CompactTableOperator
 from dynamic_table.operators.create_tag import CreateTagOperator
@@ -16,6 +15,7 @@ from dynamic_table.operators.list_tables import ListTablesOperator
 from dynamic_table.operators.reprocess_partitions import ReprocessPartitionsOperator
 from dynamic_table.policies.pool_policy import mapped_table
 from dynamic_table.table_pools import MAINTENANCE_POOL, pools_of
+from tests.support.airflow_names import DagSerialization
 
 FORM = "{{ params.table }}"
 

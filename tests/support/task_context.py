@@ -7,10 +7,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from airflow.sdk import NEVER_EXPIRE  # type: ignore[attr-defined]  # their stub lacks it
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from dynamic_table.table_events import TABLE_EVENTS
+from dynamic_table.versions.kept_state import NEVER_EXPIRE
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context

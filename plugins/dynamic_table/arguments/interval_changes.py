@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import NEVER_EXPIRE  # type: ignore[attr-defined]  # their stub lacks it
+from dynamic_table.versions.kept_state import NEVER_EXPIRE, task_state_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,7 +88,7 @@ def interval_changes(
     snapshots of the interval may have been expired.
     """
     start, end = interval or run_interval(context)
-    store, asked = context.get("task_state_store"), f"{start.isoformat()}/{end.isoformat()}"
+    store, asked = task_state_store(context), f"{start.isoformat()}/{end.isoformat()}"
     key = f"{STORE_KEY}/{table.name}/{asked}"
     stored: Any = None if store is None else store.get(key)
     if not isinstance(stored, dict) or stored["table"] != table.uuid:

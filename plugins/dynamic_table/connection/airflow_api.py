@@ -11,8 +11,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from airflow.sdk import BaseHook, conf
-from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.sdk import BaseHook
+
+from dynamic_table.versions.sdk_conf import conf
+from dynamic_table.versions.sdk_exceptions import AirflowNotFoundException
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,7 +18,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import structlog
-from airflow.sdk.observability import stats
+
+from dynamic_table.versions.sdk_stats import stats
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

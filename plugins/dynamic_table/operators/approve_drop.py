@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk.exceptions import AirflowSkipException
 
 from dynamic_table.arguments.partition_argument import partition_label
 from dynamic_table.arguments.partition_listing import refuse_missing
 from dynamic_table.arguments.rendered_argument import checked_flag, is_nothing
 from dynamic_table.operators.partition_drop import NO_APPROVAL_NEEDED, PartitionDropOperator
+from dynamic_table.versions.sdk_exceptions import AirflowSkipException
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

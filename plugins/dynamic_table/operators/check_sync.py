@@ -9,6 +9,7 @@ from airflow.sdk import BaseOperator
 
 from dynamic_table.arguments.text_templates import TextTemplates
 from dynamic_table.policies.stopped_topics import TopicsStoppedError, stopped_topics
+from dynamic_table.versions.policed_retries import PolicedRetries
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["CheckSyncOperator"]
 
 
-class CheckSyncOperator(TextTemplates, BaseOperator):
+class CheckSyncOperator(TextTemplates, PolicedRetries, BaseOperator):
     """Fails, and names the topics, if some stopped in a ``SyncDatabaseOperator`` with ``on_stopped="report"``.
 
     The task before it succeeds, so that its asset events are emitted, and this one fails the run.

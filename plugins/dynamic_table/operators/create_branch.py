@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamic_table.arguments.rendered_argument import checked_text, is_nothing
 from dynamic_table.operators.table_operator import TableOperator
+from dynamic_table.versions.kept_state import task_state_store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +47,7 @@ class CreateBranchOperator(TableOperator):
         name = checked_text(self.branch, "branch")
         retained = None if is_nothing(self.time_retained) else checked_text(self.time_retained, "time_retained")
         table = self.hook.load_table(self.table)
-        store = context.get("task_state_store")
+        store = task_state_store(context)
         is_there = name in table.branches.list()
         if is_there and store is not None and store.get(BRANCH_KEY) == name:
             self.log.info("Recreating branch %s of an earlier try", name)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamic_table.arguments.rendered_argument import checked_count, checked_text, is_nothing
 from dynamic_table.operators.table_operator import TableOperator
+from dynamic_table.versions.kept_state import task_state_store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +67,7 @@ class CreateTagOperator(TableOperator):
         """Return the same snapshot at every try, although the newest may change in between; None for an empty table."""
         if not is_nothing(self.snapshot_id):
             return checked_count(self.snapshot_id, "snapshot_id", least=1)
-        store = context.get("task_state_store")
+        store = task_state_store(context)
         # Clearing a task raises its max_tries; after a clear the newest snapshot is tagged.
         last_try = context["ti"].max_tries
         stored: Any = None if store is None else store.get(SNAPSHOT_KEY)

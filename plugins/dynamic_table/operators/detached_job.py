@@ -7,13 +7,6 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.sdk import (  # type: ignore[attr-defined]  # their stub lacks the first
-    NEVER_EXPIRE,
-    ResumableJobMixin,
-    conf,
-)
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
-
 from dynamic_table.operators.table_operator import CatalogOperator
 from dynamic_table.policies.commit_identity import task_instance_name
 from dynamic_table.policies.failures_in_a_row import count_failure, forget_failures, start_again_later
@@ -30,6 +23,11 @@ from dynamic_table.sinks.sink_job import (
 )
 from dynamic_table.sinks.sink_settings import is_permanent
 from dynamic_table.triggers.stream_sink_trigger import RELEASED, REPORT_DUE, StreamSinkTrigger
+from dynamic_table.versions.airflow_feature import AirflowFeature
+from dynamic_table.versions.kept_state import NEVER_EXPIRE, task_state_store
+from dynamic_table.versions.resumable_job import ResumableJobMixin
+from dynamic_table.versions.sdk_conf import conf
+from dynamic_table.versions.sdk_exceptions import AirflowException, AirflowFailException
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,6 +36,8 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
 __all__ = ["DetachedJobOperator", "SinkFailedError"]
+
+LAST_TRY_KEY = "sink_last_try"  # key in the task's state store
 
 
 class SinkFailedError(AirflowException):
@@ -125,6 +125,7 @@ class DetachedJobOperator(ResumableJobMixin, CatalogOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Start the sink, or attach to the one that an earlier try started, and wait until it ends."""
+        self._stop_job_before_clear(context)
         self._forget_other_job(context)
         # The mixin returns a result only for a job that it submitted itself, not for one that it attached to.
         return self.execute_resumable(context) or self._conclude(context)
@@ -197,7 +198,7 @@ class DetachedJobOperator(ResumableJobMixin, CatalogOperator):
             task_id=ti.task_id,
             map_index=ti.map_index if ti.map_index is not None else -1,
         )
-        if (store := context.get("task_state_store")) is not None:
+        if (store := task_state_store(context)) is not None:
             # The mixin's own entry, which names the sink's owner, expires after thirty days.
             store.set(self.external_id_key, external_id, retention=NEVER_EXPIRE)
         if self.deferrable:
@@ -236,12 +237,24 @@ class DetachedJobOperator(ResumableJobMixin, CatalogOperator):
             raise RuntimeError(message)
         return self._job
 
+    def _stop_job_before_clear(self, context: Context) -> None:
+        """Stop the job of a task that was cleared, where Airflow does not tell the trigger that it was."""
+        if AirflowFeature.KILLED_TRIGGERS.is_here:
+            return
+        store, last_try = task_state_store(context), context["ti"].max_tries  # which clearing raises
+        before, directory = store.get(LAST_TRY_KEY), store.get(self.external_id_key)
+        if before not in (None, last_try) and directory:
+            self.log.info("The task was cleared; stopping the %s in %s", self.kind, directory)
+            SinkJob(Path(str(directory))).request_stop(BY_HAND)
+            store.delete(self.external_id_key)
+        store.set(LAST_TRY_KEY, last_try, retention=NEVER_EXPIRE)
+
     def _forget_other_job(self, context: Context) -> None:
         """Forget a stored job that differs from what the task is for, so that the task starts or finds its own.
 
         The task of a map index, or of an edited DAG, may have monitored another table's job at its last try.
         """
-        store: Any = context.get("task_state_store")
+        store = task_state_store(context)
         stored = None if store is None else store.get(self.external_id_key)
         if not stored:
             return
@@ -290,7 +303,7 @@ class DetachedJobOperator(ResumableJobMixin, CatalogOperator):
         )
         if is_permanent(error):
             raise AirflowFailException(message)
-        if context.get("task_state_store") is None or state is SinkState.CANCELLED:
+        if task_state_store(context) is None or state is SinkState.CANCELLED:
             raise SinkFailedError(message)
         field, achieved = self.progress
         failures = count_failure(context, got_on=heartbeat.get(field) is not None)
@@ -302,8 +315,9 @@ class DetachedJobOperator(ResumableJobMixin, CatalogOperator):
 
     def _conclude(self, context: Context) -> dict[str, Any]:
         """Return the job's result and forget the job: otherwise clearing the finished task would do nothing."""
-        if (store := context.get("task_state_store")) is not None:
+        if (store := task_state_store(context)) is not None:
             store.delete(self.external_id_key)
+            store.delete(LAST_TRY_KEY)
         forget_failures(context)
         return self.result(self.job.report().heartbeat)
 

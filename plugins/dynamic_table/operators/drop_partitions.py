@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowFailException
-
 from dynamic_table.arguments.partition_argument import partition_label
 from dynamic_table.arguments.partition_listing import partitions_of
 from dynamic_table.arguments.rendered_argument import checked_flag, is_nothing
 from dynamic_table.operators.partition_drop import NO_APPROVAL_NEEDED, PartitionDropOperator
 from dynamic_table.policies.commit_identity import commit_identity
 from dynamic_table.table_events import announce
+from dynamic_table.versions.sdk_exceptions import AirflowFailException
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.sdk import conf
-
 from dynamic_table.arguments.rendered_argument import checked_choice, checked_count, is_nothing
 from dynamic_table.operators.spark_operator import SPARK_FIELDS, SparkOperator
+from dynamic_table.versions.sdk_conf import conf
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

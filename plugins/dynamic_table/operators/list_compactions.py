@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import conf
-
 from dynamic_table.arguments.compaction_shares import shares_of
 from dynamic_table.arguments.rendered_argument import checked_flag, checked_names, checked_number, is_nothing
 from dynamic_table.operators.table_operator import CatalogOperator
+from dynamic_table.versions.sdk_conf import conf
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

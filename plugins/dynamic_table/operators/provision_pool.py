@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowSkipException
 
 from dynamic_table.arguments.rendered_argument import checked_count, checked_text, is_nothing
 from dynamic_table.arguments.text_templates import TextTemplates
 from dynamic_table.connection.airflow_api import AIRFLOW_CONN_ID, AirflowApi
 from dynamic_table.table_pools import DeclaredPool
+from dynamic_table.versions.policed_retries import PolicedRetries
+from dynamic_table.versions.sdk_exceptions import AirflowSkipException
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["ProvisionPoolOperator"]
 
 
-class ProvisionPoolOperator(TextTemplates, BaseOperator):
+class ProvisionPoolOperator(TextTemplates, PolicedRetries, BaseOperator):
     """Creates a pool through Airflow's API; the task is skipped without ``slots``.
 
     :param pool_name: the pool's name. (templated)

@@ -10,6 +10,7 @@ from airflow.sdk import BaseOperator
 from dynamic_table.arguments.rendered_argument import checked_text
 from dynamic_table.arguments.text_templates import TextTemplates
 from dynamic_table.declarations.sync_declarations import read_syncs
+from dynamic_table.versions.policed_retries import PolicedRetries
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["ReadSyncsOperator"]
 
 
-class ReadSyncsOperator(TextTemplates, BaseOperator):
+class ReadSyncsOperator(TextTemplates, PolicedRetries, BaseOperator):
     """Returns the arguments of one ``SyncDatabaseOperator`` per entry of ``syncs``; an invalid file fails this task.
 
     :param source: path of a YAML file, absolute or relative to the DAG file's folder, or a function

@@ -10,6 +10,7 @@ from airflow.sdk import BaseOperator
 from dynamic_table.arguments.rendered_argument import checked_text
 from dynamic_table.arguments.text_templates import TextTemplates
 from dynamic_table.declarations.table_declarations import read_declarations
+from dynamic_table.versions.policed_retries import PolicedRetries
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["ReadTableDeclarationsOperator"]
 
 
-class ReadTableDeclarationsOperator(TextTemplates, BaseOperator):
+class ReadTableDeclarationsOperator(TextTemplates, PolicedRetries, BaseOperator):
     """Returns the arguments of one ``ProvisionTableOperator`` per table; an invalid file fails this task.
 
     :param source: path of a YAML file, absolute or relative to the DAG file's folder, or a function

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.sdk.exceptions import AirflowSkipException
-
 from dynamic_table.arguments.rendered_argument import checked_flag
 from dynamic_table.events.lineage import refresh_lineage
 from dynamic_table.operators.spark_operator import SPARK_FIELDS, SparkOperator
 from dynamic_table.policies.commit_identity import commit_identity
 from dynamic_table.table_events import announce
+from dynamic_table.versions.sdk_exceptions import AirflowSkipException
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,8 +6,6 @@ from contextlib import nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.sdk.exceptions import AirflowSkipException
-
 from dynamic_table.arguments.partition_argument import checked_partitions, partition_label
 from dynamic_table.arguments.partition_listing import check_partitioned_by, stored_row_count
 from dynamic_table.arguments.rendered_argument import (
@@ -23,6 +21,7 @@ from dynamic_table.operators.engine_operator import ENGINE_FIELDS, EngineOperato
 from dynamic_table.policies.allowed_callable import load_allowed_callable
 from dynamic_table.policies.commit_identity import commit_identity
 from dynamic_table.table_events import announce
+from dynamic_table.versions.sdk_exceptions import AirflowSkipException
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,12 +7,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowException, AirflowTaskTimeout
 
 from dynamic_table.arguments.text_templates import TextTemplates
 from dynamic_table.events.lineage import table_lineage
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.table_events import with_table_events
+from dynamic_table.versions.policed_retries import PolicedRetries
+from dynamic_table.versions.sdk_exceptions import AirflowException, AirflowTaskTimeout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +25,7 @@ class TaskEndedError(AirflowException):
     """A user ended the task, or its worker is shutting down; if tries are left, the next one starts from scratch."""
 
 
-class CatalogOperator(TextTemplates, BaseOperator):
+class CatalogOperator(TextTemplates, PolicedRetries, BaseOperator):
     """Base of the operators that access the tables of a connection.
 
     :param dynamic_table_conn_id: the connection.

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.sdk.exceptions import AirflowFailException
-
 from dynamic_table.arguments.partition_argument import checked_partition, partition_label
 from dynamic_table.arguments.partition_listing import partition_filter
 from dynamic_table.arguments.rendered_argument import checked_count, checked_names, is_nothing
@@ -20,6 +18,7 @@ from dynamic_table.quality.data_docs import DataDocs, DataDocsLink, docs_root
 from dynamic_table.quality.data_quality import check_expectations
 from dynamic_table.quality.expectation_suites import expectations_of
 from dynamic_table.table_events import announce
+from dynamic_table.versions.sdk_exceptions import AirflowFailException
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

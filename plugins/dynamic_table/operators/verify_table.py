@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook
-from airflow.sdk.exceptions import AirflowFailException
 
 from dynamic_table.arguments.rendered_argument import checked_count, checked_names, checked_text, is_nothing
 from dynamic_table.connection.postgres_address import postgres_address
 from dynamic_table.events.progress_log import progress_in_log
 from dynamic_table.operators.table_operator import TableOperator
+from dynamic_table.versions.sdk_exceptions import AirflowFailException
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,9 +22,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import conf, get_current_context
+from airflow.sdk import get_current_context
 
 from dynamic_table.policies.dotted_callable import load_callable, module_and_name
+from dynamic_table.versions.sdk_conf import conf
 
 if TYPE_CHECKING:
     from collections.abc import Callable

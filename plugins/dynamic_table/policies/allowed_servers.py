@@ -16,9 +16,8 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from airflow.sdk import conf
-
 from dynamic_table.sinks.sink_settings import secrets_apart
+from dynamic_table.versions.sdk_conf import conf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping

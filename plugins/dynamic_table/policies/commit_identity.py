@@ -3,14 +3,20 @@
 The commit user names the DAG, run, task and map index. The commit identifier is a token that the first try creates; the
 task's state store keeps it for automatic retries. A cleared task gets a new identity and commits again, even if it had
 succeeded.
+
+Before Airflow 3.3, which has no such store, the token is derived from what a retry shares with the first try: the
+workers may have no directory in common.
 """
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict
+
+from dynamic_table.versions.airflow_feature import AirflowFeature
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,6 +71,9 @@ def commit_identity(context: Context) -> Iterator[CommitIdentity]:
     The token is kept after the last commit: Airflow may retry the task until it has recorded the success.
     """
     store = context.get("task_state_store")
+    if store is None and not AirflowFeature.TASK_STATE.is_here:
+        yield CommitIdentity(user=task_instance_name(context), token=_derived_token(context), is_repeated=True)
+        return
     # Clearing a task raises its max_tries, which distinguishes a clear from an automatic retry.
     last_try = context["ti"].max_tries
     stored: Any = None if store is None else store.get(TOKEN_KEY)
@@ -75,6 +84,13 @@ def commit_identity(context: Context) -> Iterator[CommitIdentity]:
         if store is not None:
             store.set(TOKEN_KEY, {"token": token, "last_try": last_try})
     yield CommitIdentity(user=task_instance_name(context), token=token, is_repeated=is_repeated)
+
+
+def _derived_token(context: Context) -> int:
+    """Return a token that differs for a task that was cleared, and for a run that was deleted and created again."""
+    run, ti = context["dag_run"], context["ti"]
+    told = f"{run.run_after.isoformat()}/{run.start_date and run.start_date.isoformat()}/{ti.max_tries}"
+    return int.from_bytes(hashlib.sha256(told.encode()).digest()[: TOKEN_BITS // 8])
 
 
 def task_instance_name(context: Context) -> str:

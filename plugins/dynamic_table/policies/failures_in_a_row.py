@@ -7,11 +7,11 @@ up. So a failed sink is restarted within the same try, and finishing a batch res
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
-
-from airflow.sdk.exceptions import AirflowRescheduleException
+from typing import TYPE_CHECKING
 
 from dynamic_table.retry_policy import DELAY_SECONDS, delay_before
+from dynamic_table.versions.kept_state import task_state_store
+from dynamic_table.versions.sdk_exceptions import AirflowRescheduleException
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -23,7 +23,7 @@ FAILURES_KEY = "sink_failures"
 
 def count_failure(context: Context, *, got_on: bool) -> int:
     """Count a failure and return the number in a row; 1 if the sink finished a batch before it (``got_on``)."""
-    store: Any = context["task_state_store"]
+    store = task_state_store(context)
     stored = store.get(FAILURES_KEY)
     # Clearing a task raises its max_tries; a clear resets the count.
     last_try = context["ti"].max_tries
@@ -34,7 +34,7 @@ def count_failure(context: Context, *, got_on: bool) -> int:
 
 def forget_failures(context: Context) -> None:
     """Reset the count: the sink has ended as requested."""
-    if (store := context.get("task_state_store")) is not None:
+    if (store := task_state_store(context)) is not None:
         store.delete(FAILURES_KEY)
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dynamic_table.versions.kept_state import task_state_store
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -18,7 +20,7 @@ __all__ = ["seen_by_first_try"]
 
 def seen_by_first_try(context: Context, key: str, look: Callable[[], JsonValue]) -> Any:
     """Return the result of ``look`` in the first try; without a state store, each try looks itself."""
-    store: Any = context.get("task_state_store")
+    store = task_state_store(context)
     # Clearing a task raises its max_tries, which distinguishes a clear from an automatic retry.
     last_try = context["ti"].max_tries
     stored = None if store is None else store.get(key)

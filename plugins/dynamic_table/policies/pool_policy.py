@@ -13,6 +13,7 @@ from airflow import settings
 from airflow.policies import hookimpl
 
 from dynamic_table.table_pools import pools_of
+from dynamic_table.versions.airflow_feature import AirflowFeature
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +28,9 @@ NAME = "dynamic_table.policies.pool_policy"
 
 
 def register() -> None:
-    """Register the policy with Airflow; idempotent."""
+    """Register the policy with Airflow; idempotent. Older versions do not tell policies the run of a new task."""
+    if not AirflowFeature.RUNS_IN_POLICIES.is_here:
+        return
     import sys
 
     policies = settings.get_policy_plugin_manager()

@@ -13,10 +13,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from airflow.sdk import conf
-
 from dynamic_table.arguments.rendered_argument import checked_text, is_nothing
 from dynamic_table.sinks.sink_settings import checked_open_options
+from dynamic_table.versions.sdk_conf import conf
 
 if TYPE_CHECKING:
     from dynamic_table.hook import DynamicTableHook

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow.sdk.exceptions import AirflowFailException
+from dynamic_table.versions.sdk_exceptions import AirflowFailException
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from airflow.configuration import AIRFLOW_HOME
-from airflow.sdk import BaseOperatorLink, conf
+from airflow.sdk import BaseOperatorLink
+
+from dynamic_table.versions.sdk_conf import conf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -6,8 +6,7 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk import BaseSensorOperator, PokeReturnValue
 
 from dynamic_table.arguments.partition_argument import checked_partition
 from dynamic_table.arguments.rendered_argument import (
@@ -29,6 +28,9 @@ from dynamic_table.events.table_conditions import (
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.sinks.sink_settings import jobs_root
 from dynamic_table.triggers.table_condition_trigger import TableConditionTrigger
+from dynamic_table.versions.policed_retries import PolicedRetries
+from dynamic_table.versions.sdk_conf import conf
+from dynamic_table.versions.sdk_exceptions import AirflowException, AirflowFailException
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["LogLagSensor", "PartitionSensor", "SinkHealthSensor", "SnapshotSensor", "TableSensor"]
 
 
-class TableSensor(TextTemplates, BaseSensorOperator):
+class TableSensor(TextTemplates, PolicedRetries, BaseSensorOperator):
     """Base of the sensors of one table. The task's result describes the table when the condition was met.
 
     :param table: ``database.table``. (templated)

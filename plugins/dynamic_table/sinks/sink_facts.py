@@ -6,7 +6,7 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowException
+from dynamic_table.versions.sdk_exceptions import AirflowException
 
 if TYPE_CHECKING:
     from collections.abc import Callable

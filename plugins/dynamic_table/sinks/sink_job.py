@@ -34,7 +34,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dynamic_table.sinks.private_files import make_private_directory, open_private, write_private
+from dynamic_table.files.private_files import make_private_directory, open_private, write_private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

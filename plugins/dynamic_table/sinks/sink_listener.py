@@ -7,13 +7,13 @@ scheduler when a worker has crashed and no try is left.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow.listeners import hookimpl
 
 from dynamic_table.sinks.sink_job import BY_HAND, SINK_JOB_KEY, SinkJob
+from dynamic_table.versions.kept_state import state_of_task
 
 if TYPE_CHECKING:
     from airflow.models.taskinstance import TaskInstance
@@ -45,20 +45,7 @@ def _stop_sink_of(task_instance: TaskInstance) -> None:
     # A worker passes another class, without database access; it stops its sink itself.
     if type(task_instance).__module__ != "airflow.models.taskinstance" or task_instance.state not in ENDED:
         return
-    directory = _sink_job_of(task_instance)
+    # A task without a sink has no entry; the entry of a job that has ended was deleted.
+    directory = state_of_task(task_instance, SINK_JOB_KEY)
     if directory:
-        SinkJob(Path(directory)).request_stop(BY_HAND)
-
-
-def _sink_job_of(task_instance: TaskInstance) -> str | None:
-    """Return the job's directory from the task's state store; None without a sink or after its job has ended."""
-    from airflow.state import TaskScope, get_state_backend
-
-    scope = TaskScope(
-        dag_id=task_instance.dag_id,
-        run_id=task_instance.run_id,
-        task_id=task_instance.task_id,
-        map_index=task_instance.map_index,
-    )
-    stored = get_state_backend().get(scope, SINK_JOB_KEY)
-    return None if stored is None else str(json.loads(stored))
+        SinkJob(Path(str(directory))).request_stop(BY_HAND)

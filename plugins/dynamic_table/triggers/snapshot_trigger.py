@@ -19,6 +19,7 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 from dynamic_table.arguments.partition_argument import partition_text
 from dynamic_table.hook import DynamicTableHook
 from dynamic_table.triggers.own_threads import looked
+from dynamic_table.versions.kept_state import state_stores_of_trigger
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -42,7 +43,8 @@ class SnapshotTrigger(BaseEventTrigger):
 
     Assets with equal watchers share one trigger, whose events go to all of them, and an asset may have several
     watchers. So each trigger stores its position under its own key with each of its assets. After a restart it resumes
-    at the smallest of them: an asset may get an event twice rather than never.
+    at the smallest of them: an asset may get an event twice rather than never. Before Airflow 3.3 the position is in a
+    file of the trigger (``versions.kept_state``).
 
     :param table: ``database.table``.
     :param kinds: the kinds of commits to report.
@@ -101,11 +103,7 @@ class SnapshotTrigger(BaseEventTrigger):
 
     def _stores(self) -> list[Any]:
         """Return the state store of each asset that has this watcher."""
-        stores = self.asset_state_store
-        if stores is None:
-            return []
-        # The mapping that Airflow injects can be asked for an asset by name only, and a trigger knows no names.
-        return [*stores._by_name.values(), *stores._by_uri.values()]  # noqa: SLF001
+        return state_stores_of_trigger(self, self._key)
 
     async def _kept(self) -> int | None:
         """Return the last snapshot that was reported to every asset; None if nothing was reported to any of them."""

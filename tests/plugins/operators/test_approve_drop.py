@@ -7,11 +7,12 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskAwaitingInput
 
 from dynamic_table.operators.approve_drop import ApproveDropOperator
 from dynamic_table.operators.drop_partitions import DropPartitionsOperator
+from dynamic_table.versions.sdk_exceptions import AirflowFailException, AirflowSkipException
 from storage_lib.errors import InvalidInputError
+from tests.support.airflow_names import TaskAwaitingInput
 from tests.support.task_context import task_context
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from airflow.sdk.exceptions import AirflowTaskTimeout
 
 from dynamic_table import operators
 from dynamic_table.operators.compact_table import CompactTableOperator
 from dynamic_table.operators.table_operator import CatalogOperator
+from dynamic_table.versions.sdk_exceptions import AirflowTaskTimeout
 from storage_lib import open_catalog
 from storage_lib.errors import NotFoundError
 from storage_lib.schema.types.rejected_schema import REJECTED_SCHEMA

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowSkipException
 
 from dynamic_table.operators.refresh_materialized_table import RefreshMaterializedTableOperator
 from dynamic_table.operators.set_refresh_status import SetRefreshStatusOperator
 from dynamic_table.operators.spark_operator import SparkOperator
 from dynamic_table.retry_policy import StorageRetryPolicy
+from dynamic_table.versions.sdk_exceptions import AirflowSkipException
 from storage_lib import Catalog, DynamicTable, SetOption, open_catalog
 from storage_lib.errors import CommitConflictError, InvalidInputError, NotFoundError
 from tests.support.materialized_answers import expected_bag, stored_bag

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
 from dynamic_table.operators.run_refresher import REFRESHER_FACTS_KEY, RefresherOperator
 from dynamic_table.sinks.sink_job import SinkJob, SinkState
+from dynamic_table.versions.sdk_exceptions import AirflowFailException
 from storage_lib import Catalog, DynamicTable, open_catalog
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
+from tests.support.airflow_names import TaskDeferred
 from tests.support.materialized_answers import expected_bag, stored_bag
 from tests.support.task_context import DictStore, task_context
 from tests.support.waiting import wait_until

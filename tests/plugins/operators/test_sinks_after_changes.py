@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from airflow.sdk.exceptions import TaskDeferred
 
+from dynamic_table.files.private_files import write_private
 from dynamic_table.operators.stream_sink import StreamSinkOperator
 from dynamic_table.operators.supervise_sinks import ReadStreamsOperator, SuperviseSinkOperator
 from dynamic_table.sinks import sink_job
-from dynamic_table.sinks.private_files import write_private
 from dynamic_table.sinks.sink_job import SinkJob, newest_job
 from dynamic_table.triggers.stream_sink_trigger import RELEASED, REPORT_DUE
+from tests.support.airflow_names import TaskDeferred
 from tests.support.deep_tests import thinned
 from tests.support.task_context import DictStore, task_context
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from airflow.sdk.exceptions import TaskDeferred
 
 from dynamic_table.operators.supervise_sinks import (
     AwaitStreamChangesOperator,
@@ -20,6 +19,7 @@ from dynamic_table.triggers.file_change_trigger import FileChangeTrigger, file_s
 from dynamic_table.triggers.stream_sink_trigger import RELEASED, REPORT_DUE, StreamSinkTrigger
 from storage_lib.errors import InvalidInputError
 from tests.support import light_sink
+from tests.support.airflow_names import TaskDeferred
 from tests.support.task_context import DictStore, task_context
 from tests.support.waiting import wait_until
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from airflow.sdk import Asset
-from airflow.sdk.exceptions import AirflowSkipException
 
 from dynamic_table.operators.compact_table import CompactTableOperator
 from dynamic_table.operators.drop_partitions import DropPartitionsOperator
@@ -25,6 +24,7 @@ from dynamic_table.operators.stream_sink import StreamSinkOperator
 from dynamic_table.operators.tier_log import TierLogOperator
 from dynamic_table.operators.validate_table import DataQualityError, ValidateTableOperator
 from dynamic_table.table_events import TABLE_EVENTS, table_asset
+from dynamic_table.versions.sdk_exceptions import AirflowSkipException
 from storage_lib import open_catalog
 from storage_lib.errors import (
     AlreadyExistsError,

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from airflow.sdk import BaseHook
-from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
 from dynamic_table.events.table_conditions import (
     LogLagBelow,
@@ -31,8 +30,10 @@ from dynamic_table.sensors.table_sensors import (
 )
 from dynamic_table.sinks.sink_job import open_job_directory
 from dynamic_table.triggers.table_condition_trigger import TableConditionTrigger
+from dynamic_table.versions.sdk_exceptions import AirflowFailException
 from storage_lib import open_catalog
 from storage_lib.errors import InvalidInputError, UnavailableError
+from tests.support.airflow_names import TaskDeferred
 from tests.support.task_context import task_context
 
 if TYPE_CHECKING:

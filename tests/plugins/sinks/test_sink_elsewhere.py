@@ -14,12 +14,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
+from dynamic_table.files.private_files import write_private
 from dynamic_table.operators.stream_sink import StreamSinkOperator
 from dynamic_table.sinks import sink_job
-from dynamic_table.sinks.private_files import write_private
 from dynamic_table.sinks.sink_job import BY_HAND, SinkJob, SinkState, SinkWatch, newest_job, open_job_directory
+from dynamic_table.versions.sdk_exceptions import AirflowFailException
+from tests.support.airflow_names import TaskDeferred
 from tests.support.deep_tests import thinned
 from tests.support.task_context import DictStore, task_context
 

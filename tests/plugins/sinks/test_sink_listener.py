@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dynamic_table.sinks import sink_listener
-from dynamic_table.sinks.sink_job import BY_HAND, SinkJob, open_job_directory
+from dynamic_table.sinks.sink_job import BY_HAND, SINK_JOB_KEY, SinkJob, open_job_directory
+from dynamic_table.versions.airflow_feature import AirflowFeature
+from dynamic_table.versions.kept_state import task_state_store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,9 +21,13 @@ if TYPE_CHECKING:
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SinkJob:
     """Return the job that the state store of task ``sink`` names."""
     started = open_job_directory(tmp_path / "db.t")
-    stored = {("sink", 3): json.dumps(str(started.directory))}
-    backend = SimpleNamespace(get=lambda scope, _key: stored.get((scope.task_id, scope.map_index)))
-    monkeypatch.setattr("airflow.state.get_state_backend", lambda: backend)
+    if AirflowFeature.TASK_STATE.is_here:
+        stored = {("sink", 3): json.dumps(str(started.directory))}
+        backend = SimpleNamespace(get=lambda scope, _key: stored.get((scope.task_id, scope.map_index)))
+        monkeypatch.setattr("airflow.state.get_state_backend", lambda: backend)
+    else:
+        monkeypatch.setenv("AIRFLOW__DYNAMIC_TABLE__STATE_DIRECTORY", str(tmp_path / "state"))
+        task_state_store({"ti": ended("running")}).set(SINK_JOB_KEY, str(started.directory))
     return started
 
 

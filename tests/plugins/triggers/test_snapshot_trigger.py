@@ -11,17 +11,21 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from airflow.sdk import Asset, BaseHook
-from airflow.sdk.execution_time.context import AssetStateStoreAccessors
 
 from dynamic_table.triggers.snapshot_trigger import SnapshotTrigger
+from dynamic_table.versions.airflow_feature import AirflowFeature
 from storage_lib import open_catalog
+from tests.support.airflow_names import needs
 
 if TYPE_CHECKING:
+    from airflow.sdk.execution_time.context import AssetStateStoreAccessors
+
     from storage_lib import DynamicTable
 
 COLUMNS = pa.schema([pa.field("dt", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
 
 
+pytestmark = needs(AirflowFeature.TASK_STATE)  # tests/plugins/versions has the watcher of older versions
 NAMES = ("shop.orders", "orders_for_bi")
 
 
@@ -35,6 +39,8 @@ class Store:
 
     def accessors(self) -> AssetStateStoreAccessors:
         """Return real accessors whose messages reach the dictionaries."""
+        from airflow.sdk.execution_time.context import AssetStateStoreAccessors
+
         found = AssetStateStoreAccessors([Asset(name) for name in self.names])
         for accessor in found._by_name.values():
             for verb in ("aget", "aset", "adelete"):

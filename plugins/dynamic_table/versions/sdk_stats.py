@@ -1,0 +1,14 @@
+"""Airflow's metrics, which before Airflow 3.2 are the class ``Stats``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamic_table.versions.airflow_feature import AirflowFeature
+
+__all__ = ["stats"]
+
+if TYPE_CHECKING or AirflowFeature.NAMES_OF_THE_SDK.is_here:
+    from airflow.sdk.observability import stats
+else:
+    from airflow.stats import Stats as stats  # noqa: N813  newer versions have a module of this name
