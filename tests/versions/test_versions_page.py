@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 
 import pytest
 
+pytest.importorskip("dynamic_table")
 pytest.importorskip("pyspark")
 
-from storage_lib.spark.versions.fitting_spark import SPARK_VERSIONS
-from tests.versions.seen_versions import CHECKOUT, PAGE, FailedRunError, load, locked_release, page, results_of
+from tests.versions.seen_versions import (
+    AIRFLOW,
+    CHECKOUT,
+    PAGE,
+    SPARK,
+    FailedRunError,
+    Subject,
+    load,
+    page,
+    results_of,
+)
 
 REPORT = '<testsuites><testsuite name="pytest">{cases}</testsuite></testsuites>'
 PASSED = "".join(
@@ -21,24 +32,40 @@ def test_the_page_shows_the_recorded_results() -> None:
     assert PAGE.read_text() == page(load()), "run `python -m tests.versions.seen_versions`"
 
 
-def test_the_package_admits_the_versions_that_the_tests_have_seen() -> None:
+def bounds(subject: Subject) -> set[str]:
+    """Return the ranges of versions in pyproject.toml."""
     extras = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    bounds = {
-        line.partition("]")[2] or line.removeprefix("pyspark")
+    return {
+        line.partition("]")[2] or line.removeprefix(subject.requirement)
         for extra in extras.values()
         for line in extra
-        if line.startswith("pyspark")
+        if re.match(rf"{subject.requirement}[\[=<>]", line)
     }
 
-    (major, oldest), (_, newest) = SPARK_VERSIONS[0], SPARK_VERSIONS[-1]
-    assert bounds == {f">={major}.{oldest},<{major}.{newest + 1}"}
-    assert [".".join(map(str, version)) for version in SPARK_VERSIONS] == sorted([*load(), locked_release()[:3]])
+
+def test_the_package_admits_the_versions_of_spark_that_the_tests_have_seen() -> None:
+    (major, oldest), (_, newest) = SPARK.admitted[0], SPARK.admitted[-1]
+    assert bounds(SPARK) == {f">={major}.{oldest},<{major}.{newest + 1}"}
+    assert SPARK.versions == sorted([*load()["spark"], SPARK.locked_release()[:3]])
+
+
+def test_the_extra_admits_the_releases_of_airflow_from_the_oldest_on_which_all_tests_have_passed() -> None:
+    """The extra neither installs nor accepts a version on trial."""
+    seen, oldest = load()["airflow"], AIRFLOW.locked_release()
+    for version in reversed(AIRFLOW.versions[:-1]):
+        if version not in seen or not seen[version]["whole"]:
+            break
+        oldest = seen[version]["release"]
+
+    major, newest = AIRFLOW.admitted[-1]
+    assert bounds(AIRFLOW) == {f">={oldest},<{major}.{newest + 1}"}
+    assert AIRFLOW.locked_release().startswith(f"{major}.{newest}.")
 
 
 def test_a_run_counts_its_tests_by_folder() -> None:
     skipped = '<testcase classname="tests.sql.test_x" name="test_z"><skipped message="no server"/></testcase>'
 
-    assert results_of(REPORT.format(cases=PASSED), REPORT.format(cases=PASSED + skipped)) == {
+    assert results_of(SPARK, REPORT.format(cases=PASSED), REPORT.format(cases=PASSED + skipped)) == {
         "whole": True,
         "passed": {"spark": 1, "sql": 1, "materialized": 1},
         "skipped": 1,
@@ -50,15 +77,21 @@ def test_a_run_with_a_failed_test_is_not_recorded(kind: str) -> None:
     failed = f'<testcase classname="tests.sql.test_x" name="test_z"><{kind} message="wrong"/></testcase>'
 
     with pytest.raises(FailedRunError, match=r"tests\.sql\.test_x\.test_z has failed"):
-        results_of(REPORT.format(cases=PASSED + failed))
+        results_of(SPARK, REPORT.format(cases=PASSED + failed))
+
+
+def test_a_run_is_counted_by_the_folders_of_its_subject() -> None:
+    cases = "".join(f'<testcase classname="tests.{each}.test_x" name="test_y"/>' for each in ("plugins", "dags"))
+
+    assert results_of(AIRFLOW, REPORT.format(cases=cases))["passed"] == {"plugins": 1, "dags": 1}
 
 
 def test_a_run_of_a_part_is_recorded_as_such() -> None:
     part = REPORT.format(cases=PASSED.rpartition("<")[0])
 
     with pytest.raises(FailedRunError, match="no test of tests/materialized has passed"):
-        results_of(part)
-    assert results_of(part, whole=False) == {
+        results_of(SPARK, part)
+    assert results_of(SPARK, part, whole=False) == {
         "whole": False,
         "passed": {"spark": 1, "sql": 1, "materialized": 0},
         "skipped": 0,

@@ -17,7 +17,7 @@ pytest.importorskip("pyspark")
 
 from stack_setup import SPARKS, VENV, spark_environment
 from tests.support.spark_processes import clean_environment
-from tests.versions.seen_versions import locked_release
+from tests.versions.seen_versions import SPARK
 
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(900)]
 
 PROGRAM = Path(__file__).parents[2] / "support" / "upgraded_stream.py"
-ENVIRONMENTS = {**{release: spark_environment(version) for version, release in SPARKS.items()}, locked_release(): VENV}
+ENVIRONMENTS = {
+    **{release: spark_environment(version) for version, release in SPARKS.items()},
+    SPARK.locked_release(): VENV,
+}
 INSTALLED = sorted(release for release, place in ENVIRONMENTS.items() if (place / "bin" / "python").exists())
 
 
