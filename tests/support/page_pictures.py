@@ -34,6 +34,7 @@ from tests.support.chromium import Chromium
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 DAYS = 45
+SECONDS_TO_SEND = 300
 HOURS_BETWEEN_COMMITS = 17
 # Name, number of commits, and hours since the newest one.
 TABLES = (("shop.orders", 9, 0.05), ("shop.returns", 3, 5.0), ("shop.visits", 14, 0.7), ("lab.samples", 1, 60.0))
@@ -165,7 +166,9 @@ def send(
     for row in rows:
         value = {"schema": schema, "payload": {"before": None, "after": row, "op": "c"}}
         producer.produce(f"db.shop.{table}", json.dumps(value), json.dumps({"id": row["id"]}))
-    producer.flush(60)
+    if producer.flush(SECONDS_TO_SEND):
+        message = f"the records of {table} were not written"
+        raise RuntimeError(message)
 
 
 def make_tables(catalog: Catalog) -> None:
