@@ -15,7 +15,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpiredError
+from storage_lib.errors import (
+    CorruptFileError,
+    InvalidInputError,
+    NotFoundError,
+    SnapshotExpiredError,
+    UnavailableError,
+)
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.iceberg.encode.table_metadata import ShownSnapshot, ViewMetadata, uuid_of_view
 from storage_lib.iceberg.publish.view_content import ViewContents
@@ -31,6 +37,7 @@ if TYPE_CHECKING:
     from storage_lib.io.file_io import FileStatus
 
 _LOGGER = logging.getLogger(__name__)
+_ATTEMPTS = 100
 
 
 class IcebergView:
@@ -81,7 +88,7 @@ class IcebergView:
         """
         if not self._is_wanted():
             return None
-        while True:
+        for _ in range(_ATTEMPTS):
             latest_id = self._store.snapshots.latest_id()
             before = self._base()
             if latest_id is None:
@@ -89,15 +96,14 @@ class IcebergView:
             if before is not None and before.snapshot_id >= latest_id:
                 return before.snapshot_id
             for snapshot in self._missing(before, latest_id):
-                try:
-                    before = self._publisher.publish(self._store_of(snapshot), before, snapshot)
-                except InvalidInputError as error:
-                    if snapshot.id == latest_id:
-                        raise
-                    _LOGGER.warning("snapshot %s is left out of the Iceberg view: %s", snapshot.id, error)
-                    continue
-                if before is None:
-                    break  # another process is publishing as well: look where it has got
+                before, goes_on = self._next(before, snapshot, is_last=snapshot.id == latest_id)
+                if not goes_on:
+                    break
+        message = (
+            f"table {self._table}: other processes commit and publish faster than its Iceberg view is written here; "
+            "the next commit goes on with it"
+        )
+        raise UnavailableError(message)
 
     def refresh(self) -> None:
         """Catch up, and show the table's newest schema and tags. Raises as ``catch_up``."""
@@ -141,7 +147,12 @@ class IcebergView:
         newest = self.directory.newest()
         if newest is None:
             return
-        needed = self._own_paths(newest.snapshots, strict=True)
+        try:
+            needed = self._own_paths(newest.snapshots, strict=True)
+        except (NotFoundError, CorruptFileError) as error:
+            # Without its manifests it is not known which vectors it needs.
+            _LOGGER.warning("the Iceberg view of table %s is not searched for orphan files: %s", self._table, error)
+            return
         oldest = newest.snapshot_id - OLDER_VERSIONS_KEPT
         metadata = {self.directory.metadata_path(each) for each in self.directory.numbers() if each >= oldest}
         for path, status in files:
@@ -198,6 +209,35 @@ class IcebergView:
                 yield self._store.snapshots.load(snapshot_id)
             except SnapshotExpiredError:
                 continue
+
+    def _next(
+        self, before: ViewMetadata | None, snapshot: Snapshot, *, is_last: bool
+    ) -> tuple[ViewMetadata | None, bool]:
+        """Publish one snapshot; return the newest metadata, and False to look again which snapshots are missing."""
+        store = self._store_of(snapshot)
+        try:
+            published = self._publisher.publish(store, before, snapshot)
+        except InvalidInputError as error:
+            if is_last:
+                raise
+            _LOGGER.warning("snapshot %s is left out of the Iceberg view: %s", snapshot.id, error)
+            return before, True
+        except (NotFoundError, CorruptFileError) as error:
+            if before is None or self._is_whole(before):
+                raise
+            _LOGGER.warning("the Iceberg view of table %s is damaged, and begins again: %s", self._table, error)
+            return self._publisher.publish(store, None, snapshot), False
+        # None: another process is publishing as well.
+        return published, published is not None
+
+    def _is_whole(self, metadata: ViewMetadata) -> bool:
+        """Return whether the manifests of the newest snapshot can be read; otherwise others have deleted some."""
+        try:
+            if metadata.current is not None:
+                self._contents.read(metadata.current.manifest_list)
+        except (NotFoundError, CorruptFileError):
+            return False
+        return True
 
     def _store_of(self, snapshot: Snapshot) -> FileStore:
         if snapshot.schema_id == self._store.schema.id:

@@ -9,6 +9,8 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
+import pyarrow as pa
+
 from storage_lib import (
     AddColumn,
     AlterType,
@@ -44,7 +46,7 @@ VALUES: dict[str, Callable[[int], Any]] = {
     "DOUBLE": lambda n: float("nan") if n % 7 == 0 else n / 8,
     "FLOAT": lambda n: n / 4,
     "ARRAY<STRING>": lambda n: [None, f"x{n}"][: n % 3],
-    "MAP<STRING, INT>": lambda n: {f"k{each}": each for each in range(n % 3)},
+    "MAP<STRING, INT>": lambda n: [(f"k{each}", each) for each in range(n % 3)],
     "ROW<a INT, b ARRAY<INT>>": lambda n: {"a": n, "b": [n] * (n % 2)},
 }
 PARTITIONS = ("STRING", "INT", "DATE", "BIGINT", "DECIMAL(9, 2)", "TIMESTAMP(6)", "VARCHAR(30)")
@@ -137,6 +139,14 @@ def _options(rng: Random, kind: str) -> dict[str, str]:
     return options
 
 
+def arrow_of(drawn: DrawnView, rows: list[dict[str, Any]]) -> pa.Table:
+    """Return rows with the table's types."""
+    names = [name for name in rows[0] if name != "_row_kind"]
+    fields = [pa.field(name, drawn.table.arrow_schema.field(name).type) for name in names]
+    kinds = [pa.field("_row_kind", pa.string())] if "_row_kind" in rows[0] else []
+    return pa.Table.from_pylist(rows, pa.schema([*fields, *kinds]))
+
+
 def rows_of(drawn: DrawnView, rng: Random, count: int) -> list[dict[str, Any]]:
     """Return rows with random keys, among which some repeat."""
     rows = []
@@ -164,23 +174,24 @@ def move(drawn: DrawnView, rng: Random) -> str:
 
 
 def _append(drawn: DrawnView, rng: Random) -> None:
-    drawn.table.append(rows_of(drawn, rng, rng.choice([1, 3, 20, 60])))
+    drawn.table.append(arrow_of(drawn, rows_of(drawn, rng, rng.choice([1, 3, 20, 60]))))
 
 
 def _blind_changes(drawn: DrawnView, rng: Random) -> None:
     """Write deletions of keys that there need not be, with older or newer sequence fields."""
     rows = rows_of(drawn, rng, 15)
     if drawn.is_append_only or drawn.keeps_first:
-        drawn.table.append(rows)
+        drawn.table.append(arrow_of(drawn, rows))
         return
-    drawn.table.append([{**row, "_row_kind": rng.choice(["+I", "-D"])} for row in rows])
+    changes = [{**row, "_row_kind": rng.choice(["+I", "-D"])} for row in rows]
+    drawn.table.append(arrow_of(drawn, changes))
 
 
 def _delete(drawn: DrawnView, rng: Random) -> None:
     if drawn.is_append_only or drawn.keeps_first:
         return
     keys = [{name: row[name] for name in drawn.key} for row in rows_of(drawn, rng, 10)]
-    drawn.table.delete(keys)
+    drawn.table.delete(arrow_of(drawn, keys))
 
 
 def _delete_some(drawn: DrawnView, rng: Random) -> None:
@@ -199,10 +210,11 @@ def _update(drawn: DrawnView, rng: Random) -> None:
 def _overwrite(drawn: DrawnView, rng: Random) -> None:
     rows = rows_of(drawn, rng, 20)
     if drawn.partition is None or rng.random() < 0.3:
-        drawn.table.overwrite(rows)
+        drawn.table.overwrite(arrow_of(drawn, rows))
         return
     value = rows[0][drawn.partition]
-    drawn.table.overwrite([{**row, drawn.partition: value} for row in rows], partition={drawn.partition: value})
+    same = arrow_of(drawn, [{**row, drawn.partition: value} for row in rows])
+    drawn.table.overwrite(same, partition={drawn.partition: value})
 
 
 def _drop_partition(drawn: DrawnView, rng: Random) -> None:

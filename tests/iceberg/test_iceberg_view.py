@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -140,6 +141,28 @@ def test_a_commit_of_an_engine_of_iceberg_is_not_built_upon(
 
     assert "was not written by this library" in caplog.text
     assert [each["snapshot-id"] for each in check_shown(table, directory)["snapshots"]] == [1, 2, 3]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("damage", ["deleted", "cut short"])
+def test_a_view_whose_manifests_are_gone_begins_again(
+    catalog: Catalog, tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str
+) -> None:
+    a_table(catalog)
+    directory = tmp_path / "lake/d.db/t/metadata"
+    for path in directory.glob("*.avro"):
+        if damage == "deleted":
+            path.unlink()
+        else:
+            path.write_bytes(path.read_bytes()[:-20])
+    table = catalog.load_table("d.t")
+
+    assert table.maintenance.remove_orphan_files(older_than=timedelta(0)).paths == ()
+    with caplog.at_level(logging.WARNING):
+        table.append([{"id": 1, "n": 5, "t": "z"}])
+
+    assert "is damaged, and begins again" in caplog.text
+    assert [each["snapshot-id"] for each in check_shown(table, directory)["snapshots"]] == [3]  # type: ignore[attr-defined]
+    assert table.maintenance.remove_orphan_files(older_than=timedelta(0)).paths
 
 
 def test_expired_snapshots_leave_the_view_before_their_files(catalog: Catalog, tmp_path: Path) -> None:
