@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dynamic_table.events.metrics import report_sink
+from dynamic_table.events.metrics import report_health, report_sink
 from dynamic_table.operators.create_tag import CreateTagOperator
 from dynamic_table.operators.drop_table import DropTableOperator
 from dynamic_table.operators.list_tables_in_need import ListTablesInNeedOperator
@@ -19,6 +19,7 @@ from dynamic_table.operators.tier_log import TierLogOperator
 from dynamic_table.operators.validate_table import ValidateTableOperator
 from storage_lib import open_catalog
 from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
+from storage_lib.table.inspect.table_health import TableHealth
 from tests.support.task_context import task_context
 
 ROWS = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False)])
@@ -80,6 +81,15 @@ def test_who_looks_for_work_tells_how_the_tables_are(orders: Any, told: list[Any
     ]
     assert 0 <= values["dynamic_table.change_age"] < 600
     assert (values["dynamic_table.runs_max"], values["dynamic_table.snapshots"]) == (1, 1)
+
+
+def test_the_lag_of_a_view_is_gauged_for_a_table_with_one(told: list[Any]) -> None:
+    report_health("db.t", TableHealth(snapshot_id=7, view_snapshot_id=5), 0)
+    assert ("dynamic_table.view_lag", 2, {"table": "db.t"}) in told
+
+    told.clear()
+    report_health("db.t", TableHealth(snapshot_id=7), 0)
+    assert "dynamic_table.view_lag" not in {name for name, _, _ in told}
 
 
 def test_a_sinks_report_is_gauged_as_far_as_it_is_known(told: list[Any]) -> None:

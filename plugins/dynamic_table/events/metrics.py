@@ -51,6 +51,8 @@ def report_health(table: str, health: TableHealth, now_millis: int) -> None:
     stats.gauge("dynamic_table.snapshots", health.snapshot_count, tags=tags)
     stats.gauge("dynamic_table.size", health.size_bytes, tags=tags)
     stats.gauge("dynamic_table.rejected", health.rejected_count, tags=tags)
+    if health.view_lag is not None:
+        stats.gauge("dynamic_table.view_lag", health.view_lag, tags=tags)
 
 
 def report_sink(table: str, facts: Mapping[str, Any]) -> None:
