@@ -25,7 +25,7 @@ from storage_lib.errors import (
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.iceberg.encode.table_metadata import ShownSnapshot, ViewMetadata, uuid_of_view
 from storage_lib.iceberg.publish.view_content import ViewContents
-from storage_lib.iceberg.publish.view_directory import OLDER_VERSIONS_KEPT, ViewDirectory
+from storage_lib.iceberg.publish.view_directory import ViewDirectory
 from storage_lib.iceberg.publish.view_placement import view_root
 from storage_lib.iceberg.publish.view_publisher import ViewPublisher, identity_of, shown_tags, with_schema
 from storage_lib.io.after_commit import after_commit
@@ -153,11 +153,9 @@ class IcebergView:
             # Without its manifests it is not known which vectors it needs.
             _LOGGER.warning("the Iceberg view of table %s is not searched for orphan files: %s", self._table, error)
             return
-        oldest = newest.snapshot_id - OLDER_VERSIONS_KEPT
-        metadata = {self.directory.metadata_path(each) for each in self.directory.numbers() if each >= oldest}
         for path, status in files:
-            is_needed = path in metadata if self.directory.is_metadata(path) else path in needed
-            if not is_needed and not self.directory.is_hint(path):
+            # Metadata that was not deleted in its time goes with its snapshot.
+            if path not in needed and not self.directory.is_metadata(path) and not self.directory.is_hint(path):
                 yield path, status
 
     def delete(self, path: str) -> None:

@@ -25,6 +25,8 @@ from storage_lib.catalog.catalog import Catalog
 from storage_lib.file_store.data_file.field_ids import with_field_id
 from storage_lib.iceberg.publish.shown_files import refuse_unfit_files
 from storage_lib.io.local.local_file_io import LocalFileIO
+from tests.support.fake_environment import FakeClock
+from tests.support.orders_table import orders, rows
 from tests.support.view_reader import newest_metadata, shown_rows, table_rows
 
 OPTION = "metadata.iceberg.storage"
@@ -252,3 +254,24 @@ def test_a_file_of_another_writer_needs_field_ids(tmp_path: Path) -> None:
         refuse(are_ours=False)
     pq.write_table(plain.cast(pa.schema([with_field_id(plain.schema.field("id"), 0)])), path)
     refuse(are_ours=False)
+
+
+def test_older_metadata_stays_for_ten_minutes() -> None:
+    table = orders(None, **{"metadata.iceberg.storage": "table-location", "log.system": "none"})
+    clock, files = table.environment.clock, table.environment.file_io
+    assert isinstance(clock, FakeClock)
+
+    def numbers() -> list[int]:
+        names = [each.name for each in files.list_directory(f"{table.location}/metadata")]
+        return sorted(int(name[1:].split(".")[0]) for name in names if name.endswith(".metadata.json"))
+
+    for minute in range(14):
+        table.append(rows(f"+I a 1 {minute}"))
+        clock.sleep(60)
+
+    newest = table.inspect.latest_snapshot_id() or 0
+    assert numbers()[-1] == newest
+    first = next(each for each in numbers() if each)
+    history = table.context.file_store.snapshots
+    age = history.load(newest).time_millis - history.load(first).time_millis
+    assert 480_000 < age <= 660_000

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import suppress
 
-from storage_lib.errors import CorruptFileError, NotFoundError, StorageError
+from storage_lib.errors import CorruptFileError, NotFoundError
 from storage_lib.iceberg.encode.table_metadata import ViewMetadata, decode_metadata, encode_metadata
 from storage_lib.io.after_commit import after_commit
 from storage_lib.io.file_io import FileIO, FileStatus
@@ -22,7 +21,7 @@ from storage_lib.schema.table_schema import TableSchema
 _LOGGER = logging.getLogger(__name__)
 _HINT = "version-hint.text"
 _PREFIX, _SUFFIX = "v", ".metadata.json"
-OLDER_VERSIONS_KEPT = 10
+_KEPT_MILLIS = 600_000
 """Older metadata files stay for readers that have read the hint and not yet the file that it names."""
 
 
@@ -83,6 +82,8 @@ class ViewDirectory:
             self._file_io.replace(path, data)
         with after_commit(f"writing the version hint of {self.directory}"):
             self._hint(number)
+            for each in _due(metadata):
+                self.delete(self.metadata_path(each))
         return True
 
     def replace(self, metadata: ViewMetadata, schema: TableSchema) -> None:
@@ -132,10 +133,6 @@ class ViewDirectory:
             else:
                 newest = probed
         self._file_io.replace(self.path(_HINT), str(newest).encode())
-        old = number - OLDER_VERSIONS_KEPT - 1
-        if old >= 0:
-            with suppress(StorageError):
-                self.delete(self.metadata_path(old))
 
     def _from_newest(self) -> Iterator[int]:
         """Yield the numbers of metadata files, the newest first."""
@@ -162,6 +159,17 @@ class ViewDirectory:
         except (NotFoundError, CorruptFileError):
             return None
         return found if found is not None and found.snapshot_id == number else None
+
+
+def _due(metadata: ViewMetadata) -> Iterator[int]:
+    """Yield the numbers of older metadata files whose time has passed since the snapshot before was published."""
+    newest = metadata.updated_millis - _KEPT_MILLIS
+    before = metadata.snapshots[-2].time_millis - _KEPT_MILLIS if len(metadata.snapshots) > 1 else newest
+    for each in reversed(metadata.snapshots):
+        if each.time_millis <= before:
+            break
+        if each.time_millis <= newest and each.parent is not None:
+            yield each.parent
 
 
 def _number(name: str) -> int | None:
