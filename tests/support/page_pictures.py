@@ -24,6 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "docker" / "local")
 import numpy as np
 import pyarrow as pa
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from dynamic_table.sinks.sink_job import open_job_directory
 from local_airflow import LocalAirflow
@@ -133,6 +135,10 @@ def take_capture(into: Path) -> None:
 
 def sync_shop(catalog: Catalog, servers: str) -> None:
     """Let tables follow topics as Debezium writes them: with a new column, a record that does not fit, and a lag."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    wanted = [NewTopic(f"db.shop.{table}", 1, 1) for table in ("items", "customers", "orders")]
+    for created in admin.create_topics(wanted).values():
+        created.result(SECONDS_TO_SEND)
     id_, text, price = ("id", "int64", False), ("item", "string", True), ("price", "int32", True)
     send(servers, "items", [id_, text], [{"id": number, "item": f"item {number}"} for number in range(40)])
     send(servers, "customers", [id_, text], [{"id": number, "item": "a name"} for number in range(25)])
@@ -162,12 +168,17 @@ def send(
     fields = [{"field": name, "type": type_, "optional": is_optional} for name, type_, is_optional in columns]
     sides = [{"field": side, "type": "struct", "fields": fields, "optional": True} for side in ("before", "after")]
     schema = {"type": "struct", "fields": [*sides, {"field": "op", "type": "string", "optional": False}]}
-    producer = Producer({"bootstrap.servers": servers})
+    producer, failed = Producer({"bootstrap.servers": servers}), list[object]()
     for row in rows:
         value = {"schema": schema, "payload": {"before": None, "after": row, "op": "c"}}
-        producer.produce(f"db.shop.{table}", json.dumps(value), json.dumps({"id": row["id"]}))
-    if producer.flush(SECONDS_TO_SEND):
-        message = f"the records of {table} were not written"
+        producer.produce(
+            f"db.shop.{table}",
+            json.dumps(value),
+            json.dumps({"id": row["id"]}),
+            on_delivery=lambda error, _: failed.append(error) if error else None,
+        )
+    if producer.flush(SECONDS_TO_SEND) or failed:
+        message = f"the records of {table} were not written: {failed[:1]}"
         raise RuntimeError(message)
 
 
