@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.io.file_io import FileStatus
@@ -25,6 +26,9 @@ class DeltaCatalog:
         Raises ``InvalidInputError`` for a store that delta-rs does not read, and for options of no store.
         """
         self.name = name
+        if urlsplit(warehouse).password is not None:
+            message = f"the warehouse of catalog {name} has a password in its URL; give options such as s3.secret-key"
+            raise InvalidInputError(message)
         self._root = warehouse_root(warehouse)
         self._file_io = file_io_of(self._root, options)
         self._storage_options = _storage_options_of(self._root, options)
@@ -55,9 +59,23 @@ class DeltaCatalog:
             location = f"{directory}/{table}"
             # Only names that are listed: a name such as "../other" would lead out of the warehouse.
             if any(each.name == table for each in self._directories(directory)) and self._is_table(location):
+                if before is not None:
+                    self._refuse_earlier(name, location, before)
+                if "%" in location:
+                    message = f"table {name} is in {location}; delta-rs opens no directory that has a % in its name"
+                    raise InvalidInputError(message)
                 return version_of(name, location, self._storage_options, number=number, before=before)
         message = f"table {name} does not exist{did_you_mean(table, self.tables(database))}"
         raise NotFoundError(message)
+
+    def _refuse_earlier(self, name: str, location: str, before: datetime) -> None:
+        """Refuse a time before the oldest commit, for which delta-rs returns that commit."""
+        log = self._file_io.list_directory(f"{location}/{_LOG}")
+        millis = min((each.modified_ms for each in log if each.name.endswith(".json")), default=0)
+        oldest = datetime.fromtimestamp(millis / 1000, UTC)
+        if before < oldest:
+            message = f"table {name} has no version until {before}; its oldest one is of {oldest}"
+            raise InvalidInputError(message)
 
     def _homes(self, database: str) -> list[str]:
         there = {each.name for each in self._directories(self._root)}

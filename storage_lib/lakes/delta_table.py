@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -20,6 +20,8 @@ with importing_for("a table of Delta Lake", InvalidInputError, "delta"):
     from deltalake.exceptions import DeltaError
 
 if TYPE_CHECKING:
+    from pyarrow.dataset import FileSystemDataset
+
     from storage_lib.schema.filter.predicate import Predicate
 
 _ROWS_PER_BATCH = 65_536
@@ -54,12 +56,13 @@ class DeltaVersion:
         """
         with _reporting(self.name):
             table = self._open()
+            self._refuse_partitions(table)
             features = table.protocol().reader_features or ()
             if _READ_BY_ENGINE & {*features} or _maps_columns(table):
                 return None
             added = {unquote(each["path"]): each for each in pa.table(table.get_add_actions()).to_pylist()}
             found = []
-            for fragment in table.to_pyarrow_dataset().get_fragments():
+            for fragment in _dataset(table).get_fragments():
                 action = added.get(fragment.path)
                 if action is None or predicate is None or predicate.may_match(_stats(action)):
                     found.append((fragment.path, 0 if action is None else action["size_bytes"]))
@@ -84,6 +87,17 @@ class DeltaVersion:
     def _open(self) -> DeltaTable:
         return DeltaTable(self.location, version=self.version, storage_options=dict(self.storage_options))
 
+    def _refuse_partitions(self, table: DeltaTable) -> None:
+        """Refuse partitions by bytes, which delta-rs reads as the text that the log escapes them by."""
+        partitions = {*table.metadata().partition_columns}
+        for each in pa.schema(table.schema().to_arrow()):
+            if each.name in partitions and pa.types.is_binary(each.type):
+                message = (
+                    f"table {self.name} of Delta Lake is partitioned by {each.name!r}, a BINARY column, whose values "
+                    "delta-rs does not decode; read it by Delta's own connector"
+                )
+                raise InvalidInputError(message)
+
 
 def version_of(
     name: str,
@@ -100,13 +114,16 @@ def version_of(
     with _reporting(name):
         table = DeltaTable(location, version=number, storage_options=dict(storage_options))
         if before is not None:
-            table.load_as_version(before)
-            committed = datetime.fromtimestamp(table.history(1)[0]["timestamp"] / 1000, UTC)
-            if committed > before:
-                message = f"table {name} has no version until {before}; its oldest one is of {committed}"
-                raise InvalidInputError(message)
+            table.load_as_version(before)  # the oldest version if all are newer
         version = table.version()
     return DeltaVersion(name=name, location=location, version=version, storage_options=storage_options)
+
+
+def _dataset(table: DeltaTable) -> FileSystemDataset:
+    from pyarrow.dataset import ParquetReadOptions
+
+    # Spark writes INT96 by default, whose nanoseconds reach only from 1678 to 2261.
+    return table.to_pyarrow_dataset(parquet_read_options=ParquetReadOptions(coerce_int96_timestamp_unit="us"))
 
 
 def _stats(action: Mapping[str, Any]) -> dict[str, ColumnStats]:
@@ -135,7 +152,7 @@ def _maps_columns(table: DeltaTable) -> bool:
 def _scanned(table: DeltaTable, columns: Sequence[str], files: Sequence[str]) -> Iterator[pa.RecordBatch]:
     from pyarrow.dataset import FileSystemDataset  # which imports pandas
 
-    dataset = table.to_pyarrow_dataset()
+    dataset = _dataset(table)
     wanted = {*files}
     fragments = [fragment for fragment in dataset.get_fragments() if fragment.path in wanted]
     if len(fragments) != len(wanted):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyroaring import BitMap
@@ -225,6 +226,49 @@ def test_files_without_a_matching_row_are_left_out(sql: Session, lake: Path) -> 
     assert rows_of(sql, "SELECT id FROM lake.shop.t WHERE id > 99") == []
     assert rows_of(sql, "SELECT id FROM lake.shop.t WHERE part IS NULL AND id < 21") == [{"id": 20}]
     assert rows_of(sql, "SELECT max(id) AS id FROM lake.shop.t WHERE part = 'a'") == [{"id": 2}]
+
+
+def test_columns_that_only_a_pivot_or_an_alias_names_are_read(sql: Session, lake: Path) -> None:
+    write_deltalake(str(lake / "t"), pa.table({"g": ["a", "b"], "k": ["x", "y"], "v": [1, 2]}))
+
+    pivoted = rows_of(sql, "SELECT x, y FROM lake.shop.t PIVOT (sum(v) FOR k IN ('x', 'y'))")
+    assert pivoted == [{"x": 1, "y": None}, {"x": None, "y": 2}]
+    assert rows_of(sql, "SELECT c FROM lake.shop.t AS a(a, b, c)") == [{"c": 1}, {"c": 2}]
+
+
+def test_times_of_spark_and_odd_names_of_directories_are_read(sql: Session, lake: Path) -> None:
+    times = pa.table({"at": pa.array([dt.datetime(9999, 12, 31, tzinfo=dt.UTC)], pa.timestamp("us", "UTC"))})
+    write_deltalake(str(lake / "plain"), times)
+    (file,) = (lake / "plain").glob("*.parquet")
+    (commit,) = (lake / "plain" / "_delta_log").glob("*.json")
+    size = file.stat().st_size
+    pq.write_table(times, file, use_deprecated_int96_timestamps=True)  # as Spark does by default
+    commit.write_text(commit.read_text().replace(f'"size":{size}', f'"size":{file.stat().st_size}'), encoding="utf-8")
+    (lake / "plain").rename(lake / "p 4#1?ü")
+
+    assert rows_of(sql, "SELECT year(at) AS y FROM lake.shop.`p 4#1?ü`") == [{"y": 9999}]
+    (lake / "p 4#1?ü").rename(lake / "p%41")
+    with pytest.raises(InvalidInputError, match="no directory that has a %"):
+        sql.execute("SELECT * FROM lake.shop.`p%41`")
+
+
+def test_the_version_of_a_time_needs_no_information_about_commits(sql: Session, lake: Path) -> None:
+    write_deltalake(str(lake / "t"), pa.table({"id": [1]}))
+    (commit,) = (lake / "t" / "_delta_log").glob("*.json")
+    lines = [line for line in commit.read_text().splitlines() if "commitInfo" not in line]
+    commit.write_text("\n".join(lines), encoding="utf-8")
+
+    assert rows_of(sql, "SELECT id FROM lake.shop.t TIMESTAMP AS OF '2999-01-01'") == [{"id": 1}]
+
+
+def test_secrets_are_in_no_error_and_partitions_by_bytes_are_refused(sql: Session, lake: Path) -> None:
+    refused = error_of(lambda: sql.execute("CREATE CATALOG c WITH ('type'='delta', 'warehouse'='s3://u:PW@b')"))
+    write_deltalake(str(lake / "t"), pa.table({"at": [b"a"], "id": [1]}), partition_by=["at"])
+
+    assert "password in its URL" in str(refused)
+    assert "PW" not in str(refused)
+    with pytest.raises(InvalidInputError, match="does not decode"):
+        sql.execute("SELECT * FROM lake.shop.t")
 
 
 def test_a_query_reads_one_version_however_often_it_names_the_table(sql: Session, lake: Path) -> None:

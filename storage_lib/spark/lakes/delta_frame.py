@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _FORMAT = "dynamic_table_delta_version"
 _VERSION, _FILES, _NEEDED = "version", "files", "needed"
+_SECRETS = "storage-secrets"
+"""Spark shows no value of an option whose name has this word."""
 _REGISTERED = "dynamic_table.delta_registered"
 _REGISTERING = threading.Lock()
 _TASK_BYTES = 64 * 1024 * 1024
@@ -50,7 +52,8 @@ def delta_frame(
     _register(spark)
     files = version.files(predicate)
     options = {
-        _VERSION: json.dumps(asdict(version)),
+        _VERSION: json.dumps(asdict(replace(version, storage_options={}))),
+        _SECRETS: json.dumps(dict(version.storage_options)),
         _FILES: json.dumps([None] if files is None else list(_tasks(files))),
         _NEEDED: json.dumps(struct.fieldNames() if needed is None else sorted(needed)),
     }
@@ -79,6 +82,7 @@ class _DeltaSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         version = DeltaVersion(**json.loads(self.options[_VERSION]))
+        version = replace(version, storage_options=json.loads(self.options[_SECRETS]))
         needed = {*json.loads(self.options[_NEEDED])}
         return _DeltaReader(version, json.loads(self.options[_FILES]), schema, needed)
 

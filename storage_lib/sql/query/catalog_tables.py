@@ -61,16 +61,15 @@ def catalog_relation(
     key = (*reference.parts, *options.items())
     if key not in batch.versions:
         batch.versions[key] = _delta_version(catalog.delta, database, table, options)
-    return Relation(df=_delta_frame(state, batch.versions[key], query, batch), name=".".join(reference.parts))
+    return Relation(df=_delta_frame(state, batch.versions[key], batch), name=".".join(reference.parts))
 
 
-def _delta_frame(state: SessionState, version: DeltaVersion, query: Query, batch: BatchReads) -> DataFrame:
+def _delta_frame(state: SessionState, version: DeltaVersion, batch: BatchReads) -> DataFrame:
     struct = delta_struct(version)
     try:
         schema = new_table_schema(arrow_schema_of(struct), options=_OF_ANY_TABLE, time_millis=0)
     except InvalidInputError:
         # A type or a name that our tables don't have: Spark can't tell what the query needs of it.
-        struct = _named(struct, query)
         return _empty(state, struct) if batch.is_shape else delta_frame(state.spark, version, struct)
     number = len(batch.schemas)
     batch.schemas[number] = schema
@@ -78,7 +77,7 @@ def _delta_frame(state: SessionState, version: DeltaVersion, query: Query, batch
         return empty_relation(state.spark, schema, number)
     needs = None if batch.needs is None else batch.needs.get(number, TableNeeds(frozenset(), None))
     if needs is None:
-        return delta_frame(state.spark, version, _named(struct, query))
+        return delta_frame(state.spark, version, struct)
     return delta_frame(state.spark, version, struct, needed=needs.columns, predicate=needs.predicate)
 
 
@@ -94,12 +93,6 @@ def _delta_version(delta: DeltaCatalog, database: str, table: str, options: dict
 def _paimon_table(catalog: SessionCatalog, database: str, table: str) -> DynamicTable:
     name = TableName.parse_plain(f"{database}.{table}")
     return catalog.paimon.load_table(str(name))  # type: ignore[union-attr]  # it is set where delta is not
-
-
-def _named(struct: StructType, query: Query) -> StructType:
-    """Return the columns that the query may need, from its tokens: Spark does not pass them to a Python source."""
-    fields = [each for each in struct.fields if query.has_star or each.name.lower() in query.words]
-    return type(struct)(fields or struct.fields[:1])
 
 
 def _empty(state: SessionState, struct: StructType) -> DataFrame:
