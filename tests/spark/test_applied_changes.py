@@ -98,7 +98,9 @@ def test_a_stream_applies_what_ingest_applies(
     mine, other = mine.refresh(), other.refresh()
     assert mine.arrow_schema == other.arrow_schema
     assert rejected_of(mine) == rejected_of(other)
-    if expected is None or "Nothing of the commit" not in str(expected):
+    # A stream makes smaller commits, and those before the one that is not made remain.
+    of_commit = ("Nothing of the commit", "The commit that would contain it was not made")
+    if expected is None or not any(words in str(expected) for words in of_commit):
         assert rows_of(mine) == rows_of(other)
         assert stream.applied is not None
         assert stream.applied.counts.rejected_count == len(rejected_of(mine))
