@@ -93,10 +93,13 @@ class FileStoreExpire:
         changelog_retention: ChangelogRetention | None,
         commit_retention_ms: int,
         clock: Clock,
-        view: SnapshotView | None = None,
+        newest_view: Callable[[], SnapshotView | None],
     ) -> None:
-        """``changelog_retention`` is None if changelogs expire with their snapshots."""
-        self._view = view
+        """``changelog_retention`` is None if changelogs expire with their snapshots.
+
+        ``newest_view`` returns the view that the table's newest schema asks for, None if it asks for none.
+        """
+        self._newest_view = newest_view
         self._commit_retention_ms = commit_retention_ms
         self._changelogs = changelogs
         self._changelog_retention = changelog_retention
@@ -217,9 +220,10 @@ class FileStoreExpire:
         needed = self._references.of_others()
         needed |= self._references.of_own(self._snapshots, first_retained)
         unneeded = self._taken_out(expired, self._snapshots.load(first_retained)) - needed
-        if self._view is not None:
+        view = self._newest_view()
+        if view is not None:
             # Its readers find a missing snapshot, rather than one whose files are missing.
-            self._view.drop_expired()
+            view.drop_expired()
         still_there.check()
         self._deletion.delete_all(unneeded.in_order())
         for snapshot in expired:

@@ -57,9 +57,9 @@ class OrphanFiles:
         branches: BranchDirectory,
         partition_depth: int,
         check_table: Callable[[], None],
-        view: SnapshotView | None = None,
+        newest_view: Callable[[], SnapshotView | None],
     ) -> None:
-        self._view = view
+        self._newest_view = newest_view
         self._table = table
         self._file_io = file_io
         self._paths = paths
@@ -83,7 +83,8 @@ class OrphanFiles:
                 }
                 for found in (self._candidates(), self._outside_candidates())
             )
-        of_view = self._of_view(modified_until_ms)
+        view = self._newest_view()
+        of_view = {} if view is None else _of_view(view, modified_until_ms)
         if not candidates and not outside and not of_view:
             return OrphanResult()
         needed = self._needed()
@@ -99,18 +100,11 @@ class OrphanFiles:
                     self._deletion.delete(path)
                     files.advance()
                 for path in of_view:
-                    assert self._view is not None  # noqa: S101  its files were listed
-                    self._view.delete(path)
+                    assert view is not None  # noqa: S101  its files were listed
+                    view.delete(path)
                     files.advance()
         paths = sorted((*orphans, *of_view))
         return OrphanResult(paths=tuple(paths), size_bytes=sum(candidates[path] for path in paths))
-
-    def _of_view(self, modified_until_ms: int) -> dict[str, int]:
-        if self._view is None:
-            return {}
-        return {
-            path: status.size_bytes for path, status in self._view.orphans() if status.modified_ms <= modified_until_ms
-        }
 
     def _needed(self) -> set[str]:
         for attempt in range(_ATTEMPTS):
@@ -234,3 +228,8 @@ def _counted(found: Iterator[tuple[str, FileStatus]], files: Operation) -> Itera
 def _is_written_aside(name: str) -> bool:
     """Return whether this is the name of a temporary file, to be renamed or linked once complete."""
     return name.startswith(".") and name.endswith(".tmp")
+
+
+def _of_view(view: SnapshotView, modified_until_ms: int) -> dict[str, int]:
+    """Return the sizes of a view's files that it does not need, by path."""
+    return {path: status.size_bytes for path, status in view.orphans() if status.modified_ms <= modified_until_ms}

@@ -85,7 +85,7 @@ class FileStore:
         paths: TablePaths,
         schema: TableSchema,
         options: TableOptions,
-        view_of: Callable[[FileStore], SnapshotView] | None = None,
+        view_of: Callable[[FileStore], SnapshotView | None] | None = None,
     ) -> None:
         """``view_of`` returns a view that follows the snapshots of this store, and of the same under other schemas."""
         self._view_of = view_of
@@ -149,6 +149,10 @@ class FileStore:
     def view(self) -> SnapshotView | None:
         """View in another format that follows the table's snapshots; None if it has none."""
         return None if self._view_of is None else self._view_of(self)
+
+    def newest_view(self) -> SnapshotView | None:
+        """Return the view that the table's newest schema asks for: who deletes files has to know of it."""
+        return self.of_newest_schema().view
 
     @property
     def kind(self) -> TableKind:
@@ -355,7 +359,7 @@ class FileStore:
             changelog_retention=self._changelog_retention,
             commit_retention_ms=self._options.commit_identity_time_retained_ms,
             clock=self._environment.clock,
-            view=self.view,
+            newest_view=self.newest_view,
         )
 
     @property
@@ -413,7 +417,7 @@ class FileStore:
             branches=self.branches,
             partition_depth=len(self._schema.partition_keys),
             check_table=self.check_still_there,
-            view=self.view,
+            newest_view=self.newest_view,
         )
 
     @property

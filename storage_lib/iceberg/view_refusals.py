@@ -21,6 +21,7 @@ _PARQUET = "parquet"
 _EXACT_ENGINES = (MergeEngine.DEDUPLICATE, MergeEngine.FIRST_ROW)
 _INTEGERS = ("int", "long")
 _FLOATS = ("float", "double")
+_FLOATING = (TypeRoot.FLOAT, TypeRoot.DOUBLE)
 
 
 def view_storage(schema: TableSchema, location: str) -> IcebergStorage | None:
@@ -62,6 +63,11 @@ def refuse_view(
     if UUID_OPTION not in schema.options and before == storage:
         return
     problem = _problem(schema, options) or _type_problem(schema, earlier)
+    if earlier and UUID_OPTION not in schema.options:
+        problem = (
+            "another engine created this table, and writes Iceberg metadata of its own; create a table here, and copy "
+            "the rows into it"
+        )
     if problem is not None:
         message = f"table {table}: option {OPTION}={storage}: {problem}"
         raise InvalidInputError(message)
@@ -84,6 +90,16 @@ def _problem(schema: TableSchema, options: TableOptions) -> str | None:
     formats = {options.file_format, *(options.file_format_per_level or {}).values()}
     if formats != {_PARQUET}:
         return f"its readers need Parquet files; set file.format={_PARQUET}, and leave file.format.per.level out"
+    return _problem_of_columns(schema)
+
+
+def _problem_of_columns(schema: TableSchema) -> str | None:
+    floating = [each.name for each in schema.partition_fields if each.type.root in _FLOATING]
+    if schema.primary_keys and floating:
+        return (
+            f"PyIceberg does not find the hidden rows of a partition NaN, so no view partitions by {floating[0]!r}; "
+            "partition by another type"
+        )
     try:
         iceberg_schema(schema)
     except InvalidInputError as error:

@@ -25,6 +25,7 @@ from storage_lib.catalog.catalog import Catalog
 from storage_lib.file_store.data_file.field_ids import with_field_id
 from storage_lib.iceberg.publish.shown_files import refuse_unfit_files
 from storage_lib.io.local.local_file_io import LocalFileIO
+from storage_lib.schema.options.table_options import UUID_OPTION
 from tests.support.fake_environment import FakeClock
 from tests.support.orders_table import orders, rows
 from tests.support.view_reader import newest_metadata, shown_rows, table_rows
@@ -126,6 +127,29 @@ def test_a_process_that_opened_the_table_before_leaves_the_view_to_the_next_one(
     check_shown(table, tmp_path / "lake/d.db/t/metadata")
 
 
+def test_a_process_that_opened_the_table_before_takes_no_files_from_the_view(catalog: Catalog, tmp_path: Path) -> None:
+    opened_before = a_table(catalog, "disabled")
+    table = opened_before.alter(SetOption(OPTION, "table-location"))
+    for number in range(4):
+        opened_before.append([{"id": number, "n": 7, "t": "g"}])
+    opened_before.compact(full=True)
+
+    opened_before.maintenance.expire_snapshots(retain_last=1)
+
+    check_shown(table, tmp_path / "lake/d.db/t/metadata")
+    assert not opened_before.maintenance.remove_orphan_files(older_than=timedelta(0)).paths
+    check_shown(table, tmp_path / "lake/d.db/t/metadata")
+
+
+def test_the_spelling_of_the_place_does_not_matter(catalog: Catalog, tmp_path: Path) -> None:
+    table = a_table(catalog, "Hadoop-Catalog")
+    check_shown(table, tmp_path / "lake/iceberg/d/t/metadata")
+
+    catalog.drop_table("d.t")
+
+    assert not (tmp_path / "lake/iceberg/d/t").exists()
+
+
 def test_a_commit_of_an_engine_of_iceberg_is_not_built_upon(
     catalog: Catalog, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -208,6 +232,25 @@ def test_a_table_that_cannot_be_shown_exactly_is_refused(
         table = catalog.create_table("d.t", COLUMNS, primary_key=key, options=options)
         with pytest.raises(InvalidInputError, match=says):
             table.alter(SetOption(OPTION, "table-location"))
+
+
+def test_partitions_of_a_key_by_floats_are_refused(catalog: Catalog) -> None:
+    columns = {**COLUMNS, "x": "DOUBLE"}
+    with pytest.raises(InvalidInputError, match="no view partitions by 'x'"):
+        catalog.create_table(
+            "d.t", columns, primary_key=["id", "x"], partition_by=["x"], options={OPTION: "table-location"}
+        )
+
+
+def test_a_table_of_another_engine_gets_no_view(catalog: Catalog, tmp_path: Path) -> None:
+    catalog.create_table("d.t", COLUMNS, primary_key=["id"])
+    path = tmp_path / "lake/d.db/t/schema/schema-0"
+    schema = json.loads(path.read_text())
+    del schema["options"][UUID_OPTION]
+    path.write_text(json.dumps(schema))
+
+    with pytest.raises(InvalidInputError, match="another engine created this table"):
+        open_catalog(str(tmp_path / "lake")).load_table("d.t").alter(SetOption(OPTION, "table-location"))
 
 
 @pytest.mark.parametrize("of", ["TIME(3)", "VARIANT", "ARRAY<TIME(3)>"])

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.io.file_io import FileIO
-from storage_lib.schema.options.table_options import UUID_OPTION, IcebergStorage
+from storage_lib.schema.options.table_options import UUID_OPTION, IcebergStorage, TableOptions
 from storage_lib.schema.table_schema import TableSchema
 
 _DATABASE = ".db"
-_OPTION = "metadata.iceberg.storage"
 
 
 def view_root(storage: IcebergStorage, location: str) -> str:
@@ -35,6 +34,7 @@ def view_root(storage: IcebergStorage, location: str) -> str:
 
 def drop_view(file_io: FileIO, schema: TableSchema, location: str) -> None:
     """Delete the view of a table that is dropped, or was moved from ``location``, if it lies outside of the table."""
-    if UUID_OPTION not in schema.options or schema.options.get(_OPTION) != IcebergStorage.HADOOP_CATALOG:
+    storage = TableOptions.parse(schema.options).iceberg_storage
+    if UUID_OPTION not in schema.options or storage is not IcebergStorage.HADOOP_CATALOG:
         return
     file_io.delete_tree(view_root(IcebergStorage.HADOOP_CATALOG, location))

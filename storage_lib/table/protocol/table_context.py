@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Self
 
 from storage_lib.built_once import built_once
@@ -26,15 +26,18 @@ def _view_of(
     location: str,
     branch: str,
     environment: Environment,
-    schema: TableSchema,
-) -> Callable[[FileStore], IcebergView] | None:
-    """Return how to open the view of a table; None if it has none. Snapshots of branches are in no view."""
-    storage = view_storage(schema, location) if branch == MAIN_BRANCH else None
-    if storage is None:
-        return None
-    return partial(
-        IcebergView, table=name, table_uuid=uuid, location=location, storage=storage, environment=environment
-    )
+) -> Callable[[FileStore], IcebergView | None]:
+    """Return how to open the view of a table under a schema, if that asks for one. Branches have no view."""
+
+    def view_of(store: FileStore) -> IcebergView | None:
+        storage = view_storage(store.schema, location) if branch == MAIN_BRANCH else None
+        if storage is None:
+            return None
+        return IcebergView(
+            store, table=name, table_uuid=uuid, location=location, storage=storage, environment=environment
+        )
+
+    return view_of
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ class TableContext:
                 paths=paths,
                 schema=schema,
                 options=options,
-                view_of=_view_of(name, uuid, location, branch, environment, schema),
+                view_of=_view_of(name, uuid, location, branch, environment),
             ),
             log=log,
             store_options=store_options,
