@@ -234,6 +234,15 @@ def test_a_table_that_cannot_be_shown_exactly_is_refused(
             table.alter(SetOption(OPTION, "table-location"))
 
 
+def test_a_branch_neither_begins_nor_ends_a_view(catalog: Catalog) -> None:
+    table = a_table(catalog)
+    table.tags.create("start", 1)
+    table.branches.create("b", tag="start")
+
+    with pytest.raises(InvalidInputError, match="cannot be changed on a branch"):
+        table.branches.open("b").alter(RemoveOption(OPTION))
+
+
 def test_partitions_of_a_key_by_floats_are_refused(catalog: Catalog) -> None:
     columns = {**COLUMNS, "x": "DOUBLE"}
     with pytest.raises(InvalidInputError, match="no view partitions by 'x'"):

@@ -136,6 +136,12 @@ class TableAlter:
 
     def _refuse_view(self, schema: TableSchema, altered: TableSchema) -> None:
         """Refuse an Iceberg view of the altered table that could not be exact."""
+        if self._is_branch and altered.options.get(VIEW_OPTION) != schema.options.get(VIEW_OPTION):
+            message = (
+                f"table {self._table}: option {VIEW_OPTION} cannot be changed on a branch, because branches have no "
+                "Iceberg view; change it on the table"
+            )
+            raise InvalidInputError(message)
         if altered.options.get(VIEW_OPTION) is None:
             return
         refuse_view(
