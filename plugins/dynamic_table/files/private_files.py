@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, BinaryIO
+from uuid import uuid4
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,8 +39,14 @@ def open_private(path: Path) -> BinaryIO:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace the file atomically with one of mode 0600 that contains ``text``."""
-    new = path.with_name(f".{path.name}.new")
-    with open_private(new) as file:
-        file.write(text.encode())
-    new.replace(path)
+    """Replace the file atomically with one of mode 0600 that contains ``text``, also after a crash of the machine."""
+    # Two processes may write at once, such as a task and the former try of it.
+    new = path.with_name(f".{path.name}.{uuid4().hex}.new")
+    try:
+        with open_private(new) as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)

@@ -17,10 +17,16 @@ _REGISTERED = b"\x00"
 _ID_BYTES = 5
 _ENVELOPE = frozenset({"op", "before", "after"})
 _CONVERTED = frozenset({"schema", "payload"})
+_ENVELOPES = (frozenset({"op", "before"}), frozenset({"op", "after"}))
+_TOOLS = frozenset({"data", "type", "database", "table"})
 _ADDED = frozenset({"__op", "__deleted"})
 _OTHER_TOOLS = "the JSON of Canal or Maxwell, which is not read: let Debezium write the topic"
-_WRAPPED = r'^\s*\{\s*"(schema|payload|before|after|op|source|data|database|type|ts_ms|ts|table)"\s*:'
-"""Beginnings of objects that may be of another format, which are parsed then."""
+_MEMBERS = (
+    *("before", "after", "source", "op", "ts_ms", "ts_us", "ts_ns", "transaction", "schema", "payload"),
+    *("data", "old", "type", "database", "table", "ts", "xid", "commit"),
+)
+"""Members of envelopes. An object that begins with one may be of another format, and is parsed; rows seldom do."""
+_WRAPPED = rf'^\s*\{{\s*"({"|".join(_MEMBERS)})"\s*:'
 
 
 def refuse_other_format(texts: pa.Array, columns: Collection[str]) -> None:
@@ -28,7 +34,7 @@ def refuse_other_format(texts: pa.Array, columns: Collection[str]) -> None:
     suspects = texts.filter(pc.match_substring_regex(texts, _WRAPPED))
     for text in suspects:
         record = json.loads(text.as_py())
-        if not record.keys() & {*columns} and not _is_row(record):
+        if not _is_row(record) and not _is_row_of(record, {*columns}):
             message = "it is not a row: it has none of the table's columns"
             raise ValueError(message)
 
@@ -73,5 +79,12 @@ def _is_row(record: Mapping[str, object]) -> bool:
     return not (is_envelope or record.keys() == _CONVERTED or _is_of_another_tool(record))
 
 
+def _is_row_of(record: Mapping[str, object], columns: set[str]) -> bool:
+    """Whether an object that looks like an envelope is a row of a table, whose columns have such names themselves."""
+    if record.keys() & (columns - {*_MEMBERS}):
+        return True
+    return any(wrapper <= columns & record.keys() for wrapper in (*_ENVELOPES, _CONVERTED, _TOOLS))
+
+
 def _is_of_another_tool(record: Mapping[str, object]) -> bool:
-    return {"data", "type", "database", "table"} <= record.keys()
+    return record.keys() >= _TOOLS

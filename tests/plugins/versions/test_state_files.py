@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -120,3 +121,17 @@ def test_a_watcher_finds_its_position_and_no_other_watchers() -> None:
 
 def test_the_features_are_in_order_of_their_versions() -> None:
     assert [each.value[0] for each in AirflowFeature] == sorted(each.value[0] for each in AirflowFeature)
+
+
+def test_two_processes_may_store_a_value_at_once(tmp_path: Path) -> None:
+    stores = [FileStateStore(tmp_path / "state") for _ in range(4)]
+
+    def set_often(store: FileStateStore) -> None:
+        for number in range(50):
+            store.set("job", number)
+
+    with ThreadPoolExecutor(len(stores)) as pool:
+        list(pool.map(set_often, stores))
+
+    assert stores[0].get("job") == 49
+    assert len(list((tmp_path / "state").iterdir())) == 1
