@@ -23,6 +23,7 @@ from storage_lib import (
 )
 from storage_lib.catalog.catalog import Catalog
 from storage_lib.file_store.data_file.field_ids import with_field_id
+from storage_lib.iceberg.iceberg_view import IcebergView
 from storage_lib.iceberg.publish.shown_files import refuse_unfit_files
 from storage_lib.io.local.local_file_io import LocalFileIO
 from storage_lib.schema.options.table_options import UUID_OPTION
@@ -137,8 +138,23 @@ def test_a_process_that_opened_the_table_before_takes_no_files_from_the_view(cat
     opened_before.maintenance.expire_snapshots(retain_last=1)
 
     check_shown(table, tmp_path / "lake/d.db/t/metadata")
-    assert not opened_before.maintenance.remove_orphan_files(older_than=timedelta(0)).paths
+    removed = opened_before.maintenance.remove_orphan_files(older_than=timedelta(0)).paths
+    assert all("/metadata/" in path for path in removed)  # of snapshots that the view no longer shows
     check_shown(table, tmp_path / "lake/d.db/t/metadata")
+
+
+def test_a_commit_leaves_out_what_an_expiry_beside_another_commit_did_not_drop(
+    catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = a_table(catalog)
+    table.append([{"id": 5, "n": 7, "t": "g"}])
+    monkeypatch.setattr(IcebergView, "drop_expired", lambda _: None)
+    table.maintenance.expire_snapshots(retain_last=1)
+
+    table.append([{"id": 6, "n": 7, "t": "g"}])
+
+    metadata = check_shown(table, tmp_path / "lake/d.db/t/metadata")
+    assert [each["snapshot-id"] for each in metadata["snapshots"]] == [3, 4]  # type: ignore[attr-defined]
 
 
 def test_the_spelling_of_the_place_does_not_matter(catalog: Catalog, tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ class ViewPublisher:
             first_row_id=next_row_id,
             added_rows=added_rows,
         )
-        snapshots = (*(() if before is None else before.snapshots), newest)
+        snapshots = (*(() if before is None else _unexpired(store, before.snapshots)), newest)
         return ViewMetadata(
             table_uuid=self._table_uuid,
             location=self._location,
@@ -209,6 +209,18 @@ def shown_tags(store: FileStore, snapshots: Sequence[ShownSnapshot]) -> dict[str
         for tag in store.tags.load_all()
         if tag.snapshot.id in ids and tag.name != MAIN and not tag.name.startswith(WORK_TAG_PREFIX)
     }
+
+
+def _unexpired(store: FileStore, snapshots: Sequence[ShownSnapshot]) -> list[ShownSnapshot]:
+    """Return the snapshots that are there, or that a tag keeps.
+
+    An expiry drops the others from the newest metadata, which may not be the one that this is built upon.
+    """
+    earliest_id = store.snapshots.earliest_id() or 0
+    if all(each.id >= earliest_id for each in snapshots):
+        return list(snapshots)
+    tagged = {tag.snapshot.id for tag in store.tags.load_all()}
+    return [each for each in snapshots if each.id >= earliest_id or each.id in tagged]
 
 
 def with_schema(metadata: ViewMetadata, store: FileStore) -> ViewMetadata:
