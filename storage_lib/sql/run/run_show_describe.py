@@ -133,12 +133,13 @@ def _columns(table: DynamicTable) -> list[tuple[str | None, ...]]:
 
 
 def run_describe_database(state: SessionState, statement: DescribeDatabase) -> Result:
-    """Show a database's properties and its number of tables."""
+    """Show a database's properties, and its numbers of tables and views."""
     if statement.database not in state.catalog.list_databases():
         raise no_database(state, statement.database)
     properties = state.catalog.database_properties(statement.database)
     lines = [("name", statement.database), *properties.items()]
     lines.append(("tables", str(len(state.catalog.list_tables(statement.database)))))
+    lines.append(("views", str(len(state.catalog.views.names(statement.database)))))
     return Result(rows=rows_of(("field", "value"), list(lines)))
 
 

@@ -68,6 +68,7 @@ DESCRIBE DATABASE shop;
 --> field | value
 --> name | shop
 --> tables | 1
+--> views | 2
 
 -- case: a view is replaced, renamed and dropped
 CREATE TABLE t (a INT, b INT);

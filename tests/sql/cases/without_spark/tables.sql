@@ -175,6 +175,7 @@ DESCRIBE DATABASE lake;
 --> name | lake
 --> comment | deep
 --> tables | 0
+--> views | 0
 USE laek;
 --> NotFoundError: database laek does not exist; did you mean 'lake'?
 USE lake;
