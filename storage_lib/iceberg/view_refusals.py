@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.iceberg.encode.iceberg_schema import iceberg_schema, primitive_type
+from storage_lib.iceberg.encode.partition_record import avro_name
 from storage_lib.iceberg.publish.view_placement import view_root
 from storage_lib.schema.options.table_options import UUID_OPTION, IcebergStorage, MergeEngine, TableOptions
 from storage_lib.schema.table_schema import TableSchema
@@ -100,6 +101,15 @@ def _problem_of_columns(schema: TableSchema) -> str | None:
             f"PyIceberg does not find the hidden rows of a partition NaN, so no view partitions by {floating[0]!r}; "
             "partition by another type"
         )
+    names = [each.name for each in schema.fields]
+    ambiguous = [name for name in names if any(name.startswith(f"{other}.") for other in names)]
+    if ambiguous:
+        return f"readers of Iceberg take column {ambiguous[0]!r} for a part of another one; rename it"
+    spelled = {avro_name(name): name for name in schema.partition_keys}
+    hidden = [name for name in schema.partition_keys if name not in spelled.values()]
+    if hidden:
+        other = spelled[avro_name(hidden[0])]
+        return f"partition columns {hidden[0]!r} and {other!r} have one name in Iceberg's manifests; rename one"
     try:
         iceberg_schema(schema)
     except InvalidInputError as error:

@@ -267,6 +267,17 @@ def test_partitions_of_a_key_by_floats_are_refused(catalog: Catalog) -> None:
         )
 
 
+def test_names_that_readers_take_for_others_are_refused(catalog: Catalog) -> None:
+    options = {OPTION: "table-location", "write-mode": "append-only"}
+    with pytest.raises(InvalidInputError, match=r"take column 'a\.b' for a part"):
+        catalog.create_table("d.t", {"a": "ROW<b INT>", "a.b": "INT"}, options=options)
+    partitions = ["a b", "a_x20b"]
+    with pytest.raises(InvalidInputError, match="partition columns 'a b' and 'a_x20b' have one name"):
+        catalog.create_table(
+            "d.t", {**dict.fromkeys(partitions, "INT"), "n": "INT"}, partition_by=partitions, options=options
+        )
+
+
 def test_a_table_of_another_engine_gets_no_view(catalog: Catalog, tmp_path: Path) -> None:
     catalog.create_table("d.t", COLUMNS, primary_key=["id"])
     path = tmp_path / "lake/d.db/t/schema/schema-0"
