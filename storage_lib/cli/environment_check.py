@@ -25,7 +25,7 @@ _OF_A_CHECKOUT = ("bench", "demo", "dev")
 def examine_environment() -> list[Finding]:
     """Return what is installed: Python, this library, its core and each of its extras, Java, and Spark.
 
-    A package that is missing is no problem, as nobody needs all extras; one of another version than needed is.
+    A missing package is well, as nobody needs all extras; a package of another version than needed is not.
     """
     about = metadata(DISTRIBUTION)
     requirements = [Requirement(line) for line in about.get_all("Requires-Dist") or ()]

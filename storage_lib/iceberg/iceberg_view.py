@@ -101,7 +101,7 @@ class IcebergView:
                     break
         message = (
             f"table {self._table}: other processes commit and publish faster than its Iceberg view is written here; "
-            "the next commit goes on with it"
+            "the next commit continues"
         )
         raise UnavailableError(message)
 
@@ -259,7 +259,6 @@ def _neighbours(snapshots: Sequence[ShownSnapshot], is_kept: Sequence[bool]) -> 
     """Return the kept snapshots next to dropped ones: consecutive snapshots need a file, so they need it as well."""
     found = []
     for place, each in enumerate(snapshots):
-        beside = is_kept[max(0, place - 1) : place + 2]
-        if is_kept[place] and not all(beside):
+        if is_kept[place] and not all(is_kept[max(0, place - 1) : place + 2]):
             found.append(each)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,21 +11,9 @@ import stack_setup
 
 
 @pytest.fixture
-def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def commands(relocated_setup: Callable[[Callable[[], Path]], list[str]]) -> list[str]:
     """Return the commands that a relocated setup runs, which do nothing."""
-    ran: list[str] = []
-    monkeypatch.setattr(stack_setup, "CHECKOUT", tmp_path)
-    monkeypatch.setattr(stack_setup, "LOCAL", tmp_path / ".local")
-    monkeypatch.setattr(stack_setup, "project_fingerprint", lambda: f"{tmp_path} 1")
-    monkeypatch.setattr(stack_setup, "find_uv", lambda: Path("uv"))
-    monkeypatch.setattr(stack_setup, "find_java", lambda: pytest.fail("Java was looked for"))
-
-    def run(*words: object) -> None:
-        ran.append(" ".join(map(str, words)))
-        stack_setup.airflow_environment("3.1").mkdir(exist_ok=True)
-
-    monkeypatch.setattr(stack_setup, "run", run)
-    return ran
+    return relocated_setup(lambda: stack_setup.airflow_environment("3.1"))
 
 
 def test_another_airflow_replaces_the_locked_one_and_what_it_needs(commands: list[str], tmp_path: Path) -> None:

@@ -79,10 +79,6 @@ def open_object_store(url: str, options: Mapping[str, str], *, repeats: bool = T
     retries: dict[str, Any] = {} if tries is None else {"max_retries": _count(store, tries)}
     if not repeats:
         retries = {"max_retries": 0}
-    for name in _PATH_STYLE:
-        path_style = settings.pop(name, None)
-        if path_style is not None:
-            settings["virtual_hosted_style_request"] = str(path_style.lower() != "true").lower()
     endpoint = settings.get("endpoint") or settings.get("base_url") or ""
     if endpoint.startswith("http://"):
         client.setdefault("allow_http", "true")
@@ -105,10 +101,6 @@ def settings_by_store_name(url: str, options: Mapping[str, str]) -> dict[str, st
     """
     store = STORE_OF_SCHEME[urlsplit(url).scheme]
     settings = _settings_of(store, options)
-    for name in _PATH_STYLE:
-        path_style = settings.pop(name, None)
-        if path_style is not None:
-            settings["virtual_hosted_style_request"] = str(path_style.lower() != "true").lower()
     if (settings.get("endpoint") or "").startswith("http://"):
         settings.setdefault("allow_http", "true")
     prefix = {"s3": "aws", "gs": "google", "azure": "azure"}[store]
@@ -135,4 +127,8 @@ def _settings_of(store: str, options: Mapping[str, str]) -> dict[str, str]:
         if key.startswith(prefix):
             name = key.removeprefix(prefix).replace("-", "_").replace(".", "_").lower()
             settings[spelled.get(name, name)] = str(value)
+    for name in _PATH_STYLE:
+        path_style = settings.pop(name, None)
+        if path_style is not None:
+            settings["virtual_hosted_style_request"] = str(path_style.lower() != "true").lower()
     return settings

@@ -60,12 +60,12 @@ def catalog_relation(
         return Relation(df=df, name=".".join(reference.parts))
     key = (*reference.parts, *options.items())
     if key not in batch.versions:
-        batch.versions[key] = _delta_version(catalog.delta, database, table, options)
-    return Relation(df=_delta_frame(state, batch.versions[key], batch), name=".".join(reference.parts))
+        version = _delta_version(catalog.delta, database, table, options)
+        batch.versions[key] = version, delta_struct(version)
+    return Relation(df=_delta_frame(state, *batch.versions[key], batch), name=".".join(reference.parts))
 
 
-def _delta_frame(state: SessionState, version: DeltaVersion, batch: BatchReads) -> DataFrame:
-    struct = delta_struct(version)
+def _delta_frame(state: SessionState, version: DeltaVersion, struct: StructType, batch: BatchReads) -> DataFrame:
     try:
         schema = new_table_schema(arrow_schema_of(struct), options=_OF_ANY_TABLE, time_millis=0)
     except InvalidInputError:

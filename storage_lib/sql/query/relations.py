@@ -29,6 +29,7 @@ from storage_lib.sql.text.query_tables import Query, TableReference
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
     from storage_lib.catalog.catalog import Catalog
     from storage_lib.lakes.delta_table import DeltaVersion
@@ -77,7 +78,7 @@ class BatchReads:
     once for a query: the catalog and full name of each table by the parts of its name, and the tables by full name.
     ``is_live``: every computation of the result reads the newest snapshot by then. ``only_plans``: nobody computes it,
     so no job prepares its reads. ``summaries`` are filled with what is read. ``answer``: the result, if the tables'
-    metadata has it. ``snapshots`` are by location. ``versions`` are of tables of Delta Lake.
+    metadata has it. ``snapshots`` are by location. ``versions`` are of tables of Delta Lake, with their columns.
     """
 
     is_live: bool = False
@@ -88,7 +89,7 @@ class BatchReads:
     homes: dict[tuple[str, ...], tuple[Catalog, str] | None] = field(default_factory=dict)
     tables: dict[str, DynamicTable] = field(default_factory=dict)
     snapshots: dict[str, int] = field(default_factory=dict)
-    versions: dict[tuple[object, ...], DeltaVersion] = field(default_factory=dict)
+    versions: dict[tuple[object, ...], tuple[DeltaVersion, StructType]] = field(default_factory=dict)
     reads: dict[int, TableRead] = field(default_factory=dict)
     summaries: list[ReadSummary] = field(default_factory=list)
     answer: MetadataAnswer | None = None

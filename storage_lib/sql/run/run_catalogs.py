@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from storage_lib.errors import AlreadyExistsError
-from storage_lib.sql.run.run_show_describe import matches, opened_catalog
+from storage_lib.sql.run.run_show_describe import matches
 from storage_lib.sql.state.result import Result, rows_of
 from storage_lib.sql.state.session_catalogs import open_session_catalog
 from storage_lib.sql.state.session_state import SessionState
@@ -27,7 +27,7 @@ def run_drop_catalog(state: SessionState, statement: DropCatalog) -> Result:
     """Forget a catalog; its tables remain."""
     if statement.if_exists and statement.catalog not in state.catalogs:
         return Result(message=f"catalog {statement.catalog} does not exist")
-    del state.catalogs[opened_catalog(state, statement.catalog).name]
+    del state.catalogs[state.opened_catalog(statement.catalog).name]
     return Result(message=f"catalog {statement.catalog} forgotten; its tables remain")
 
 

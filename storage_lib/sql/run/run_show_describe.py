@@ -151,7 +151,7 @@ def no_database(state: SessionState, database: str) -> NotFoundError:
 def run_show_databases(state: SessionState, statement: ShowDatabases) -> Result:
     """List the databases, of the session's own catalog or of another one that it opened."""
     if statement.catalog is not None and statement.catalog != state.catalog_name:
-        return _listed("database", opened_catalog(state, statement.catalog).databases(), statement.pattern)
+        return _listed("database", state.opened_catalog(statement.catalog).databases(), statement.pattern)
     return _listed("database", state.catalog.list_databases(), statement.pattern)
 
 
@@ -175,19 +175,10 @@ def _tables_of_catalog(state: SessionState, catalog: str, statement: ShowTables)
     database = statement.database or ""
     lines: list[tuple[str | None, ...]] = [
         (database, name, "false")
-        for name in opened_catalog(state, catalog).tables(database)
+        for name in state.opened_catalog(catalog).tables(database)
         if matches(name, statement.pattern)
     ]
     return Result(rows=rows_of(("database", "table", "temporary"), lines))
-
-
-def opened_catalog(state: SessionState, name: str) -> SessionCatalog:
-    """Return a catalog that the session opened. Raises ``NotFoundError`` if there is none of that name."""
-    if name not in state.catalogs:
-        known = [state.catalog_name, *state.catalogs]
-        message = f"catalog {name} does not exist{did_you_mean(name, known)}; CREATE CATALOG opens one"
-        raise NotFoundError(message)
-    return state.catalogs[name]
 
 
 def _where_tables_may_be(state: SessionState, database: str) -> str:

@@ -107,6 +107,14 @@ class SessionState:
         """Return the catalog that the session opened and a name of three parts begins with; None if there is none."""
         return self.catalogs.get(parts[0]) if len(parts) == 3 else None
 
+    def opened_catalog(self, name: str) -> SessionCatalog:
+        """Return a catalog that the session opened. Raises ``NotFoundError`` if there is none of that name."""
+        if name not in self.catalogs:
+            near = did_you_mean(name, [self.catalog_name, *self.catalogs])
+            message = f"catalog {name} does not exist{near}; CREATE CATALOG opens one"
+            raise NotFoundError(message)
+        return self.catalogs[name]
+
     def find_stored_view(self, parts: Sequence[str]) -> View | None:
         """Return the view that the catalog stores under that name; None if it does not exist or the name is none."""
         try:
