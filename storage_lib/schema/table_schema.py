@@ -412,6 +412,15 @@ def _check_dynamic_buckets(schema: TableSchema) -> None:
                 "deleted in the one before. Add the column to the primary key, or leave the option out"
             )
             raise InvalidInputError(message)
+    option = "partial-update.remove-record-on-sequence-group"
+    if schema.crosses_partitions and schema.options.get(option, "").strip():
+        message = (
+            f"option {option} can't be had where the primary key ({', '.join(schema.primary_keys)}) lacks a partition "
+            f"column ({', '.join(schema.partition_keys)}): whether a deletion removes a row, so that the next one may "
+            "go to another partition, is decided after rows have been given their partitions. Add the column to the "
+            "primary key, or leave the option out"
+        )
+        raise InvalidInputError(message)
 
 
 def _refuse_nested(each: DataField, role: str) -> None:

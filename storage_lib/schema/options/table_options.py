@@ -914,6 +914,14 @@ class TableOptions:
         return self.merge_engine is MergeEngine.DEDUPLICATE and not self.sequence_field
 
     @property
+    def removes_on_delete(self) -> bool:
+        """Whether a ``-D`` removes the row that a partial-update or aggregation table has merged for its key."""
+        return {
+            MergeEngine.PARTIAL_UPDATE: self.partial_update_remove_record_on_delete,
+            MergeEngine.AGGREGATION: self.aggregation_remove_record_on_delete,
+        }.get(self.merge_engine, False)
+
+    @property
     def effective_log_system(self) -> LogSystem | str:
         """``log.system``; if unset, Kafka if bootstrap servers are set, else none."""
         if self.log_system is not None:

@@ -162,17 +162,12 @@ class SourceReader:
         if self._foreign.settings.on_truncate is not OnTruncate.APPLY:
             return
         options = self._table.options
-        removes = {
-            MergeEngine.DEDUPLICATE: True,
-            MergeEngine.VALUE_COUNT: True,
-            MergeEngine.PARTIAL_UPDATE: options.partial_update_remove_record_on_delete,
-            MergeEngine.AGGREGATION: options.aggregation_remove_record_on_delete,
-        }
+        removes = options.removes_on_delete or options.merge_engine in (MergeEngine.DEDUPLICATE, MergeEngine.VALUE_COUNT)
         if self._table.schema.is_append_only:
             what = "is append-only"
         elif options.ignore_delete:
             what = "has ignore-delete=true"
-        elif not removes.get(options.merge_engine):
+        elif not removes:
             what = f"has merge-engine={options.merge_engine}"
         else:
             return

@@ -109,5 +109,6 @@ def dynamic_buckets_of(
         lookup=lookup,
         base=None if is_overwrite else base,
         row_counts=row_counts,
+        removes_on_delete=options.removes_on_delete,
         refusal=refusal,
     )

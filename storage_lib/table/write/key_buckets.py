@@ -7,6 +7,9 @@ row whose key is in another partition, as in Paimon:
 deduplicate                  the key is deleted where it was, and the row goes to its own partition
 partial-update, aggregation  the row goes to the partition where the key is
 first-row                    the row is ignored
+
+A key that was removed (``...remove-record-on-delete``) is in no partition, also within one commit: where a commit is cut
+must not matter.
 """
 
 from __future__ import annotations
@@ -57,12 +60,14 @@ class KeyBuckets:
         lookup: PointLookup,
         base: Snapshot | None,
         row_counts: Callable[[bytes], Mapping[int, int]],
+        removes_on_delete: bool = False,
         refusal: str | None = None,
     ) -> None:
-        """``row_counts`` returns a partition's approximate rows by bucket; ``refusal``: error if rows must not be
-        written.
+        """``row_counts`` returns a partition's approximate rows by bucket; ``removes_on_delete``: whether a ``-D``
+        removes the row of an engine that merges rows; ``refusal``: error if rows must not be written.
         """
         self._refusal = refusal
+        self._removes_on_delete = removes_on_delete
         self._schema = schema
         self._merge_engine = merge_engine
         self._limits = limits
@@ -149,12 +154,31 @@ class KeyBuckets:
     ) -> tuple[_Ints, _Ints, pa.RecordBatch, pa.Array]:
         """Route every row to where its key is; with ``only_there`` rows of another partition are left out."""
         order, is_first = chains.in_order()
-        firsts = order[is_first]
-        new = firsts[chains.at_partition[chains.key[firsts]] == _NOWHERE]
-        of_new = chains.key[new]
-        chains.at_bucket[of_new] = self._place(chains.wanted[new], chains.hashes[new])
-        chains.at_partition[of_new] = chains.wanted[new]
-        codes, buckets = chains.at_partition[chains.key], chains.at_bucket[chains.key]
+        key, ordered_kinds = chains.key[order], kinds.to_numpy()[order]
+        adds = (ordered_kinds == RowKind.INSERT) | (ordered_kinds == RowKind.UPDATE_AFTER)
+        ends = (ordered_kinds == RowKind.DELETE) & self._removes_on_delete
+        # The rows between two removals of a key, its life, are merged into one row, which is in one place.
+        begins = is_first | np.concatenate(([False], ends[:-1]))
+        starts = np.flatnonzero(begins)
+        life_of_row = np.cumsum(begins) - 1
+        key_of_life = key[starts]
+        is_stored = is_first[starts] & (chains.at_partition[key_of_life] != _NOWHERE)
+        first_added = np.minimum.reduceat(np.where(adds, np.arange(len(order)), len(order)), starts)
+        is_added = first_added < len(order)
+        # Retractions of a key without a row have no effect; they precede its first row, or stay in their own partition.
+        leader = order[np.where(is_added, first_added, starts)]
+        codes = np.where(is_stored, chains.at_partition[key_of_life], chains.wanted[leader])
+        buckets = chains.at_bucket[key_of_life]
+        buckets[~is_stored] = self._place(codes[~is_stored], chains.hashes[leader[~is_stored]])
+        is_last_life = np.concatenate((is_first[starts][1:], [True]))
+        is_removed = np.logical_or.reduceat(ends, starts)
+        remains = (is_stored | is_added) & ~is_removed
+        last = key_of_life[is_last_life]
+        chains.at_partition[last] = np.where(remains, codes, _NOWHERE)[is_last_life]
+        chains.at_bucket[last] = np.where(remains, buckets, _NOWHERE)[is_last_life]
+        of_row = np.empty(len(order), dtype=np.int64)
+        of_row[order] = life_of_row
+        codes, buckets = codes[of_row], buckets[of_row]
         differs = codes != chains.wanted
         if only_there:
             there = np.flatnonzero(~differs)
@@ -207,11 +231,13 @@ class KeyBuckets:
         partitions = np.full(len(distinct), _NOWHERE, dtype=np.int64)
         buckets = np.full(len(distinct), _NOWHERE, dtype=np.int64)
         numbered = distinct.with_row_index("key")
+        is_unknown = np.ones(len(distinct), dtype=np.bool_)
         if self._known is not None:
             known = numbered.join(self._known, on=distinct.columns, how="inner", nulls_equal=True)
             partitions[known["key"].to_numpy()] = known["partition"].to_numpy()
             buckets[known["key"].to_numpy()] = known["bucket"].to_numpy()
-        unknown = np.flatnonzero(partitions == _NOWHERE)
+            is_unknown[known["key"].to_numpy()] = False
+        unknown = np.flatnonzero(is_unknown)
         if self._base is None or not len(unknown):
             return partitions, buckets
         _, first = np.unique(keys, return_index=True)

@@ -91,6 +91,21 @@ def test_the_merge_engine_says_what_a_moving_row_does(
     assert rows(table) == [expected]
 
 
+@pytest.mark.parametrize("engine", ["partial-update", "aggregation"])
+@pytest.mark.parametrize("cut", [(3,), (1, 2), (2, 1), (1, 1, 1)], ids=str)
+def test_a_removed_key_begins_anew_in_the_partition_of_its_next_row(
+    catalog: WarehouseCatalog, engine: str, cut: tuple[int, ...]
+) -> None:
+    table = crossing(catalog, {"merge-engine": engine, f"{engine}.remove-record-on-delete": "true"})
+    table.append(some([1, 2]))
+    changes = pa.table({"_row_kind": ["-D", "+I", "+I"], "id": [1, 1, 1], "p": ["a", "b", "c"], "n": [1, 2, 3]})
+    begin = 0
+    for count in cut:
+        table.append(changes.slice(begin, count))
+        begin += count
+    assert rows(table) == [(1, "b", 3), (2, "a", 1)]
+
+
 def test_two_writers_that_know_nothing_of_each_other_do_not_both_commit(catalog: WarehouseCatalog) -> None:
     for table in (keyed(catalog), crossing(catalog)):
         overwrite = table.new_write().begin(commit_user="slow", overwrite=OverwriteScope.of({}), tracked=False)
@@ -258,6 +273,15 @@ def test_what_cannot_be_right_is_refused(catalog: WarehouseCatalog) -> None:
             COLUMNS,
             primary_key=["id"],
             options={"bucket": "-1", "log.system": "kafka", "log.kafka.bootstrap.servers": "127.0.0.1:1"},
+        )
+    group = {"fields.n.sequence-group": "m", "partial-update.remove-record-on-sequence-group": "n"}
+    with pytest.raises(InvalidInputError, match=r"Add the column to the primary key, or leave the option out"):
+        catalog.create_table(
+            "db.group",
+            {**COLUMNS, "m": "BIGINT"},
+            primary_key=["id"],
+            partition_by=["p"],
+            options={**SMALL, "merge-engine": "partial-update", **group},
         )
     table = crossing(catalog)
     table.append(some([1]))
