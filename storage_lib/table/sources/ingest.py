@@ -162,12 +162,12 @@ class SourceReader:
         if self._foreign.settings.on_truncate is not OnTruncate.APPLY:
             return
         options = self._table.options
-        removes = options.removes_on_delete or options.merge_engine in (MergeEngine.DEDUPLICATE, MergeEngine.VALUE_COUNT)
+        newest_wins = options.merge_engine in (MergeEngine.DEDUPLICATE, MergeEngine.VALUE_COUNT)
         if self._table.schema.is_append_only:
             what = "is append-only"
         elif options.ignore_delete:
             what = "has ignore-delete=true"
-        elif not removes:
+        elif not (newest_wins or options.removes_on_delete):
             what = f"has merge-engine={options.merge_engine}"
         else:
             return

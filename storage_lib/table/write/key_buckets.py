@@ -8,8 +8,8 @@ deduplicate                  the key is deleted where it was, and the row goes t
 partial-update, aggregation  the row goes to the partition where the key is
 first-row                    the row is ignored
 
-A key that was removed (``...remove-record-on-delete``) is in no partition, also within one commit: where a commit is cut
-must not matter.
+A key that was removed (``...remove-record-on-delete``) is in no partition, also within one commit: the result must not
+depend on how rows are divided into commits.
 """
 
 from __future__ import annotations
