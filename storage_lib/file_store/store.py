@@ -111,9 +111,13 @@ class FileStore:
         """Raise ``NotFoundError`` if the table was dropped, or dropped and recreated, since it was opened."""
         self._schemas.check_still_there(self._table)
 
+    def is_of_newest_schema(self) -> bool:
+        """Whether the table has no newer version of its schema: one listing."""
+        return self._schemas.is_newest()
+
     def of_newest_schema(self) -> FileStore:
         """Return this store, or one with the table's newest schema, to rewrite rows written under that schema."""
-        if self._schemas.is_newest():
+        if self.is_of_newest_schema():
             return self
         newest = schema_in_force(self._environment.file_io, self._paths)
         return self if newest is None or newest.id <= self._schema.id else self.of_schema(newest.id)

@@ -520,7 +520,7 @@ class DynamicTable:
         ignored, as by ``append``. Raises ``InvalidInputError`` for missing columns and for a table without a primary
         key; otherwise as ``append`` does.
         """
-        verbs = self._row_verbs_now if partial else self._row_verbs
+        verbs = self._row_verbs_now if partial or self._row_verbs.logs_before else self._row_verbs
         return verbs.upsert(rows, (commit_user, commit_identifier), change_tracking, partial=partial)
 
     @reports_outcome
@@ -611,12 +611,14 @@ class DynamicTable:
         With ``change_tracking`` (default: if the table has a log or a changelog producer) streams see the net change.
         Raises ``NotFoundError`` or ``SnapshotExpiredError`` for the snapshot, and as ``append`` does.
         """
+        # Streams need the rows that it removes with all columns, also those that others have added.
+        newest = self.refresh()
         rollback = TableRollback(
-            self.context,
-            time_travel=self._reads.time_travel,
-            tags=self.tags,
-            restore=self._writes.restore,
-            tracks=self._writes.has_streams,
+            newest.context,
+            time_travel=newest._reads.time_travel,  # noqa: SLF001  of the same table
+            tags=newest.tags,
+            restore=newest._writes.restore,  # noqa: SLF001
+            tracks=newest._writes.has_streams,  # noqa: SLF001
         )
         return rollback.rollback_to(
             snapshot_id=snapshot_id,

@@ -58,7 +58,9 @@ class TableWrites:
     @built_once
     def tasks(self) -> TaskWrites:
         """Opens the writers of tasks."""
-        return TaskWrites(self.context, input_rows=self.input, old_rows=self._reads.old_rows)
+        return TaskWrites(
+            self.context, input_rows=self.input, old_rows=self._reads.old_rows, newest=lambda: self._newest().tasks
+        )
 
     @built_once
     def eventual(self) -> EventualCommit | None:
@@ -94,6 +96,7 @@ class TableWrites:
             difference=self._reads.difference,
             overwrite_changelog=self._overwrite_changelog,
             new_task_write=self.tasks.open,
+            of_newest_schema=lambda: self._newest().overwrite,
         )
 
     @built_once

@@ -43,7 +43,10 @@ from storage_lib.table.write.table_write import TableWrite
 
 
 class TableOverwrite:
-    """Commits overwrites and partition drops of one table."""
+    """Commits overwrites and partition drops of one table.
+
+    ``of_newest_schema`` returns the same object under the table's newest schema.
+    """
 
     def __init__(
         self,
@@ -54,7 +57,9 @@ class TableOverwrite:
         difference: SnapshotDiff,
         overwrite_changelog: OverwriteChangelog | None,
         new_task_write: Callable[[WriteContext], TableWrite],
+        of_newest_schema: Callable[[], TableOverwrite],
     ) -> None:
+        self._of_newest_schema = of_newest_schema
         self._table = context.name
         self._schema = context.schema
         self._file_store = context.file_store
@@ -77,6 +82,11 @@ class TableOverwrite:
         Raises ``InvalidInputError`` for rows outside the scope, and as ``TableCommit.commit``; the tasks' files are
         then deleted.
         """
+        if write_context.tracked and not self._file_store.is_of_newest_schema():
+            # Streams need the replaced rows with all columns, also those that others have added.
+            newest = self._of_newest_schema()
+            if newest._schema.id != self._schema.id:  # noqa: SLF001  the same class
+                return newest.commit(write_context, messages, commit_identifier)
         files = tuple(each for message in messages for each in message.files)
         scope = write_context.overwrite or OverwriteScope()
         appends = write_context.tracked and self._appends_difference

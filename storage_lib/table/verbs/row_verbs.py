@@ -67,7 +67,7 @@ class RowVerbs:
         self._old_rows = old_rows
         self._writes = writes
         # The log of such a table needs both the old and the new row of an update.
-        self._logs_before = (
+        self.logs_before = (
             context.logs_old_rows and context.options.write_produce_update_before is UpdateBeforeSource.INPUT
         )
 
@@ -124,7 +124,7 @@ class RowVerbs:
             given.schema, "upsert", "Add the columns, or keep the stored values with partial=True"
         )
         self._input.check_columns(given.schema)
-        if self._logs_before:
+        if self.logs_before:
             return self.merge(given, identity, tracked, verb="upsert")
         rows = self._with_kind(given, RowKind.INSERT)
         return self._commit(lambda _: iter([rows]), identity, tracked, refuses_late=False)
@@ -168,7 +168,7 @@ class RowVerbs:
                     else:
                         new = pa.chunked_array([pa.repeat(value, batch.num_rows)])
                     after = after.set_column(after.column_names.index(name), name, new)
-                if self._logs_before or not self._schema.primary_keys:
+                if self.logs_before or not self._schema.primary_keys:
                     yield self._in_pairs(batch, self._conformed(after))
                 else:
                     yield self._with_kind(after, RowKind.UPDATE_AFTER)
@@ -234,7 +234,7 @@ class RowVerbs:
                 yield self._with_kind(before, RowKind.DELETE)
             elif matched == "update":
                 after = with_stored_values(given.filter(exists), before, self._names)
-                if self._logs_before:
+                if self.logs_before:
                     yield self._with_kind(before, RowKind.UPDATE_BEFORE)
                 yield self._with_kind(after, RowKind.UPDATE_AFTER)
             if not_matched == "insert":

@@ -29,7 +29,8 @@ class TableWrite:
     ``log`` is None if rows are not written to the log, ``file_write`` if files are derived from the log later. ``held``
     adds pre-images to the log's changes, ``deletions`` completes deletions that have only their keys; both use
     ``pre_images``. ``fills_defaults`` is False for rows that were in the table before: their nulls stay.
-    ``dynamic_buckets`` routes rows if the number of buckets is not fixed. ``lease`` is renewed until the task ends, so
+    ``dynamic_buckets`` routes rows if the number of buckets is not fixed. ``dropped``: columns of an older schema that
+    the rows may have, and that are left out. ``lease`` is renewed until the task ends, so
     that a long task does not lose its driver's lease. End it with ``prepare_commit`` or ``abort``.
     """
 
@@ -48,7 +49,9 @@ class TableWrite:
         fills_defaults: bool = True,
         dynamic_buckets: DynamicBuckets | None = None,
         late_rows: LateRows | None = None,
+        dropped: frozenset[str] = frozenset(),
     ) -> None:
+        self._dropped = dropped
         self._late_rows = late_rows
         self._pre_images = pre_images
         self._held = held
@@ -83,6 +86,10 @@ class TableWrite:
 
     def write_all(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Add rows batch by batch, otherwise as ``write``."""
+        if self._dropped:
+            batches = (
+                batch.select([name for name in batch.schema.names if name not in self._dropped]) for batch in batches
+            )
         for rows in batches if self._deletions is None else self._deletions.completed(batches, self._flush):
             for batch in record_batches(rows):
                 if batch.num_rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -35,9 +35,20 @@ if TYPE_CHECKING:
 
 
 class TaskWrites:
-    """Opens the writers of one table's tasks. ``old_rows`` looks up pre-images."""
+    """Opens the writers of one table's tasks.
 
-    def __init__(self, context: TableContext, *, input_rows: InputRows, old_rows: PointLookup) -> None:
+    ``old_rows`` looks up pre-images; ``newest`` returns the same object under the table's newest schema.
+    """
+
+    def __init__(
+        self,
+        context: TableContext,
+        *,
+        input_rows: InputRows,
+        old_rows: PointLookup,
+        newest: Callable[[], TaskWrites],
+    ) -> None:
+        self._newest = newest
         self._context = context
         self._table = context.name
         self._environment = context.environment
@@ -51,7 +62,24 @@ class TaskWrites:
         self._is_log_first = context.is_log_first
 
     def open(self, write_context: WriteContext, *, task_index: int | None = None) -> TableWrite:
-        """See ``WriteBuilder.open_task``."""
+        """See ``WriteBuilder.open_task``.
+
+        A writer that may have to look up rows for the log writes under the newest schema, because they have values in
+        columns that were added after this table had been opened.
+        """
+        if self._looks_up(write_context) and not self._file_store.is_of_newest_schema():
+            newest = self._newest()
+            # A column of a log can't be renamed.
+            ids = {field.id for field in newest._schema.fields}  # noqa: SLF001  the same class
+            dropped = frozenset(field.name for field in self._schema.fields if field.id not in ids)
+            return newest._opened(write_context, task_index, dropped)  # noqa: SLF001
+        return self._opened(write_context, task_index, frozenset())
+
+    def _looks_up(self, write_context: WriteContext) -> bool:
+        writes_log = self._log is not None and write_context.writes_log
+        return writes_log and bool(self._schema.primary_keys) and not write_context.is_difference
+
+    def _opened(self, write_context: WriteContext, task_index: int | None, dropped: frozenset[str]) -> TableWrite:
         base = self._base_of(write_context)
         file_write = None
         if not (self._is_log_first and write_context.writes_log):
@@ -63,7 +91,7 @@ class TaskWrites:
             )
         log = self._task_log_writer(write_context, only_task=task_index is None)
         pre_images = None
-        if self._schema.primary_keys and log is not None and not write_context.is_difference:
+        if self._looks_up(write_context):
             pre_images = PreImages(
                 table=self._table, lookup=self._old_rows, primary_keys=self._schema.primary_keys, base=base
             )
@@ -81,6 +109,7 @@ class TaskWrites:
             fills_defaults=not write_context.is_difference,
             dynamic_buckets=self._dynamic_buckets(write_context, base),
             late_rows=self._late_rows(base) if write_context.refuses_late else None,
+            dropped=dropped,
         )
 
     def answer_changes(self, write_context: WriteContext, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -1,0 +1,94 @@
+"""A table that was opened before its schema changed writes the rows that it replaces with all columns of today."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from storage_lib import DynamicTable, MemoryCatalog
+from storage_lib.schema.evolution.schema_changes import AddColumn, AlterType, DropColumn
+
+COLUMNS = {"id": "INT", "p": "STRING", "v": "INT", "gone": "INT"}
+CHANGES = (AddColumn("x", "STRING"), AlterType("v", "BIGINT"), DropColumn("gone"))
+ADDED = {"v": 1, "x": "kept"}
+
+
+def opened_twice(**options: str) -> tuple[DynamicTable, DynamicTable]:
+    """Return a table as it was opened before, and after, its schema changed; the first rows have values since then."""
+    catalog = MemoryCatalog()
+    spelled = {"bucket": "1", **{name.replace("__", ".").replace("_", "-"): text for name, text in options.items()}}
+    catalog.create_table("shop.t", COLUMNS, primary_key=["id", "p"], partition_by=["p"], options=spelled)
+    old = catalog.load_table("shop.t")
+    altered = catalog.load_table("shop.t").alter(*CHANGES)
+    altered.append([{"id": 1, "p": "a", **ADDED}, {"id": 2, "p": "b", **ADDED}])
+    return old, altered
+
+
+def changed(table: DynamicTable, act: Callable[[], object]) -> list[tuple[Any, ...]]:
+    stream = table.stream(startup="latest")
+    act()
+    changes = stream.poll()
+    assert changes is not None
+    return [tuple(row[name] for name in ("_row_kind", "id", "v", "x")) for row in changes.to_pylist()]
+
+
+ROW = {"id": 1, "p": "a", "v": 5, "gone": 9}
+VERBS: dict[str, Callable[[DynamicTable], object]] = {
+    "append": lambda table: table.append([ROW]),
+    "upsert": lambda table: table.upsert([ROW]),
+    "write of an engine": lambda table: written_by_tasks(table, pa.Table.from_pylist([ROW])),
+    "tracked overwrite": lambda table: table.overwrite([ROW], partition={"p": "a"}, change_tracking=True),
+}
+
+
+def written_by_tasks(table: DynamicTable, rows: pa.Table) -> None:
+    write = table.new_write()
+    context = write.begin(commit_user="engine")
+    task = write.open_task(context, task_index=0)
+    task.write(rows)
+    write.commit(context, [task.prepare_commit()], 1)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_row_that_an_older_writer_replaces_leaves_the_log_whole(verb: str) -> None:
+    old, altered = opened_twice(log__changelog_mode="all")
+
+    changes = changed(altered, lambda: VERBS[verb](old))
+
+    assert changes == [("-U", 1, 1, "kept"), ("+U", 1, 5, None)]
+    assert altered.to_arrow(filter="id = 1").to_pylist() == [{"id": 1, "p": "a", "v": 5, "x": None}]
+
+
+def test_a_key_that_an_older_writer_deletes_leaves_the_log_with_its_whole_row() -> None:
+    old, altered = opened_twice()
+
+    assert changed(altered, lambda: old.append([{"_row_kind": "-D", "id": 1, "p": "a"}])) == [("-D", 1, 1, "kept")]
+
+
+@pytest.mark.parametrize("producer", ["none", "input", "lookup", "full-compaction"])
+@pytest.mark.parametrize("log", ["kafka", "none"])
+def test_rows_that_an_older_writer_drops_or_rolls_back_reach_streams_whole(producer: str, log: str) -> None:
+    old, altered = opened_twice(log__system=log, changelog_producer=producer)
+    if producer == "none" == log:
+        pytest.skip("streams of such a table see no deletions")
+    altered.compact()
+    before = altered.inspect.snapshots()["snapshot_id"].to_pylist()[-1]
+
+    def drop() -> None:
+        old.maintenance.drop_partitions([{"p": "a"}], change_tracking=True)
+        old.compact(full=True)
+
+    def roll_back() -> None:
+        altered.append([{"id": 3, "p": "a", **ADDED}])
+        old.rollback_to(snapshot_id=before)
+        old.compact(full=True)
+
+    assert changed(altered, drop) == [("-D", 1, 1, "kept")]
+    assert sorted(changed(altered, roll_back)) == [
+        ("+I", 1, 1, "kept"),
+        ("+I", 3, 1, "kept"),
+        ("-D", 3, 1, "kept"),
+    ]
