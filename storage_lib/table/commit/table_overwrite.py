@@ -84,7 +84,13 @@ class TableOverwrite:
         """
         if write_context.tracked and not self._file_store.is_of_newest_schema():
             # Streams need the replaced rows with all columns, also those that others have added.
-            newest = self._of_newest_schema()
+            try:
+                self._file_store.check_layout(self._file_store.snapshots.latest())
+                newest = self._of_newest_schema()
+            except BaseException:
+                with suppress(StorageError):
+                    self._commit.abort(write_context, messages)
+                raise
             if newest._schema.id != self._schema.id:  # noqa: SLF001  the same class
                 return newest.commit(write_context, messages, commit_identifier)
         files = tuple(each for message in messages for each in message.files)
