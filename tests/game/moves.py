@@ -331,6 +331,8 @@ def drawn_alteration(game: Game) -> tuple[list[Any], dict[str, str]]:
     """Draw changes of the schema, and the options that they set."""
     added = sorted(name for name in game.model.columns if name.startswith("w"))
     what = game.rng.choice(["add", "add", "drop", "rename", "swap", "add again", "format", "option", "option"])
+    if what in ("swap", "add again") and game.interrupt is None:
+        what = "add"  # the rows of a process that is suspended have names, which would be those of other columns
     if what == "option":
         choices = neutral_options(is_keyed=bool(game.drawn.key))
         name = game.rng.choice(sorted(choices))
