@@ -7,6 +7,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ pytest.importorskip("pyspark")
 
 from storage_lib.io.local.local_file_io import LocalFileIO
 from storage_lib.progress.sink_state import SinkState
-from storage_lib.spark.stream.sink.sink_heartbeat import read_heartbeat
+from storage_lib.spark.stream.sink.sink_heartbeat import SinkHeartbeat, read_heartbeat
 from storage_lib.spark.stream.sink.sink_spec import SinkSource, SinkSpec
 from tests.spark.test_streaming_sink import launch, wait_for
 from tests.support.shared_server import unique_name
@@ -64,10 +65,13 @@ def test_two_sinks_double_and_lose_nothing(
         rows = [{"id": wave * WAVE + key, "v": f"wave {wave}"} for key in range(WAVE)]
         changes: list[dict[str, object] | None] = [{"before": None, "after": row, "op": "c"} for row in rows]
         produce(bootstrap_servers, topic, *changes)
-        expected.extend(("c", row["id"], row["v"]) for row in rows)  # type: ignore[arg-type, misc]
+        expected.extend(("c", row["id"], row["v"]) for row in rows)  # type: ignore[misc]
 
     def shown() -> Counter[tuple[int, str]]:
         return Counter((row["id"], row["v"]) for row in table.refresh().to_arrow(columns=["id", "v"]).to_pylist())
+
+    def has_ended_or_shows(count: int, beat: SinkHeartbeat) -> bool:
+        return beat.state.is_final or len(shown()) >= count
 
     bring(0)
     first = launch(specs[0], tmp_path / "first")
@@ -79,13 +83,13 @@ def test_two_sinks_double_and_lose_nothing(
         second = launch(specs[1], tmp_path / "second")
         try:
             if suspends:
-                wait_for(specs[1], lambda beat: len(shown()) >= 2 * WAVE or beat.state.is_final)
+                wait_for(specs[1], partial(has_ended_or_shows, 2 * WAVE))
                 os.killpg(first.pid, signal.SIGCONT)
             for wave in range(2, 8):
                 bring(wave)
                 for each in specs:
                     # Either brings the wave, or has ended because the other one did.
-                    wait_for(each, lambda beat, wave=wave: len(shown()) >= (wave + 1) * WAVE or beat.state.is_final)
+                    wait_for(each, partial(has_ended_or_shows, (wave + 1) * WAVE))
             ended = [spec for spec in specs if state(spec).is_final]
             assert len(ended) < len(specs), [read_heartbeat(LocalFileIO(), each.heartbeat_path) for each in ended]
         finally:
