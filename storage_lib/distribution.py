@@ -32,6 +32,7 @@ EXTRAS_OF_MODULES = {
     "airflow": ("airflow",),
     "deltalake": ("delta",),
     "duckdb": ("duckdb",),
+    "fastapi": ("serve",),
     "great_expectations": ("quality",),
     "hdfs_native": ("hdfs",),
     "httpx": ("registry",),
@@ -50,10 +51,11 @@ EXTRAS_OF_MODULES = {
     "sqlglot": ("sql",),
     "thrift": ("hive",),
     "typer": ("cli",),
+    "uvicorn": ("serve",),
 }
 """The extras that install each importable package; without a reason to prefer another one, errors name the first."""
 
-_COMES_WITH = {"py4j": "pyspark"}
+_COMES_WITH = {"py4j": "pyspark", "starlette": "fastapi"}
 """Packages that we import, too, and the package that brings each."""
 
 _NAMED_OTHERWISE = {"airflow": "apache-airflow", "kafka": "kafka-python"}

@@ -38,6 +38,7 @@ FACADES = {
     "storage_lib/io": {"after_commit", "environment", "file_io", "file_io_factory"},
     "storage_lib/table": {"dynamic_table"},
     "storage_lib/schema": {"table_schema"},
+    "storage_lib/serve": {"serving_app", "serving_process"},
     "storage_lib/materialized": {"engine", "refresh_table"},
     "storage_lib/log_store": {"log_offsets", "log_store"},
     "storage_lib/spark": {"refresher", "streaming_sink"},

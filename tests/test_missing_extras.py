@@ -21,7 +21,15 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 # The modules that are for an extra, as folders or single files below storage_lib.
 OF_EXTRAS = (
     *("catalog/hive", "catalog/sql", "cli", "duckdb", "io/remote", "lakes", "log_store/codec/schema_registry.py"),
-    *("log_store/kafka", "materialized", "progress/rich_bar.py", "schema/filter/spark_text.py", "spark", "sql"),
+    *(
+        "log_store/kafka",
+        "materialized",
+        "progress/rich_bar.py",
+        "schema/filter/spark_text.py",
+        "serve",
+        "spark",
+        "sql",
+    ),
 )
 WITHOUT_MODULES = {"bench", "demo", "dev", "lineage"}
 MODULES_OF_PROJECTS = {"apache-airflow": "airflow", "kafka-python": "kafka"}

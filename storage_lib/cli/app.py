@@ -36,6 +36,7 @@ from storage_lib.cli.command_line_options import (
 )
 from storage_lib.cli.context import WAREHOUSE_VARIABLE, Settings, reporting, with_brokers
 from storage_lib.cli.leading_options import GroupOfCommands
+from storage_lib.cli.serving import serve_command
 from storage_lib.cli.sources import rejected_command, sync_command, verify_command
 
 app = typer.Typer(
@@ -94,5 +95,6 @@ verify_command.add_to(app)
 maintenance_commands.add_to(app)
 rejected_command.add_to(app)
 sql_command.add_to(app)
+serve_command.add_to(app)
 option_commands.add_to(app)
 airflow_commands.add_to(app)

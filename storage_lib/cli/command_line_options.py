@@ -6,8 +6,6 @@ Every user of the machine can read the command line of a process, and a shell ke
 from __future__ import annotations
 
 import json
-import os
-import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -53,20 +51,9 @@ def options_of_file(path: Path) -> dict[str, str]:
     Raises ``InvalidInputError`` if other users may read or write the file, or if it has neither form. The message
     contains no value.
     """
-    with path.open("rb") as file:
-        held = os.fstat(file.fileno())
-        if held.st_uid not in (os.geteuid(), 0) or stat.S_IMODE(held.st_mode) & 0o077:
-            message = (
-                f"options file {path} can be read or changed by other users (mode "
-                f"{stat.S_IMODE(held.st_mode):04o}, owner "
-                f"{held.st_uid}); restrict it to yourself: chmod 600 {path}"
-            )
-            raise InvalidInputError(message)
-        try:
-            text = file.read().decode()
-        except UnicodeDecodeError as error:
-            message = f"options file {path} is not UTF-8 text"
-            raise InvalidInputError(message) from error
+    from storage_lib.io.local.private_text import read_private_text
+
+    text = read_private_text(path, "options file")
     return _of_json(text, f"options file {path}") if text.lstrip().startswith("{") else _of_lines(text, path)
 
 

@@ -29,6 +29,7 @@ from storage_lib.iceberg.publish.view_directory import ViewDirectory
 from storage_lib.iceberg.publish.view_placement import view_root
 from storage_lib.iceberg.publish.view_publisher import ViewPublisher, identity_of, shown_tags, with_schema
 from storage_lib.io.after_commit import after_commit
+from storage_lib.io.file_io_factory import absolute_place, is_same_place
 from storage_lib.schema.options.table_options import IcebergStorage, TableOptions
 
 if TYPE_CHECKING:
@@ -79,6 +80,16 @@ class IcebergView:
         """Return the newest snapshot that the view shows, 0 for one of an empty table; None if there is no view."""
         newest = self.directory.newest()
         return None if newest is None or newest.location != self._location else newest.snapshot_id
+
+    def document(self) -> tuple[str, bytes] | None:
+        """Return the absolute path and the content of the newest metadata; None if there is no view.
+
+        A view of another place, from which the table has moved, is none.
+        """
+        found = self.directory.newest_document()
+        if found is None or not is_same_place(found[0].location, self._location):
+            return None
+        return absolute_place(found[1]), found[2]
 
     def catch_up(self) -> int | None:
         """Publish the snapshots that are missing, in their order; return the newest one that the view shows.

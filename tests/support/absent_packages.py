@@ -203,6 +203,7 @@ PROGRAMS: tuple[tuple[str, str, Callable[[], None], str], ...] = (
     ("airflow", "the operators", _airflow, "airflow"),
     ("deltalake", "a catalog of Delta Lake", _delta, "delta"),
     ("duckdb", "to_duckdb", _duckdb, "duckdb"),
+    ("fastapi", "the server", _command("-w", tempfile.gettempdir(), "serve"), "serve"),
     ("great_expectations", "a check of rows", _checked_rows, "quality"),
     ("hdfs_native", "a warehouse in HDFS", _warehouse("hdfs://name/lake"), "hdfs"),
     ("httpx", "a topic in Avro", _registry, "registry"),
@@ -230,6 +231,7 @@ PROGRAMS: tuple[tuple[str, str, Callable[[], None], str], ...] = (
     ("sqlglot", "the refresher", _process("storage_lib.spark.refresher"), "spark,sql"),
     ("thrift", "a catalog", _warehouse("lake", metastore="hive", uri="thrift://127.0.0.1:1"), "hive"),
     ("typer", "the command line", _command("--version"), "cli"),
+    ("uvicorn", "the server", _command("-w", tempfile.gettempdir(), "serve"), "serve"),
 )
 
 

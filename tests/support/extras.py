@@ -17,6 +17,7 @@ EXTRAS = {
     "confluent_kafka": "dev",
     "deltalake": "bench",
     "duckdb": "duckdb",
+    "fastapi": "serve",
     "great_expectations": "quality",
     "grpc_status": "connect",
     "hatchling": "dev",
@@ -41,6 +42,7 @@ EXTRAS = {
     "sqlglot": "sql",
     "thrift": "hive",
     "typer": "cli",
+    "uvicorn": "serve",
     "yaml": "airflow",
 }
 """Modules that tests or what they import need, and the extra that brings each."""

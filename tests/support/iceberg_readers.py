@@ -47,6 +47,16 @@ def counted(metadata: str) -> int:
     return int(_servant().ask(["count", metadata])["count"])
 
 
+def printed_by_pyiceberg(program: str) -> str:
+    """Return what a program prints where PyIceberg is installed."""
+    return str(_servant().ask(["program", program])["printed"])
+
+
+def answered_by_duckdb(statements: str) -> list[str]:
+    """Return the rows of each statement as text; DuckDB may open REST catalogs."""
+    return list(_servant().ask(["statements", statements])["rows"])
+
+
 def canonical(rows: pa.Table, names: Sequence[str]) -> list[str]:
     """Return the rows as sorted text, whatever Arrow types a reader gives them."""
     found = rows.select(list(names)).to_pylist(maps_as_pydicts="strict")

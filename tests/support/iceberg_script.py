@@ -3,10 +3,14 @@
 pyiceberg <metadata file> <out.arrow> [<snapshot id>]
 duckdb <metadata file> <out.arrow> [<snapshot id>]
 count <metadata file>                                    the number of rows, by DuckDB
+program <Python text>                                    what it prints
+statements <SQL text>                                    the rows of each statement, by DuckDB, as text
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import sys
 import traceback
@@ -24,6 +28,10 @@ from pyiceberg.table import StaticTable  # type: ignore[import-not-found]
 def main(verb: str, metadata: str, out: str = "", snapshot_id: int | None = None) -> dict[str, Any]:
     if verb == "count":
         return {"count": count(metadata)}
+    if verb == "program":
+        return {"printed": printed(metadata)}
+    if verb == "statements":
+        return {"rows": answers(metadata)}
     write_ipc(read(verb, metadata, snapshot_id), Path(out))
     return {}
 
@@ -41,11 +49,32 @@ def read(verb: str, metadata: str, snapshot_id: int | None) -> pa.Table:
     return connection().sql(f"FROM iceberg_scan('{metadata}'{more})").to_arrow_table()
 
 
+def printed(program: str) -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(program, "program", "exec"), {})  # noqa: S102  of a page of the documentation
+    return out.getvalue()
+
+
+def answers(text: str) -> list[str]:
+    """Run statements in a database of their own, which may open REST catalogs."""
+    import duckdb_extension_httpfs  # type: ignore[import-not-found]
+
+    opened = with_extensions(duckdb_extension_httpfs)
+    rows = [str(opened.execute(each).fetchall()) for each in text.split(";") if each.strip()]
+    opened.close()
+    return rows
+
+
 @cache
 def connection() -> duckdb.DuckDBPyConnection:
-    """Return a connection with the extensions that their packages carry, so that nothing is downloaded."""
+    return with_extensions()
+
+
+def with_extensions(*more: Any) -> duckdb.DuckDBPyConnection:
+    """Open a connection with the extensions that their packages carry, so that nothing is downloaded."""
     opened = duckdb.connect(config={"allow_unsigned_extensions": "true"})
-    for module in (duckdb_extension_avro, duckdb_extension_iceberg):
+    for module in (duckdb_extension_avro, *more, duckdb_extension_iceberg):
         (file,) = Path(module.__file__).parent.rglob("*.duckdb_extension")
         opened.execute(f"LOAD '{file}'")
     opened.execute("SET TimeZone = 'UTC'")

@@ -44,8 +44,13 @@ class ViewDirectory:
 
     def newest(self) -> ViewMetadata | None:
         """Return the newest metadata that this library wrote; None if there is none."""
+        found = self.newest_document()
+        return None if found is None else found[0]
+
+    def newest_document(self) -> tuple[ViewMetadata, str, bytes] | None:
+        """Return the newest metadata that this library wrote with its path and its bytes; None if there is none."""
         for number in self._from_newest():
-            found = self._load(number)
+            found = self._read(number)
             if found is not None:
                 return found
         return None
@@ -153,12 +158,17 @@ class ViewDirectory:
         return int(text) if text.isascii() and text.isdigit() else None
 
     def _load(self, number: int) -> ViewMetadata | None:
+        found = self._read(number)
+        return None if found is None else found[0]
+
+    def _read(self, number: int) -> tuple[ViewMetadata, str, bytes] | None:
         path = self.metadata_path(number)
         try:
-            found = decode_metadata(self._file_io.read_bytes(path), path)
+            data = self._file_io.read_bytes(path)
+            found = decode_metadata(data, path)
         except (NotFoundError, CorruptFileError):
             return None
-        return found if found is not None and found.snapshot_id == number else None
+        return (found, path, data) if found is not None and found.snapshot_id == number else None
 
 
 def _due(metadata: ViewMetadata) -> Iterator[int]:

@@ -1,0 +1,1 @@
+"""The REST catalog of Iceberg over the tables' views."""
