@@ -19,6 +19,7 @@ OF_OTHER_LIBRARIES = {
     "storage_lib/format/parquet_format.py": {"_metadata_collector"},
     "storage_lib/log_store/kafka/kafka_connections.py": {"_sock_recv"},
     "storage_lib/progress/rich_bar.py": {"start_time"},
+    "storage_lib/serve/requests/served.py": {"served"},
     "storage_lib/spark/data_source/table_source.py": {"format", "knows_dynamic_tables"},
     "storage_lib/sql/state/spark_words.py": {"disabled"},
     "plugins/dynamic_table/policies/pool_policy.py": {"is_noop", "pool"},
