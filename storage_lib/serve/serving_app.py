@@ -1,7 +1,7 @@
-"""The ASGI application of the server: Iceberg's REST catalog below ``/iceberg``, and counts of requests.
+"""The ASGI application of the server: Iceberg's REST catalog below ``/iceberg``, Paimon's below ``/paimon``.
 
-It can be mounted below a path of another application. ``/iceberg/openapi.json`` describes the paths; there is no page
-that shows them, since it would load scripts from another host and ask for a token.
+It can be mounted below a path of another application. ``/iceberg/openapi.json`` and ``/paimon/openapi.json`` describe
+the paths; there is no page that shows them, since it would load scripts from another host and ask for a token.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from storage_lib.io.environment import Clock
 from storage_lib.serve.access.server_access import Access
 from storage_lib.serve.iceberg_catalog import iceberg_api, oauth_api
 from storage_lib.serve.iceberg_catalog.iceberg_errors import answer_errors as answer_iceberg_errors
+from storage_lib.serve.paimon_catalog import paimon_api
+from storage_lib.serve.paimon_catalog.paimon_errors import answer_errors as answer_paimon_errors
 from storage_lib.serve.requests.local_requests import LocalRequests
 from storage_lib.serve.requests.request_counts import CountedRequests, RequestCounts
 from storage_lib.serve.requests.served import Served, client_of, serve_with
@@ -47,6 +49,10 @@ def serving_app(catalog: Catalog, access: Access, clock: Clock, *, warehouse: st
     iceberg.include_router(oauth_api.router)
     iceberg.include_router(iceberg_api.router)
     app.mount("/iceberg", iceberg)
+    paimon = _catalog_app("Paimon REST catalog of dynamic tables", "paimon", served, clock)
+    answer_paimon_errors(paimon)
+    paimon.include_router(paimon_api.router)
+    app.mount("/paimon", paimon)
     return app if access.needs_tokens else LocalRequests(app)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from tests.support.extras import needs
 from tests.support.fenced_blocks import sections
 from tests.support.iceberg_readers import answered_by_duckdb, needs_readers, printed_by_pyiceberg
 from tests.support.line_servant import RefusedError
+from tests.support.other_readers import PYPAIMON, needs_pypaimon
 from tests.support.served_catalogs import client_file, serving
 
 pytestmark = needs("fastapi", "uvicorn", "httpx")
@@ -38,15 +40,17 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     orders = catalog.create_table("shop.orders", columns, primary_key=["id"], options=options)
     orders.append([{"id": 1, "item": "tea"}, {"id": 2, "item": "cup"}])
     orders.upsert([{"id": 2, "item": "mug"}])
+    catalog.create_database("staging")
     catalog.create_table("private.salaries", columns, primary_key=["id"], options=options)
-    clients = client_file(home, blocks("toml"))
+    clients = client_file(home, blocks("toml", "Clients and permissions"))
     with serving(home / "lake", "--clients", str(clients), log=home / "served.log") as address:
         yield Served(address, catalog)
 
 
-def blocks(language: str) -> str:
-    """Return the blocks of the page in a language."""
-    found = [block.text for section in sections(PAGE) for block in section.blocks if block.language == language]
+def blocks(language: str, title: str) -> str:
+    """Return the blocks of a section of the page in a language."""
+    (section,) = (each for each in sections(PAGE) if each.title == title)
+    found = [block.text for block in section.blocks if block.language == language]
     assert found
     return "\n".join(found)
 
@@ -59,8 +63,8 @@ def at(served: Served, text: str) -> str:
 @needs_readers
 @pytest.mark.integration
 def test_clients_of_iceberg_read_by_address_alone(served: Served) -> None:
-    printed = printed_by_pyiceberg(at(served, blocks("python")))
-    attached, newest, first = answered_by_duckdb(at(served, blocks("sql")))
+    printed = printed_by_pyiceberg(at(served, blocks("python", "Iceberg")))
+    attached, newest, first = answered_by_duckdb(at(served, blocks("sql", "Iceberg")))
 
     assert "('shop', 'orders')" in printed
     assert "[{'id': 1, 'item': 'tea'}, {'id': 2, 'item': 'mug'}]" in printed
@@ -72,7 +76,7 @@ def test_clients_of_iceberg_read_by_address_alone(served: Served) -> None:
 @needs_readers
 @pytest.mark.integration
 def test_clients_of_iceberg_are_refused_with_the_reason(served: Served) -> None:
-    attach = at(served, blocks("sql")).partition(";")[0]
+    attach = at(served, blocks("sql", "Iceberg")).partition(";")[0]
     table = served.catalog.load_table("shop.orders")
     before = table.to_arrow()
 
@@ -84,11 +88,23 @@ def test_clients_of_iceberg_are_refused_with_the_reason(served: Served) -> None:
         with pytest.raises(RefusedError, match="this catalog is read-only"):
             answered_by_duckdb(f"{attach}; {write}")
     with pytest.raises(RefusedError, match=r"Unauthorized|NotAuthorized"):
-        printed_by_pyiceberg(at(served, blocks("python")).replace("a-long-random", "a-wrong-random"))
+        printed_by_pyiceberg(at(served, blocks("python", "Iceberg")).replace("a-long-random", "a-wrong-random"))
     with pytest.raises(RefusedError, match="may not read this database"):
-        printed_by_pyiceberg(at(served, blocks("python")).replace("shop", "private"))
+        printed_by_pyiceberg(at(served, blocks("python", "Iceberg")).replace("shop", "private"))
 
     assert served.catalog.load_table("shop.orders").to_arrow().equals(before)
+
+
+@needs_pypaimon
+@pytest.mark.integration
+def test_pypaimon_creates_writes_and_reads_by_address_alone(served: Served) -> None:
+    program = at(served, blocks("python", "Paimon"))
+
+    ran = subprocess.run([PYPAIMON, "-W", "ignore", "-c", program], capture_output=True, text=True, check=False)
+
+    assert ran.returncode == 0, ran.stderr
+    assert "[{'id': 1, 'item': 'tea'}, {'id': 2, 'item': 'cup'}]" in ran.stdout
+    assert served.catalog.load_table("staging.items").to_arrow().num_rows == 2
 
 
 @pytest.mark.parametrize(

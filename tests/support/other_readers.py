@@ -81,6 +81,11 @@ def alter_with_pypaimon(warehouse: Warehouse, identifier: str, changes: list[lis
     run_pypaimon("alter", _spelled(warehouse), identifier, json.dumps(changes))
 
 
+def call_catalog_of_pypaimon(warehouse: Warehouse, identifier: str, method: str, *arguments: object) -> None:
+    """Call a method of pypaimon's catalog with a table's name and further arguments."""
+    run_pypaimon("catalog", _spelled(warehouse), identifier, method, json.dumps(arguments))
+
+
 def run_pypaimon(*arguments: str) -> None:
     """Run a command of pypaimon_script.py; raise ``RefusedError`` with pypaimon's error."""
     _pypaimon().ask(arguments)

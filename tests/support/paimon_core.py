@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from importlib.metadata import distribution
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.schema.types.row_kind import RowKind
@@ -24,6 +24,8 @@ SPARK_JARS = Path(str(distribution("pyspark").locate_file("pyspark/jars")))
 __all__ = ["CHECKOUT", "HOME", "SOURCES", "PaimonCore"]
 
 Values = Sequence[Sequence[Any]]
+Warehouse: TypeAlias = Path | Mapping[str, str]
+"""Directory, or the options of another catalog, such as a REST catalog."""
 
 
 class PaimonCore:
@@ -40,14 +42,14 @@ class PaimonCore:
     def __exit__(self, *_: object) -> None:
         self._servant.close()
 
-    def create(self, warehouse: Path, identifier: str, schema: TableSchema) -> None:
+    def create(self, warehouse: Warehouse, identifier: str, schema: TableSchema) -> None:
         """Create a table with the schema's fields, keys and options, without rows."""
         wanted = json.loads(schema.to_json())
         self._ask("create", warehouse, identifier, schema=wanted)
 
     def write(
         self,
-        warehouse: Path,
+        warehouse: Warehouse,
         identifier: str,
         rows: Values,
         schema: TableSchema,
@@ -64,7 +66,7 @@ class PaimonCore:
 
     def read(
         self,
-        warehouse: Path,
+        warehouse: Warehouse,
         identifier: str,
         schema: TableSchema,
         *,
@@ -84,7 +86,7 @@ class PaimonCore:
         return rows_from_wire(answer["rows"], types)
 
     def stream(
-        self, warehouse: Path, identifier: str, schema: TableSchema, *, options: Mapping[str, str] | None = None
+        self, warehouse: Warehouse, identifier: str, schema: TableSchema, *, options: Mapping[str, str] | None = None
     ) -> list[tuple[RowKind, tuple[Any, ...]]]:
         """Return the rows of a streaming read from snapshot 1 to the newest, with their kinds, in order."""
         types = [field.type for field in schema.fields]
@@ -92,25 +94,28 @@ class PaimonCore:
         rows = rows_from_wire(answer["rows"], types)
         return [(RowKind(kind), row) for kind, row in zip(answer["kinds"], rows, strict=True)]
 
-    def compact(self, warehouse: Path, identifier: str) -> None:
+    def compact(self, warehouse: Warehouse, identifier: str) -> None:
         """Run a full compaction of all buckets."""
         self._ask("compact", warehouse, identifier)
 
-    def drop_partition(self, warehouse: Path, identifier: str, partition: Mapping[str, str]) -> None:
+    def drop_partition(self, warehouse: Warehouse, identifier: str, partition: Mapping[str, str]) -> None:
         """Drop one partition."""
         self._ask("drop partitions", warehouse, identifier, partition=dict(partition))
 
-    def expire(self, warehouse: Path, identifier: str, *, retain_max: int) -> None:
+    def expire(self, warehouse: Warehouse, identifier: str, *, retain_max: int) -> None:
         """Expire the oldest snapshots."""
         self._ask("expire", warehouse, identifier, retain_max=retain_max)
 
-    def tag(self, warehouse: Path, identifier: str, tag: str, snapshot_id: int) -> None:
+    def tag(self, warehouse: Warehouse, identifier: str, tag: str, snapshot_id: int) -> None:
         """Tag a snapshot."""
         self._ask("tag", warehouse, identifier, tag=tag, snapshot=snapshot_id)
 
-    def alter(self, warehouse: Path, identifier: str, changes: Sequence[Mapping[str, Any]]) -> None:
+    def alter(self, warehouse: Warehouse, identifier: str, changes: Sequence[Mapping[str, Any]]) -> None:
         """Change the schema; changes are spelled as in Paimon's REST catalog: ``{"action": "addColumn", ...}``."""
         self._ask("alter", warehouse, identifier, changes=list(changes))
 
-    def _ask(self, verb: str, warehouse: Path, identifier: str, **arguments: Any) -> Any:
-        return self._servant.ask({"verb": verb, "warehouse": str(warehouse), "table": identifier, **arguments})
+    def _ask(self, verb: str, warehouse: Warehouse, identifier: str, **arguments: Any) -> Any:
+        place: dict[str, Any] = {"warehouse": str(warehouse)}
+        if isinstance(warehouse, Mapping):
+            place = {"warehouse": warehouse["warehouse"], "catalog": dict(warehouse)}
+        return self._servant.ask({"verb": verb, **place, "table": identifier, **arguments})

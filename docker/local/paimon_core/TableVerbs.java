@@ -46,6 +46,9 @@ final class TableVerbs implements AutoCloseable {
         options.set("warehouse", command.get("warehouse").textValue());
         // No cache: others write to the tables between commands.
         options.set("cache-enabled", "false");
+        if (command.has("catalog")) {
+            texts("catalog").forEach(options::set);
+        }
         this.catalog = CatalogFactory.createCatalog(CatalogContext.create(options));
         this.table = Identifier.fromString(command.get("table").textValue());
     }

@@ -32,7 +32,7 @@ def serve(
     key: Annotated[Path | None, typer.Option(help="Key of the certificate, a PEM file.")] = None,
     name: Annotated[str, typer.Option(help="Name by which clients may ask for the warehouse.")] = "main",
 ) -> None:
-    """Serve the tables to other engines: an Iceberg REST catalog over the tables' Iceberg views.
+    """Serve the tables to other engines: REST catalogs of Iceberg, over the tables' views, and of Paimon.
 
     Prints the addresses, and runs until it is interrupted. Without --clients, every program of this machine can read
     all tables.
@@ -44,7 +44,10 @@ def serve(
     settings = settings_of(context)
 
     def announce(address: str) -> None:
-        print_fields({"Iceberg": f"{address}/iceberg", "metrics": f"{address}/metrics"}, as_json=settings.as_json)
+        print_fields(
+            {"Iceberg": f"{address}/iceberg", "Paimon": f"{address}/paimon", "metrics": f"{address}/metrics"},
+            as_json=settings.as_json,
+        )
         if clients is None:
             note("no --clients: every program of this machine can read all tables, and none can change them")
 

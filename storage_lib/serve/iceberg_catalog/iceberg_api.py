@@ -15,7 +15,7 @@ from fastapi import APIRouter, Depends, Header, Query, Response
 from fastapi.responses import JSONResponse
 
 from storage_lib.catalog.catalog import Catalog
-from storage_lib.catalog.table_name import TableName, database_name
+from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError, NotFoundError, StorageError
 from storage_lib.iceberg.iceberg_view import IcebergView
 from storage_lib.serve.access.refusal import Refusal, RefusedRequestError
@@ -23,6 +23,7 @@ from storage_lib.serve.access.served_client import ServedClient
 from storage_lib.serve.iceberg_catalog.shown_document import ALL, REFS, is_known, of_snapshots, store_settings, tag_of
 from storage_lib.serve.requests.name_pages import page_of
 from storage_lib.serve.requests.served import Client, Served, ServedParts, client_of
+from storage_lib.serve.requests.served_databases import require_database, shown_databases
 
 _LOGGER = logging.getLogger(__name__)
 _NAMESPACE, _TABLE = "/v1/namespaces/{namespace}", "/v1/namespaces/{namespace}/tables/{table}"
@@ -63,8 +64,8 @@ def list_namespaces(
 ) -> JSONResponse:
     """Return the databases; below a database there are none."""
     if parent:
-        _existing(served.catalog, client, parent)
-    found = [] if parent else [each for each in served.catalog.list_databases() if _is_shown(client, each)]
+        require_database(served.catalog, client, parent)
+    found = [] if parent else shown_databases(served.catalog, client)
     names, following = page_of(found, page_size, page_token)
     return JSONResponse({"namespaces": [[each] for each in names], "next-page-token": following})
 
@@ -72,14 +73,14 @@ def list_namespaces(
 @router.get(_NAMESPACE, summary="A database")
 def load_namespace(served: ServedParts, client: Client, namespace: str) -> JSONResponse:
     """Return a database's properties."""
-    _existing(served.catalog, client, namespace)
+    require_database(served.catalog, client, namespace)
     return JSONResponse({"namespace": [namespace], "properties": served.catalog.database_properties(namespace)})
 
 
 @router.head(_NAMESPACE, summary="Whether a database exists", status_code=204)
 def namespace_exists(served: ServedParts, client: Client, namespace: str) -> Response:
     """Return 204 for a database that exists."""
-    _existing(served.catalog, client, namespace)
+    require_database(served.catalog, client, namespace)
     return Response(status_code=204)
 
 
@@ -88,7 +89,7 @@ def list_tables(
     served: ServedParts, client: Client, namespace: str, page_size: PageSize = None, page_token: PageToken = None
 ) -> JSONResponse:
     """Return tables with a view; the others can't be read as Iceberg, and are left out."""
-    _existing(served.catalog, client, namespace)
+    require_database(served.catalog, client, namespace)
     names, following = page_of(_with_views(served.catalog, namespace), page_size, page_token)
     identifiers = [{"namespace": [namespace], "name": each} for each in names]
     return JSONResponse({"identifiers": identifiers, "next-page-token": following})
@@ -150,25 +151,6 @@ def _endpoints() -> Iterator[str]:
         *(("GET", _TABLE), ("HEAD", _TABLE), ("POST", f"{_TABLE}/metrics")),
     ):
         yield f"{method} {path.replace('/v1/', '/v1/{prefix}/', 1)}"
-
-
-def _is_shown(client: ServedClient, database: str) -> bool:
-    try:
-        return client.may_read(database_name(database))
-    except InvalidInputError:  # a directory whose name no table can have
-        return False
-
-
-def _existing(catalog: Catalog, client: ServedClient, namespace: str) -> None:
-    """Raise ``RefusedRequestError`` unless a database exists that the client may read."""
-    client.require_read(namespace)
-    try:
-        exists = catalog.database_exists(namespace)
-    except InvalidInputError:
-        exists = False
-    if not exists:
-        message = "the namespace does not exist"
-        raise RefusedRequestError(Refusal.NO_DATABASE, message, resource=namespace)
 
 
 def _with_views(catalog: Catalog, database: str) -> Iterator[str]:

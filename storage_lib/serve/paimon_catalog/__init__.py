@@ -1,0 +1,1 @@
+"""The REST catalog of Paimon over the tables."""
