@@ -6,12 +6,15 @@ the paths; there is no page that shows them, since it would load scripts from an
 
 from __future__ import annotations
 
+import re
+
 from fastapi import Depends, FastAPI
 from fastapi.responses import PlainTextResponse
 from starlette.types import ASGIApp
 
 from storage_lib.catalog.catalog import Catalog
 from storage_lib.distribution import VERSION
+from storage_lib.errors import InvalidInputError
 from storage_lib.io.environment import Clock
 from storage_lib.serve.access.server_access import Access
 from storage_lib.serve.iceberg_catalog import iceberg_api, oauth_api
@@ -24,10 +27,17 @@ from storage_lib.serve.requests.served import Served, client_of, serve_with
 
 WAREHOUSE = "main"
 """The name by which clients may ask for the warehouse."""
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def serving_app(catalog: Catalog, access: Access, clock: Clock, *, warehouse: str = WAREHOUSE) -> ASGIApp:
-    """Return the application over a catalog; ``warehouse`` is the name that clients may give it."""
+    """Return the application over a catalog; ``warehouse`` is the name that clients may give it.
+
+    Raises ``InvalidInputError`` if the name is not one of letters, digits, '_' and '-': it becomes a part of paths.
+    """
+    if not _NAME.fullmatch(warehouse):
+        message = f"invalid name {warehouse!r} of the warehouse; use letters, digits, '_' and '-'"
+        raise InvalidInputError(message)
     counts = RequestCounts()
     served = Served(catalog=catalog, access=access, counts=counts, warehouse=warehouse)
     app = FastAPI(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tests.support.served_catalogs import TOKENS, ServedInProcess, client_file
 
 pytestmark = needs("fastapi", "httpx")
 
-ROOT = "/paimon/v1/databases"
+ROOT = "/paimon/v1/main/databases"
 TABLE = f"{ROOT}/staging/tables/items"
 FIELDS = [
     {"id": 0, "name": "id", "type": "BIGINT NOT NULL", "description": "the key"},
@@ -171,8 +172,8 @@ def test_a_client_changes_no_database_but_its_own(catalog: Catalog, served: Serv
         ("DELETE", f"{ROOT}/shop/tables/orders", None),
         ("POST", f"{ROOT}/shop/tables/orders/commit", {"snapshot": {}}),
         ("POST", f"{ROOT}/shop/tables/orders/rollback", {"instant": {"type": "snapshot", "snapshotId": 1}}),
-        ("POST", "/paimon/v1/tables/rename", rename),
-        ("POST", "/paimon/v1/tables/rename", {"source": rename["destination"], "destination": rename["source"]}),
+        ("POST", "/paimon/v1/main/tables/rename", rename),
+        ("POST", "/paimon/v1/main/tables/rename", {"source": rename["destination"], "destination": rename["source"]}),
         ("GET", f"{ROOT}/private", None),
         ("GET", f"{ROOT}/private/tables", None),
         ("GET", f"{ROOT}/private/tables/salaries", None),
@@ -287,10 +288,35 @@ def test_a_rollback_restores_rows_in_a_new_snapshot(catalog: Catalog, served: Se
     assert rolled_back(type="moment").status_code == 400
 
 
+def test_a_table_without_a_key_is_one_of_paimons_append_tables(catalog: Catalog, served: ServedInProcess) -> None:
+    created(served, primaryKeys=[], options={})
+    assert catalog.load_table("staging.items").schema.is_append_only
+
+
 def test_what_is_not_supported_is_left_to_the_client(served: ServedInProcess) -> None:
     created(served)
     for path in ("partitions", "token", "branches", "tags"):
         assert served.ask("GET", f"{TABLE}/{path}", "loader").status_code == 501
     config = served.ask("GET", "/paimon/v1/config?warehouse=main", "loader").json()
-    assert config["overrides"] == {"data-token.enabled": "false"}
+    assert config["overrides"] == {"prefix": "main", "data-token.enabled": "false"}
     assert served.ask("GET", "/paimon/v1/config?warehouse=other", "loader").status_code == 400
+    assert served.ask("GET", "/paimon/v1/other/databases", "loader").status_code == 404
+
+
+def test_of_commits_at_once_one_wins(catalog: Catalog, served: ServedInProcess, tmp_path: Path) -> None:
+    table = catalog.create_table("staging.items", {"id": "BIGINT"}, primary_key=["id"])
+    table.append([{"id": 1}])
+    directory = tmp_path / "lake" / "staging.db" / "items" / "snapshot"
+    made = json.loads((directory / "snapshot-1").read_text())
+
+    def committed(number: int) -> bool:
+        body = {"snapshot": {**made, "id": 2, "uuid": f"uuid-{number}", "commitUser": f"engine-{number}"}}
+        answer = served.ask("POST", f"{TABLE}/commit", "loader", json=body)
+        assert answer.status_code == 200, answer.text
+        return bool(answer.json()["success"])
+
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(committed, range(8)))
+
+    winner = json.loads((directory / "snapshot-2").read_text())["commitUser"]
+    assert [f"engine-{number}" for number, won in enumerate(answers) if won] == [winner]

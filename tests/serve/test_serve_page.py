@@ -114,6 +114,7 @@ def test_pypaimon_creates_writes_and_reads_by_address_alone(served: Served) -> N
         (["--host", "::"], "can be reached from other machines"),
         (["--host", "lake.example"], "can be reached from other machines"),
         (["--certificate", "server.pem"], "TLS needs both"),
+        (["--name", "a/b"], "invalid name 'a/b' of the warehouse"),
         (["--clients", "nothing.toml"], "No such file"),
     ],
 )

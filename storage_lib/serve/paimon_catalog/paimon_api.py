@@ -27,25 +27,35 @@ from storage_lib.serve.requests.served import Client, Served, ServedParts, clien
 from storage_lib.serve.requests.served_databases import require_database, shown_databases
 from storage_lib.table.dynamic_table import DynamicTable
 
-_DATABASE = "/v1/databases/{database}"
+_DATABASES = "/v1/{prefix}/databases"
+_DATABASE = f"{_DATABASES}/{{database}}"
+_RENAME = "/v1/{prefix}/tables/rename"
 _TABLE = f"{_DATABASE}/tables/{{table}}"
 _NO_AUDIT = {"owner": "", "createdAt": 0, "createdBy": "", "updatedAt": 0, "updatedBy": ""}
 
-router = APIRouter(dependencies=[Depends(client_of)])
+
+def _of_this_warehouse(served: ServedParts, prefix: str = "") -> None:
+    """Refuse paths of another warehouse: the config says which prefix they have."""
+    if prefix not in ("", served.warehouse):
+        message = "this server has no such warehouse"
+        raise RefusedRequestError(Refusal.NO_SUCH_PATH, message)
+
+
+router = APIRouter(dependencies=[Depends(client_of), Depends(_of_this_warehouse)])
 MaxResults = Annotated[str | None, Query(alias="maxResults")]
 PageToken = Annotated[str | None, Query(alias="pageToken")]
 
 
 @router.get("/v1/config", summary="The catalog's settings")
 def config(served: ServedParts, warehouse: str = "") -> JSONResponse:
-    """Return what clients have to set: engines read and write files with their own credentials."""
+    """Return what clients have to set: the prefix of paths, and that they have credentials for files of their own."""
     if warehouse not in ("", served.warehouse):
         message = f"this server has one warehouse, {served.warehouse!r}: name that one"
         raise RefusedRequestError(Refusal.BAD_REQUEST, message)
-    return JSONResponse({"defaults": {}, "overrides": {"data-token.enabled": "false"}})
+    return JSONResponse({"defaults": {}, "overrides": {"prefix": served.warehouse, "data-token.enabled": "false"}})
 
 
-@router.get("/v1/databases", summary="All databases that the client may read")
+@router.get(_DATABASES, summary="All databases that the client may read")
 def list_databases(
     served: ServedParts,
     client: Client,
@@ -59,7 +69,7 @@ def list_databases(
     return JSONResponse({"databases": names, "nextPageToken": following})
 
 
-@router.post("/v1/databases", summary="Create a database")
+@router.post(_DATABASES, summary="Create a database")
 def create_database(served: ServedParts, client: Client, body: JsonObject) -> Response:
     """Create a database with its options."""
     name = text(body, "name")
@@ -80,8 +90,8 @@ def create_database(served: ServedParts, client: Client, body: JsonObject) -> Re
 def load_database(served: ServedParts, client: Client, database: str) -> JSONResponse:
     """Return a database's options and place."""
     require_database(served.catalog, client, database)
-    place = absolute_place(f"{served.catalog.warehouse}/{database}.db")
     options = served.catalog.database_properties(database)
+    place = options.get("location") or absolute_place(f"{served.catalog.warehouse}/{database}.db")
     return JSONResponse({"id": database, "name": database, "location": place, "options": options, **_NO_AUDIT})
 
 
@@ -173,7 +183,7 @@ def drop_table(served: ServedParts, client: Client, database: str, table: str) -
     return Response(status_code=200)
 
 
-@router.post("/v1/tables/rename", summary="Rename a table")
+@router.post(_RENAME, summary="Rename a table")
 def rename_table(served: ServedParts, client: Client, body: JsonObject) -> Response:
     """Rename a table, also into another database that the client may change."""
     source, destination = identifier(body.get("source")), identifier(body.get("destination"))

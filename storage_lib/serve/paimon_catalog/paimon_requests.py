@@ -20,7 +20,7 @@ from storage_lib.schema.evolution.schema_changes import (
     SetNullable,
     SetOption,
 )
-from storage_lib.schema.table_schema import TableSchema
+from storage_lib.schema.table_schema import APPEND_ONLY, WRITE_MODE_OPTION, TableSchema
 from storage_lib.schema.types.data_types import DataType
 from storage_lib.schema.types.type_spelling import type_from_json
 from storage_lib.serve.access.refusal import Refusal, RefusedRequestError
@@ -49,12 +49,15 @@ def descriptor(value: object) -> TableDescriptor:
         columns.append((name, _type(field.get("type"))))
         if field.get("description") is not None:
             comments[name] = text(field, "description")
-    options = texts(schema, "options")
+    options, primary_key = texts(schema, "options"), _texts(schema, "primaryKeys")
     for key in options:
         require_served_option(key)
+    if not primary_key:
+        # Paimon's tables without a key are append tables; those of this library that count equal rows are not its.
+        options = {WRITE_MODE_OPTION: APPEND_ONLY, **options}
     return TableDescriptor(
         schema=tuple(columns),
-        primary_key=_texts(schema, "primaryKeys"),
+        primary_key=primary_key,
         partition_by=_texts(schema, "partitionKeys"),
         options=options,
         comment=text(schema, "comment") if schema.get("comment") is not None else None,
