@@ -79,6 +79,20 @@ def test_the_core_imports_no_package_of_an_extra() -> None:
     assert len(modules) > 300
 
 
+@needs("pyspark", "sqlglot")
+def test_the_names_of_spark_and_sql_need_no_other_extra() -> None:
+    others = [each for each, extras in EXTRAS_OF_MODULES.items() if not {*extras} & {"spark", "sql"}]
+    program = (
+        f"import sys; sys.modules.update(dict.fromkeys({sorted(others)})); import storage_lib.spark, storage_lib.sql; "
+        "[getattr(module, name) for module in (storage_lib.spark, storage_lib.sql) for name in module.__all__]"
+    )
+
+    ran = subprocess.run([sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, check=False)
+
+    assert ran.returncode == 0, ran.stderr
+    assert "deltalake" in others
+
+
 @needs(*EXTRAS_OF_MODULES)
 def test_a_package_that_does_not_fit_shows_why(endings: list[dict[str, str]]) -> None:
     broken = [each for each in endings if each["state"] == "broken"]

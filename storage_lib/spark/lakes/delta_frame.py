@@ -12,7 +12,6 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from storage_lib.lakes.delta_table import DeltaVersion
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.types.spark_schema import arrow_schema_of, conform
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from storage_lib.lakes.delta_table import DeltaVersion
     from storage_lib.schema.filter.predicate import Predicate
 
 _FORMAT = "dynamic_table_delta_version"
@@ -81,6 +81,9 @@ class _DeltaSource(DataSource):
         return _FORMAT
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        # A session without such a table needs no delta-rs.
+        from storage_lib.lakes.delta_table import DeltaVersion
+
         version = DeltaVersion(**json.loads(self.options[_VERSION]))
         version = replace(version, storage_options=json.loads(self.options[_SECRETS]))
         needed = {*json.loads(self.options[_NEEDED])}
