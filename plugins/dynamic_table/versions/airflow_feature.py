@@ -36,6 +36,7 @@ class AirflowFeature(Enum):
         "the state stores of tasks and assets, and resumable jobs",
         "files in `[dynamic_table] state_directory`, and commit identities that need none",
     )
+    FUNCTIONS_OF_METRICS = (3, 3), "functions that report metrics", "methods; nothing is lost"
     RUNS_IN_POLICIES = (
         (3, 3),
         "the run of a new task in cluster policies",
