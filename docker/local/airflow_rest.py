@@ -144,10 +144,9 @@ class AirflowRest:
         asked = self.get(f"/backfills/{backfill_id}")
         runs = self.pages(f"/dags/{dag_id}/dagRuns?run_type=backfill", "dag_runs")
         return {
-            # Before Airflow 3.2 no run has a partition.
-            run.get("partition_key") or run["logical_date"].removesuffix("T00:00:00Z"): run["state"]
+            key: run["state"]
             for run in runs
-            if asked["from_date"] <= (run.get("partition_date") or run["logical_date"]) <= asked["to_date"]
+            if asked["from_date"][:10] <= (key := _partition_of(run))[:10] <= asked["to_date"][:10]
         }
 
     # -- task instances
@@ -302,6 +301,11 @@ class AirflowRest:
         )
         with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310  as above
             return json.loads(answer.read() or b"null")
+
+
+def _partition_of(run: Mapping[str, Any]) -> str:
+    """Return a run's partition, which is a date; before Airflow 3.2 no run has one."""
+    return str(run.get("partition_key") or run["logical_date"].removesuffix("T00:00:00Z"))
 
 
 def _quoted(run_id: str) -> str:

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-# Before the first import of Airflow, which reads this variable once.
+# Before the first import of Airflow, which reads these variables once. Older versions load examples with any folder.
 os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-home-"))
+os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
 
 import pyarrow as pa
 import pytest

@@ -279,7 +279,7 @@ def test_what_a_form_says_in_text_reaches_every_task_as_text(dags: dict[str, DAG
 
     def rendered(task: Any, params: dict[str, Any]) -> dict[str, Any]:
         task = copy.copy(task)
-        dag_run = SimpleNamespace(run_type="manual", run_after=datetime(2024, 1, 1, tzinfo=UTC))
+        dag_run = SimpleNamespace(run_type="manual", run_after=datetime(2024, 1, 1, tzinfo=UTC), conf={})
         ti = SimpleNamespace(xcom_pull=lambda *_, **__: None)
         var = SimpleNamespace(value={})
         task.render_template_fields(
