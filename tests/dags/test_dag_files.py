@@ -211,8 +211,8 @@ def test_what_a_run_reprocesses_is_its_partition_or_the_day_of_the_form(
     params = dags["reprocess"].params.dump()
 
     # Without partitioned runs, the date of a scheduled run is its day, that of a manual run its start.
-    dates = {"partition_key": partition_key, "ds": partition_key or "2026-01-01"}
-    task.render_template_fields({"params": params, "dag_run": SimpleNamespace(run_type=run_type), **dates})
+    dag_run = SimpleNamespace(run_type=run_type, partition_key=partition_key)
+    task.render_template_fields({"params": params, "dag_run": dag_run, "ds": partition_key or "2026-01-01"})
 
     assert task.partitions == [{"flight_date": day}]
     assert task.on_empty == on_empty
@@ -279,12 +279,11 @@ def test_what_a_form_says_in_text_reaches_every_task_as_text(dags: dict[str, DAG
 
     def rendered(task: Any, params: dict[str, Any]) -> dict[str, Any]:
         task = copy.copy(task)
-        dag_run = SimpleNamespace(run_type="manual", run_after=datetime(2024, 1, 1, tzinfo=UTC), conf={})
+        when = datetime(2024, 1, 1, tzinfo=UTC)
+        dag_run = SimpleNamespace(run_type="manual", run_after=when, conf={}, partition_key=None)
         ti = SimpleNamespace(xcom_pull=lambda *_, **__: None)
         var = SimpleNamespace(value={})
-        task.render_template_fields(
-            {"params": params, "dag_run": dag_run, "ti": ti, "partition_key": None, "ds": "2024-01-01", "var": var}
-        )
+        task.render_template_fields({"params": params, "dag_run": dag_run, "ti": ti, "ds": "2024-01-01", "var": var})
         return {name: getattr(task, name) for name in task.template_fields}
 
     def with_text(value: Any) -> Any:

@@ -47,7 +47,7 @@ class ProcessChangesOperator(TableOperator):
     :param end: the interval's end, given together with ``start``. (templated)
     :param partition_hours: length of the interval that starts at a partition date, in a partitioned DAG. (templated)
     :param partition: ``{column: value}`` of every partition column: only changes of that partition, such as
-        ``{"day": "{{ partition_key }}"}``. (templated)
+        ``{"day": "{{ dag_run.partition_key }}"}``. (templated)
     :param mode: ``net``: at most one change per key; ``every``: the changes of each commit. (templated)
     :param into: the table that the function's rows are appended to. (templated)
     """

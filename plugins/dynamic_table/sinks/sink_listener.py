@@ -3,6 +3,9 @@
 A deferred task has no worker and, until a triggerer has taken it over (a second or two, or longer if none runs), no
 trigger either. Airflow calls the plugins' listeners in the process that writes the state: the API server, or the
 scheduler when a worker has crashed and no try is left.
+
+Before Airflow 3.3 no trigger learns that its task was ended, and a verdict on a whole run reaches the listeners of the
+run only, so they stop the sinks of its tasks.
 """
 
 from __future__ import annotations
@@ -13,14 +16,43 @@ from typing import TYPE_CHECKING
 from airflow.listeners import hookimpl
 
 from dynamic_table.sinks.sink_job import BY_HAND, SINK_JOB_KEY, SinkJob
+from dynamic_table.versions.airflow_feature import AirflowFeature
 from dynamic_table.versions.kept_state import state_of_task
 
 if TYPE_CHECKING:
+    from airflow.models.dagrun import DagRun
     from airflow.models.taskinstance import TaskInstance
 
-__all__ = ["on_task_instance_failed", "on_task_instance_skipped", "on_task_instance_success"]
+__all__ = [
+    "on_dag_run_failed",
+    "on_dag_run_success",
+    "on_task_instance_failed",
+    "on_task_instance_skipped",
+    "on_task_instance_success",
+]
 
 ENDED = ("success", "failed", "skipped")
+VERDICTS = ("", "timed_out")
+"""Messages about a run whose tasks were ended with it; others are about a run whose tasks had ended."""
+
+
+@hookimpl
+def on_dag_run_success(dag_run: DagRun, msg: str) -> None:
+    """Stop the sinks of a run that was marked as success."""
+    _stop_sinks_of(dag_run, msg)
+
+
+@hookimpl
+def on_dag_run_failed(dag_run: DagRun, msg: str) -> None:
+    """Stop the sinks of a run that was marked as failed, or took too long."""
+    _stop_sinks_of(dag_run, msg)
+
+
+def _stop_sinks_of(dag_run: DagRun, msg: str) -> None:
+    if AirflowFeature.KILLED_TRIGGERS.is_here or msg not in VERDICTS:
+        return
+    for task_instance in dag_run.get_task_instances():
+        _stop_job(state_of_task(task_instance, SINK_JOB_KEY))
 
 
 @hookimpl
@@ -46,6 +78,9 @@ def _stop_sink_of(task_instance: TaskInstance) -> None:
     if type(task_instance).__module__ != "airflow.models.taskinstance" or task_instance.state not in ENDED:
         return
     # A task without a sink has no entry; the entry of a job that has ended was deleted.
-    directory = state_of_task(task_instance, SINK_JOB_KEY)
+    _stop_job(state_of_task(task_instance, SINK_JOB_KEY))
+
+
+def _stop_job(directory: object) -> None:
     if directory:
         SinkJob(Path(str(directory))).request_stop(BY_HAND)

@@ -14,9 +14,10 @@ else:
     from airflow.timetables.assets import AssetOrTimeSchedule
     from airflow.timetables.trigger import DeltaTriggerTimetable
 
-# A run that a user starts has a date as well, which is not the day that the user means.
+# A run that a user starts has a date as well, which is not the day that the user means. Airflow 3.2 gives templates the
+# partition with the run only.
 DAY_OF_RUN = (
-    "partition_key"
+    "dag_run.partition_key"
     if AirflowFeature.PARTITIONED_RUNS.is_here
     else "(ds if dag_run.run_type in ('scheduled', 'backfill') else None)"
 )

@@ -57,3 +57,25 @@ def test_any_other_task_stops_nothing(job: SinkJob, task_instance: Any) -> None:
     sink_listener.on_task_instance_failed(task_instance)
 
     assert not job.stop_path.exists()
+
+
+@pytest.mark.skipif(AirflowFeature.KILLED_TRIGGERS.is_here, reason="its triggers stop the sinks")
+@pytest.mark.parametrize(
+    ("verdict", "msg", "stops"),
+    [
+        ("success", "", True),
+        ("failed", "", True),
+        ("failed", "timed_out", True),
+        ("success", "success", False),
+        ("failed", "task_failure", False),
+    ],
+)
+def test_a_verdict_on_a_run_stops_its_sinks_but_not_that_its_tasks_have_ended(
+    job: SinkJob, verdict: str, msg: str, *, stops: bool
+) -> None:
+    tasks = [ended("success", task_id="another"), ended("success")]
+    dag_run: Any = SimpleNamespace(get_task_instances=lambda: tasks)
+
+    getattr(sink_listener, f"on_dag_run_{verdict}")(dag_run, msg)
+
+    assert job.stop_path.exists() == stops
