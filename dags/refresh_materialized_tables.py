@@ -6,7 +6,8 @@ and disappears within two minutes after its CREATE, ALTER and DROP.
 
 A table is refreshed when an Airflow task has committed to one of its sources, and if it has a FRESHNESS, every half of
 it, which also finds commits of other processes. A table without FRESHNESS is refreshed by asset events and by hand
-only. A suspended table has no schedule, and its runs are skipped.
+only. One with TARGET_LAG = DOWNSTREAM is refreshed by the DAGs of the tables that read it. A suspended table has no
+schedule, and its runs are skipped.
 """
 
 from __future__ import annotations

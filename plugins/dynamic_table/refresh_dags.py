@@ -60,33 +60,51 @@ def refresh_dags(
         f"{prefix}{name}": _refresh_dag(
             name,
             f"{prefix}{name}",
-            table,
+            schedule_of(table, listed),
             dag_head(documentation, dynamic_table_conn_id=dynamic_table_conn_id, **(default_args or {})),
         )
         for name, table in listed.items()
     }
 
 
-def schedule_of(table: ListedTable) -> AssetOrTimeSchedule | AssetAny | None:
+def schedule_of(table: ListedTable, listed: Mapping[str, ListedTable]) -> AssetOrTimeSchedule | AssetAny | None:
     """Return when a table's DAG runs: after a commit of any source, and after half of its freshness at the latest.
 
     Half, as in the refresher: a commit that no task reports is found by the next run, which then has the
-    other half of the time. None for a suspended table and one without sources: by hand only.
+    other half of the time. In place of a source with TARGET_LAG = DOWNSTREAM, which the run refreshes first, the
+    sources of that one count. None for a table with this lag itself, a suspended one, and one without sources: by
+    hand only. ``listed`` are all materialized tables by name.
     """
-    if table.is_suspended or not table.sources:
+    if table.is_suspended or table.is_downstream or not table.sources:
         return None
-    changes = AssetAny(*(table_asset(source) for source in table.sources))
+    changes = AssetAny(*(table_asset(source) for source in _sources_of(table, listed)))
     if table.freshness_seconds is None:
         return changes
     tick = timedelta(seconds=max(table.freshness_seconds / 2, TICK_SECONDS_MIN))
     return AssetOrTimeSchedule(timetable=DeltaTriggerTimetable(tick), assets=changes)
 
 
-def _refresh_dag(name: str, dag_id: str, table: ListedTable, head: dict[str, Any]) -> DAG:
+def _sources_of(table: ListedTable, listed: Mapping[str, ListedTable]) -> list[str]:
+    """Return the tables whose commits a refresh of ``table`` reads, also through tables that it refreshes first."""
+    found: dict[str, None] = {}
+    seen: set[str] = set()
+    pending = list(table.sources)
+    while pending:
+        name = pending.pop(0)
+        source = listed.get(name)
+        if source is None or source.is_suspended or not source.is_downstream:
+            found[name] = None
+        elif name not in seen:
+            seen.add(name)
+            pending += source.sources
+    return list(found)
+
+
+def _refresh_dag(name: str, dag_id: str, schedule: AssetOrTimeSchedule | AssetAny | None, head: dict[str, Any]) -> DAG:
     with DAG(
         dag_id=dag_id,
         description=f"Refresh the materialized table {name}",
-        schedule=schedule_of(table),
+        schedule=schedule,
         # A refresh that takes longer than the freshness delays the next one.
         max_active_runs=1,
         # Its list and SUSPEND decide whether a table is refreshed.

@@ -17,7 +17,9 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def small_refresh(table: DynamicTable, *, full: bool = False, commit_user: str | None = None) -> RefreshResult | None:
-    """Refresh a table as ``storage_lib.spark.refresh`` does; None, with nothing written, if Spark has to compute rows.
+    """Refresh a table as ``storage_lib.spark.refresh`` does; None if Spark has to compute rows.
+
+    Nothing of this table has then been written.
 
     The caller knows that a session would have no setting by which expressions have other values
     (``unusual_configuration``). Raises as ``storage_lib.spark.refresh``.

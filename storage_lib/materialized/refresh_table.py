@@ -23,6 +23,7 @@ from storage_lib.materialized.plan.accumulated_plan import AccumulatedPlan, accu
 from storage_lib.materialized.plan.refresh_costs import COSTS
 from storage_lib.materialized.plan.refresh_plan import RefreshPlan, query_of, refresh_plan
 from storage_lib.materialized.plan.refresh_result import RefreshEngine, RefreshResult, RefreshWork
+from storage_lib.materialized.sources.downstream_tables import tables_refreshed_first
 from storage_lib.materialized.sources.kept_snapshots import keep_snapshots
 from storage_lib.materialized.sources.source_delta import source_delta, stored_rows
 from storage_lib.materialized.sources.source_tables import bound_query, definition_of, needed_columns
@@ -47,15 +48,23 @@ def refresh_table(
 ) -> RefreshResult:
     """Refresh a table by the first of ``engines`` that can compute its rows; the last one compacts after the commit.
 
-    ``partition``, ``full`` and ``commit_user`` as for ``storage_lib.spark.refresh``. Raises as it does, and
-    ``EngineRefusalError``, with nothing written, if no engine computes the rows.
+    ``partition``, ``full`` and ``commit_user`` as for ``storage_lib.spark.refresh``, which also says what is refreshed
+    first. Raises as it does, and ``EngineRefusalError``, with nothing of this table written, if no engine computes the
+    rows.
     """
     clock = system_environment().clock
     started = clock.monotonic()
-    bound, result = _refreshed(engines, table, full=full, commit_user=commit_user)
+    table = table.refresh()
+    bound, first = _bound(table), {}
+    for each in tables_refreshed_first(table, bound.sources):
+        begun = clock.monotonic()
+        _, done = _refreshed(engines, each, _bound(each), full=False, commit_user=None)
+        if done.mode is not RefreshWork.NONE:
+            first[each.name] = replace(done, seconds=clock.monotonic() - begun)
+    bound, result = _refreshed(engines, table, _bound(table) if first else bound, full=full, commit_user=commit_user)
     if partition is not None and result.mode is not RefreshWork.FULL:
         result = _recompute_partition(engines, table.refresh(), bound, result, partition)
-    return replace(result, seconds=clock.monotonic() - started)
+    return replace(result, seconds=clock.monotonic() - started, refreshed_first=first)
 
 
 def idle_refresh(table: DynamicTable) -> RefreshResult | None:
@@ -65,22 +74,34 @@ def idle_refresh(table: DynamicTable) -> RefreshResult | None:
     a query that no longer fits its sources, ``NotFoundError`` for a source that was dropped.
     """
     newest = table.refresh()
-    definition = definition_of(newest)
-    plan = refresh_plan(newest, definition, bound_query(newest.address, definition), full=False)
-    return _nothing_done(plan) if plan.work is RefreshWork.NONE else None
+    bound = _bound(newest)
+    first = tables_refreshed_first(newest, bound.sources)
+    plans = [refresh_plan(each, definition_of(each), _bound(each), full=False) for each in first]
+    plans.append(refresh_plan(newest, definition_of(newest), bound, full=False))
+    return _nothing_done(plans[-1]) if all(plan.work is RefreshWork.NONE for plan in plans) else None
+
+
+def _bound(table: DynamicTable) -> BoundQuery:
+    return bound_query(table.address, definition_of(table))
 
 
 def _refreshed(
-    engines: Sequence[Engine], table: DynamicTable, *, full: bool, commit_user: str | None
+    engines: Sequence[Engine],
+    table: DynamicTable,
+    bound: BoundQuery,
+    *,
+    full: bool,
+    commit_user: str | None,
 ) -> tuple[BoundQuery, RefreshResult]:
+    """Refresh one table, of which ``bound`` is the query."""
     clock = system_environment().clock
-    table = table.refresh()
     definition = definition_of(table)
     why = ""
     for attempt in range(1, ATTEMPTS + 1):
         begun = clock.monotonic()
         try:
-            bound = bound_query(table.address, definition)
+            if attempt > 1:
+                bound = bound_query(table.address, definition)
             plan = refresh_plan(table, definition, bound, full=full, why=why)
             plan, accumulated = _with_accumulators(engines, table, definition, bound, plan)
             if plan.work is RefreshWork.NONE and attempt > 1:

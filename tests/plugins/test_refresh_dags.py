@@ -73,6 +73,13 @@ def listed() -> list[str]:
     return task.execute(task_context(task))
 
 
+def test_the_list_tells_which_tables_their_readers_refresh(catalog: Catalog, stored: dict[str, str]) -> None:
+    define(catalog, "shop.part", freshness="DOWNSTREAM")
+    listed()
+
+    assert read_list()["shop.part"] == ListedTable(sources=("shop.orders",), is_downstream=True)
+
+
 def test_the_materialized_tables_of_the_catalog_are_listed_with_their_sources(
     catalog: Catalog, stored: dict[str, str]
 ) -> None:
@@ -145,22 +152,35 @@ def delta_of(timetable: Any) -> timedelta:
 
 
 def test_a_table_waits_for_any_of_its_sources_and_at_most_half_of_its_freshness() -> None:
-    schedule = schedule_of(ListedTable(sources=("a.x", "a.y"), freshness_seconds=300))
+    schedule = schedule_of(ListedTable(sources=("a.x", "a.y"), freshness_seconds=300), {})
 
     assert isinstance(schedule, AssetOrTimeSchedule)
     assert delta_of(schedule.timetable) == timedelta(seconds=150)
     assert uris(schedule.asset_condition) == ["dynamic-table://a/x", "dynamic-table://a/y"]
-    brief = schedule_of(ListedTable(sources=("a.x",), freshness_seconds=1))
+    brief = schedule_of(ListedTable(sources=("a.x",), freshness_seconds=1), {})
     assert isinstance(brief, AssetOrTimeSchedule)
     assert delta_of(brief.timetable) == timedelta(seconds=10)
 
 
 def test_a_table_without_freshness_waits_for_its_sources_only_and_a_suspended_one_for_nothing() -> None:
-    schedule = schedule_of(ListedTable(sources=("a.x",)))
+    schedule = schedule_of(ListedTable(sources=("a.x",)), {})
 
     assert uris(schedule) == ["dynamic-table://a/x"]
-    assert schedule_of(ListedTable(sources=("a.x",), freshness_seconds=60, is_suspended=True)) is None
-    assert schedule_of(ListedTable(sources=())) is None
+    assert schedule_of(ListedTable(sources=("a.x",), freshness_seconds=60, is_suspended=True), {}) is None
+    assert schedule_of(ListedTable(sources=()), {}) is None
+
+
+def test_a_table_waits_for_what_the_tables_read_that_it_refreshes_first() -> None:
+    listed = {
+        "a.one": ListedTable(sources=("a.x", "a.two"), is_downstream=True),
+        "a.two": ListedTable(sources=("a.y", "a.one"), is_downstream=True),
+        "a.idle": ListedTable(sources=("a.z",), is_downstream=True, is_suspended=True),
+    }
+
+    schedule = schedule_of(ListedTable(sources=("a.one", "a.idle")), listed)
+
+    assert uris(schedule) == ["dynamic-table://a/idle", "dynamic-table://a/x", "dynamic-table://a/y"]
+    assert schedule_of(listed["a.one"], listed) is None
 
 
 def uris(condition: object) -> list[str]:

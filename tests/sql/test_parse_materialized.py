@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from storage_lib.errors import SqlSyntaxError
+from storage_lib.schema.options.materialized_table import TargetLag
 from storage_lib.sql import parse, statements_of
 from storage_lib.sql.statements.materialized_statements import (
     AlterMaterializedTable,
@@ -82,6 +83,11 @@ def test_freshness_is_a_number_of_one_unit(interval: str, expected: timedelta) -
     assert changed(f"SET FRESHNESS = {interval}") == SetFreshness(freshness=expected)
 
 
+def test_a_lag_may_be_that_of_the_tables_that_read_it() -> None:
+    assert created("CREATE MATERIALIZED TABLE t TARGET_LAG = downstream AS SELECT 1").freshness is TargetLag.DOWNSTREAM
+    assert changed("SET TARGET_LAG = DOWNSTREAM") == SetFreshness(freshness=TargetLag.DOWNSTREAM)
+
+
 def test_every_change_is_read() -> None:
     assert changed("REFRESH") == Refresh()
     assert changed("REFRESH PARTITION (dt = '2024-05-14')") == Refresh(
@@ -118,6 +124,15 @@ def test_the_other_statements_are_read() -> None:
             *(3, 1, "FRESHNESS has to precede REFRESH_MODE"),
         ),
         ("CREATE MATERIALIZED TABLE t COMMENT 'a' COMMENT 'b' AS SELECT 1", 1, 41, "COMMENT is given twice"),
+        (
+            "CREATE MATERIALIZED TABLE t FRESHNESS = INTERVAL '1' DAY TARGET_LAG = DOWNSTREAM AS SELECT 1",
+            *(1, 58, "FRESHNESS and TARGET_LAG = DOWNSTREAM exclude each other"),
+        ),
+        (
+            "CREATE MATERIALIZED TABLE t TARGET_LAG = INTERVAL '1' DAY AS SELECT 1",
+            *(1, 42, "invalid TARGET_LAG; write TARGET_LAG = DOWNSTREAM, or FRESHNESS ="),
+        ),
+        ("CREATE MATERIALIZED TABLE t TARGET_LAG = UPSTREAM AS SELECT 1", 1, 42, "invalid TARGET_LAG"),
         ("CREATE MATERIALIZED TABLE t FRESHNESS INTERVAL '1' DAY AS SELECT 1", 1, 39, "expected '=', found 'INTERVAL'"),
         ("CREATE MATERIALIZED TABLE t FRESHNESS = INTERVAL '0' DAY AS SELECT 1", 1, 41, "invalid FRESHNESS"),
         ("CREATE MATERIALIZED TABLE t FRESHNESS = INTERVAL '-1' DAY AS SELECT 1", 1, 41, "invalid FRESHNESS"),
@@ -154,7 +169,9 @@ def test_an_error_shows_the_place_in_the_statement(text: str, line: int, column:
     assert problem in str(raised.value)
 
 
-@pytest.mark.parametrize("word", ["materialized", "freshness", "refresh_mode", "refresh", "suspend", "resume"])
+@pytest.mark.parametrize(
+    "word", ["materialized", "freshness", "target_lag", "refresh_mode", "refresh", "suspend", "resume"]
+)
 def test_the_words_of_materialized_tables_are_names_elsewhere(word: str) -> None:
     for text in ("CREATE TABLE word (word INT)", "DROP TABLE word", "SELECT word FROM word"):
         parse(text.replace("word", word))

@@ -3,7 +3,7 @@
 A DAG file is parsed every half minute, on the machine of the DAG processor. So parsing reads the variable only: it
 takes milliseconds, needs no access to the catalog, and finds the last list if the catalog is down.
 
-    {"shop.daily": {"sources": ["shop.orders"], "freshness_seconds": 300, "is_suspended": false}}
+    {"s.daily": {"sources": ["s.orders"], "freshness_seconds": 300, "is_suspended": false, "is_downstream": false}}
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ class ListedTable:
     """Entry of a materialized table in the list.
 
     ``sources`` are the tables that its query reads, ``freshness_seconds`` the longest time that it may lag behind them;
-    None: no limit.
+    None: no limit. ``is_downstream``: it has TARGET_LAG = DOWNSTREAM, so refreshes of its readers refresh it first.
     """
 
     sources: tuple[str, ...]
     freshness_seconds: int | None = None
     is_suspended: bool = False
+    is_downstream: bool = False
 
 
 def materialized_tables(
@@ -69,13 +70,14 @@ def materialized_tables(
 
 
 def _entry(definition: MaterializedTableDefinition) -> ListedTable:
-    from storage_lib.schema.options.materialized_table import RefreshStatus
+    from storage_lib.schema.options.materialized_table import RefreshStatus, TargetLag
 
     freshness = definition.freshness
     return ListedTable(
         sources=definition.sources,
-        freshness_seconds=None if freshness is None else round(freshness.total_seconds()),
+        freshness_seconds=None if isinstance(freshness, TargetLag | None) else round(freshness.total_seconds()),
         is_suspended=definition.status is RefreshStatus.SUSPENDED,
+        is_downstream=isinstance(freshness, TargetLag),
     )
 
 
@@ -107,4 +109,5 @@ def _listed(stored: Mapping[str, Any]) -> ListedTable:
         sources=tuple(map(str, stored["sources"])),
         freshness_seconds=None if freshness is None else int(freshness),
         is_suspended=bool(stored["is_suspended"]),
+        is_downstream=bool(stored.get("is_downstream", False)),  # lists of older versions lack it
     )

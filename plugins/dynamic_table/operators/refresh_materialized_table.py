@@ -30,7 +30,8 @@ class RefreshMaterializedTableOperator(SparkOperator):
     A task whose table is current, or whose changes DuckDB computes, ends without starting Spark. A suspended table is
     skipped. If another process refreshes the table at the same time, one of them commits, and the other finds the table
     current. An answer that violates the primary key, an invalid query and a dropped table or source fail the task
-    without a retry, and leave the rows as they were.
+    without a retry, and leave the rows as they were. Tables with TARGET_LAG = DOWNSTREAM that it reads are refreshed
+    first, and have events of their own.
 
     The result has ``mode`` (``incremental``, ``full``, ``none``, ``skipped``), its ``reason``, ``rows_read`` by source,
     ``rows_written``, ``seconds``, and the new snapshot as ``version``; None if the refresh committed nothing.
@@ -61,9 +62,14 @@ class RefreshMaterializedTableOperator(SparkOperator):
                 result = self._refreshed(table, full=full, commit_user=user)
             if result.snapshot_id is None:  # an attempt whose outcome was unknown has left nothing to do
                 result = self._own_refresh(table, user) or result
+        for name, first in result.refreshed_first.items():
+            self._announced(context, name, first)
+        return self._announced(context, self.table, result)
+
+    def _announced(self, context: Context, name: str, result: RefreshResult) -> dict[str, Any]:
         self.log.info(
             "%s: %s refresh, snapshot %s, rows written: %d, rows read: %s, %.1f s. Reason: %s",
-            self.table,
+            name,
             result.mode,
             result.snapshot_id,
             result.rows_written,
@@ -73,7 +79,7 @@ class RefreshMaterializedTableOperator(SparkOperator):
         )
         return announce(
             context,
-            table=self.table,
+            table=name,
             op="refresh",
             version=result.snapshot_id,
             event={

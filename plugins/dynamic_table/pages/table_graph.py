@@ -18,7 +18,12 @@ NODES_MAX = 200
 
 
 def definition_view(table: DynamicTable) -> dict[str, Any] | None:
-    """Return a materialized table's query, freshness in seconds, refresh mode and status; None for other tables."""
+    """Return a materialized table's query, freshness in seconds, refresh mode and status; None for other tables.
+
+    ``is_refreshed_by_readers``: it has TARGET_LAG = DOWNSTREAM in place of a freshness.
+    """
+    from storage_lib.schema.options.materialized_table import TargetLag
+
     definition = table.definition
     if definition is None:
         return None
@@ -26,7 +31,8 @@ def definition_view(table: DynamicTable) -> dict[str, Any] | None:
     return {
         "query": definition.query,
         "database": definition.database,
-        "freshness_seconds": None if freshness is None else freshness.total_seconds(),
+        "freshness_seconds": None if isinstance(freshness, TargetLag | None) else freshness.total_seconds(),
+        "is_refreshed_by_readers": isinstance(freshness, TargetLag),
         "refresh_mode": str(definition.refresh_mode),
         "status": str(definition.status),
     }

@@ -13,6 +13,7 @@ from storage_lib.materialized.definition.checked_definition import (
     definition_for,
     refresh_mode_of,
 )
+from storage_lib.materialized.sources.downstream_tables import refuse_unread
 from storage_lib.materialized.sources.kept_snapshots import release_snapshots
 from storage_lib.materialized.sources.source_tables import definition_of, source_at, with_columns
 from storage_lib.schema.evolution.schema_changes import AddColumn, RemoveOption, SchemaChange, SetOption
@@ -21,6 +22,7 @@ from storage_lib.schema.options.materialized_table import (
     MaterializedTableDefinition,
     RefreshMode,
     RefreshStatus,
+    TargetLag,
     parse_freshness,
 )
 from storage_lib.schema.types.spark_names import spark_name
@@ -51,9 +53,14 @@ def resume(table: DynamicTable) -> DynamicTable:
 def set_freshness(table: DynamicTable, freshness: timedelta | str | None) -> DynamicTable:
     """Set the longest time that a materialized table may lag behind its sources, None: no limit.
 
-    ``freshness`` is given as in ``create_materialized_table``. Returns the altered table.
+    ``freshness`` is given as in ``create_materialized_table``. Returns the altered table. Raises ``InvalidInputError``
+    for ``DOWNSTREAM`` if no materialized table of the catalog reads it.
     """
-    return _with(table, replace(definition_of(table.refresh()), freshness=parse_freshness(freshness)))
+    newest, wanted = table.refresh(), parse_freshness(freshness)
+    definition = replace(definition_of(newest), freshness=wanted)
+    if wanted is TargetLag.DOWNSTREAM:
+        refuse_unread(newest)
+    return _with(newest, definition)
 
 
 def set_refresh_mode(table: DynamicTable, refresh_mode: RefreshMode | str) -> DynamicTable:

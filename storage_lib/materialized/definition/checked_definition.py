@@ -8,18 +8,22 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.materialized.algebra import tables_of
 from storage_lib.materialized.sources.source_tables import BoundQuery, bound_query
 from storage_lib.materialized.sources.weighted_rows import WEIGHT
-from storage_lib.schema.options.materialized_table import MaterializedTableDefinition, RefreshMode, parse_refresh_mode
+from storage_lib.schema.options.materialized_table import (
+    Freshness,
+    MaterializedTableDefinition,
+    RefreshMode,
+    parse_refresh_mode,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import timedelta
 
     from storage_lib.materialized.engine import AnswerColumn, Engine
     from storage_lib.table.protocol.table_address import TableAddress
 
 
 def definition_for(
-    name: str, query: str, *, database: str, freshness: timedelta | None, refresh_mode: RefreshMode
+    name: str, query: str, *, database: str, freshness: Freshness | None, refresh_mode: RefreshMode
 ) -> MaterializedTableDefinition:
     """Return the definition of table ``name``; ``InvalidInputError`` for a query that is invalid or reads ``name``."""
     sources = tables_of(query, database=database)

@@ -30,7 +30,8 @@ class RefreshResult:
     one read (before versions of one key are merged). ``rows_written`` counts the rows that the commit added to the
     table's files, deletions included. ``snapshot_id`` is the snapshot that the refresh created; None if it created
     none. ``engine`` computed the rows; None if there were none to compute. ``positions`` are the snapshots of the
-    sources, by ``database.table``, whose answer the table now holds.
+    sources, by ``database.table``, whose answer the table now holds. ``refreshed_first`` are the refreshes of tables
+    with TARGET_LAG = DOWNSTREAM that it reads, by name, without those that had nothing to do.
     """
 
     mode: RefreshWork
@@ -41,3 +42,4 @@ class RefreshResult:
     snapshot_id: int | None = None
     engine: RefreshEngine | None = None
     positions: Mapping[str, int] = field(default_factory=dict)
+    refreshed_first: Mapping[str, RefreshResult] = field(default_factory=dict)

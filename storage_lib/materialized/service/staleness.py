@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import NotFoundError, SnapshotExpiredError
+from storage_lib.materialized.sources.downstream_tables import tables_refreshed_first
 from storage_lib.materialized.sources.source_positions import (
     COLUMNS,
     DEFINITION,
@@ -15,7 +17,8 @@ from storage_lib.materialized.sources.source_positions import (
     recorded_position,
     source_name,
 )
-from storage_lib.materialized.sources.source_tables import BoundQuery, bound_query, columns_read
+from storage_lib.materialized.sources.source_tables import BoundQuery, bound_query, columns_read, definition_of
+from storage_lib.schema.options.materialized_table import Freshness, TargetLag
 
 if TYPE_CHECKING:
     from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
@@ -28,20 +31,23 @@ class Staleness:
     """What a materialized table does not contain yet.
 
     ``since_millis`` is the time (epoch milliseconds) of the oldest commit of a source that the table does not contain;
-    None if it contains all. ``snapshots`` are the newest snapshots of the sources (0: none), by name. ``is_new``: it
-    was never refreshed with its present query.
+    None if it contains all. ``situation`` is what would have to change before a refresh that failed can succeed: the
+    definition, and the newest snapshots of the sources. ``is_new``: it was never refreshed with its present query. All
+    of them include the tables that a refresh refreshes first (TARGET_LAG = DOWNSTREAM).
     """
 
     since_millis: int | None
-    snapshots: tuple[tuple[str, int], ...]
+    situation: tuple[Hashable, ...]
     is_new: bool
 
-    def is_due(self, freshness: timedelta | None, now_millis: int) -> bool:
-        """Return whether a refresh should begin now.
+    def is_due(self, freshness: Freshness | None, now_millis: int) -> bool:
+        """Return whether a refresh should begin now; never for DOWNSTREAM, which readers refresh.
 
         A table with a freshness waits for half of it, so that several commits need one refresh, which then has the
         other half of the time.
         """
+        if isinstance(freshness, TargetLag):
+            return False
         if self.is_new:
             return True
         if self.since_millis is None:
@@ -55,11 +61,25 @@ def staleness(table: DynamicTable, definition: MaterializedTableDefinition) -> S
 
     Raises ``NotFoundError`` for a source that does not exist, ``InvalidInputError`` for a query that no longer fits.
     """
+    bound = bound_query(table.address, definition)
+    own = _of_one(table, definition, bound)
+    first = tables_refreshed_first(table, bound.sources)
+    if not first:
+        return own
+    of_first = [_of_one(each, (of := definition_of(each)), bound_query(each.address, of)) for each in first]
+    each_since = [each.since_millis for each in (own, *of_first) if each.since_millis is not None]
+    return Staleness(
+        since_millis=min(each_since, default=None),
+        situation=(own.situation, *(each.situation for each in of_first)),
+        is_new=own.is_new or any(each.is_new for each in of_first),
+    )
+
+
+def _of_one(table: DynamicTable, definition: MaterializedTableDefinition, bound: BoundQuery) -> Staleness:
     newest = table.inspect.latest_snapshot_id()
     positions = None if newest is None else table.inspect.source_positions(newest)
     oldest: list[int] = []
     snapshots: list[tuple[str, int]] = []
-    bound = bound_query(table.address, definition)
     for name, source in bound.sources.items():
         latest = source.inspect.latest_snapshot_id() or 0
         snapshots.append((name, latest))
@@ -68,7 +88,11 @@ def staleness(table: DynamicTable, definition: MaterializedTableDefinition) -> S
         if latest != reached:
             oldest.append(_time_of(source, reached + 1, latest))
     is_current = positions is not None and _is_current(bound, definition, positions)
-    return Staleness(since_millis=min(oldest, default=None), snapshots=tuple(snapshots), is_new=not is_current)
+    return Staleness(
+        since_millis=min(oldest, default=None),
+        situation=(definition, table.schema.id, tuple(snapshots)),
+        is_new=not is_current,
+    )
 
 
 def _is_current(bound: BoundQuery, definition: MaterializedTableDefinition, positions: SourceOffsets) -> bool:

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from typing import TypeAlias
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.options.value_settings import settings_text
@@ -21,6 +22,7 @@ DATABASE_OPTION = f"{PREFIX}definition-database"
 SOURCES_OPTION = f"{PREFIX}definition-sources"
 FRESHNESS_OPTION = f"{PREFIX}interval-freshness"
 FRESHNESS_UNIT_OPTION = f"{PREFIX}interval-freshness.time-unit"
+TARGET_LAG_OPTION = f"{PREFIX}target-lag"
 LOGICAL_MODE_OPTION = f"{PREFIX}logical-refresh-mode"
 MODE_OPTION = f"{PREFIX}refresh-mode"
 STATUS_OPTION = f"{PREFIX}refresh-status"
@@ -44,6 +46,16 @@ class RefreshStatus(StrEnum):
 
     ACTIVATED = "activated"
     SUSPENDED = "suspended"
+
+
+class TargetLag(StrEnum):
+    """A lag that is not a duration. DOWNSTREAM: a table is refreshed before each refresh of a table that reads it."""
+
+    DOWNSTREAM = "downstream"
+
+
+Freshness: TypeAlias = timedelta | TargetLag
+"""When schedulers refresh a materialized table: the longest time that it may lag behind its sources, or DOWNSTREAM."""
 
 
 class FreshnessUnit(StrEnum):
@@ -74,20 +86,25 @@ class MaterializedTableDefinition:
     """The query of a materialized table, and when it is refreshed.
 
     ``query`` is a SELECT in Spark's SQL; names without a database refer to ``database``. ``sources`` are the tables
-    that it reads, as ``database.table``. ``freshness`` is the longest time that the table may lag behind its sources;
-    None: it is refreshed on request, or when a source changes. ``settings`` are those of Spark under which it is
-    refreshed (``value_settings``); None: those of the session that refreshes it, as before they were stored.
+    that it reads, as ``database.table``. ``freshness`` is the longest time that the table may lag behind its sources,
+    or DOWNSTREAM; None: it is refreshed on request, or when a source changes. ``settings`` are those of Spark under
+    which it is refreshed (``value_settings``); None: those of the session that refreshes it, as in older versions.
     ``columns`` are those of each source that ``*`` stands for, which later ones do not join; None: all of them.
     """
 
     query: str
     database: str
     sources: tuple[str, ...]
-    freshness: timedelta | None = None
+    freshness: Freshness | None = None
     refresh_mode: RefreshMode = RefreshMode.AUTO
     status: RefreshStatus = RefreshStatus.ACTIVATED
     settings: tuple[tuple[str, str], ...] | None = None
     columns: tuple[tuple[str, tuple[str, ...]], ...] | None = None
+
+    @property
+    def is_refreshed_by_readers(self) -> bool:
+        """Whether a refresh of a table that reads this one refreshes this one first, which SUSPEND ends."""
+        return self.freshness is TargetLag.DOWNSTREAM and self.status is RefreshStatus.ACTIVATED
 
     def to_options(self) -> dict[str, str]:
         """Return the definition as options of the table."""
@@ -145,33 +162,39 @@ def parse_refresh_status(text: str) -> RefreshStatus:
         raise ValueError(message) from None
 
 
-def parse_freshness(given: timedelta | str | None) -> timedelta | None:
-    """Return a freshness as a duration; None stays None.
+def parse_freshness(given: timedelta | str | None) -> Freshness | None:
+    """Return a freshness as a duration, or DOWNSTREAM; None stays None.
 
-    Text is ISO 8601 (``PT5M``) or an interval (``INTERVAL '5' MINUTE``, ``5 minutes``). Raises ``InvalidInputError``
-    for other text, and for a duration that is not a positive number of whole seconds.
+    Text is ISO 8601 (``PT5M``), an interval (``INTERVAL '5' MINUTE``, ``5 minutes``) or ``DOWNSTREAM``. Raises
+    ``InvalidInputError`` for other text, and for a duration that is not a positive number of whole seconds.
     """
     if given is None:
         return None
+    if isinstance(given, str) and given.strip().lower() == TargetLag.DOWNSTREAM:
+        return TargetLag.DOWNSTREAM
     found = given if isinstance(given, timedelta) else _duration(given)
     if found is None or found <= timedelta(0) or found.microseconds:
         message = (
             f"invalid freshness {given!r}; use a positive number of whole seconds: a timedelta, INTERVAL '5' MINUTE, "
-            "or PT5M"
+            "PT5M, or DOWNSTREAM"
         )
         raise InvalidInputError(message)
     return found
 
 
-def freshness_options(freshness: timedelta) -> dict[str, str]:
-    """Return a freshness as options, in the largest unit of which it is a multiple."""
+def freshness_options(freshness: Freshness) -> dict[str, str]:
+    """Return a freshness as options, a duration in the largest unit of which it is a multiple."""
+    if isinstance(freshness, TargetLag):
+        return {TARGET_LAG_OPTION: freshness.upper()}
     seconds = round(freshness.total_seconds())
     unit = next(unit for unit, size in _SECONDS.items() if seconds % size == 0)
     return {FRESHNESS_OPTION: str(seconds // _SECONDS[unit]), FRESHNESS_UNIT_OPTION: unit.upper()}
 
 
-def stored_freshness(number: int | None, unit: FreshnessUnit) -> timedelta | None:
-    """Return the freshness that two options store; None without a number."""
+def stored_freshness(number: int | None, unit: FreshnessUnit, target_lag: TargetLag | None) -> Freshness | None:
+    """Return the freshness that three options store; None without a number and a lag."""
+    if target_lag is not None:
+        return target_lag
     return None if number is None else timedelta(seconds=number * _SECONDS[unit])
 
 

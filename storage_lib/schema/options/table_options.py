@@ -32,10 +32,12 @@ from storage_lib.schema.options.materialized_table import (
     SETTINGS_OPTION,
     SOURCES_OPTION,
     STATUS_OPTION,
+    TARGET_LAG_OPTION,
     FreshnessUnit,
     MaterializedTableDefinition,
     RefreshMode,
     RefreshStatus,
+    TargetLag,
     parse_refresh_mode,
     parse_refresh_status,
     parse_source_columns,
@@ -776,6 +778,13 @@ class TableOptions:
         parse_word(FreshnessUnit),
         "Unit of the freshness: second, minute, hour or day.",
     )
+    materialized_target_lag: TargetLag | None = _option(
+        TARGET_LAG_OPTION,
+        None,
+        parse_word(TargetLag),
+        "When a materialized table without a freshness is refreshed: downstream, before each refresh of a materialized "
+        "table that reads it; default: as without this option.",
+    )
     materialized_logical_mode: RefreshMode = _option(
         LOGICAL_MODE_OPTION,
         RefreshMode.AUTO,
@@ -824,7 +833,9 @@ class TableOptions:
             query=self.materialized_query,
             database=self.materialized_database,
             sources=self.materialized_sources,
-            freshness=stored_freshness(self.materialized_freshness, self.materialized_freshness_unit),
+            freshness=stored_freshness(
+                self.materialized_freshness, self.materialized_freshness_unit, self.materialized_target_lag
+            ),
             refresh_mode=self.materialized_logical_mode,
             status=self.materialized_status,
             settings=self.materialized_settings,

@@ -43,8 +43,9 @@ def create_materialized_table(
     it under the settings that this session has now, such as its time zone. ``primary_key`` defaults to a key derived
     from the query, if its columns are never NULL; without one, the table counts equal rows. A refresh whose answer
     violates the key fails. ``freshness`` is the longest time that the table may lag behind its sources, as a duration
-    or as text (``INTERVAL '5' MINUTE``, ``PT5M``), for schedulers. ``refresh_mode`` is ``auto``,
-    ``incremental``, which refuses queries that can't be refreshed incrementally, or ``full``. With ``if_not_exists`` an
+    or as text (``INTERVAL '5' MINUTE``, ``PT5M``), for schedulers; with ``DOWNSTREAM``, only refreshes of materialized
+    tables that read it refresh it, before themselves. ``refresh_mode`` is ``auto``, ``incremental``, which refuses
+    queries that can't be refreshed incrementally, or ``full``. With ``if_not_exists`` an
     existing table is returned unchanged.
 
     Raises ``InvalidInputError`` for an invalid query, naming the place in it, and for options that would not keep the

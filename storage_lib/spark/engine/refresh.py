@@ -34,6 +34,9 @@ def refresh(
     nothing is committed. The changes of the sources are applied incrementally if that is possible; ``full`` computes
     the whole query instead. ``partition`` also computes that partition of the answer in full, as a second commit.
 
+    Tables with TARGET_LAG = DOWNSTREAM that it reads, itself or through others of them, are refreshed first, each in a
+    commit of its own, unless they are suspended.
+
     It is computed under the settings of the session that gave the table its query, whatever those of ``spark`` are.
 
     ``commit_user`` is the commit user of the snapshot, for a caller that looks for its own commit later; it has to
@@ -42,9 +45,10 @@ def refresh(
     A suspended table is refreshed as well. If another process refreshes the table at the same time, one of them
     commits, and the other reports that the table is current.
 
-    Raises ``InvalidInputError``, with nothing written, for a table that is not materialized, a query that no longer
-    fits its sources, and an answer that violates the primary key; ``NotFoundError`` for a source that was dropped;
-    ``UnavailableError`` if Spark does not start a Python process in time; otherwise as ``DynamicTable.append``.
+    Raises ``InvalidInputError``, with nothing of this table written, for a table that is not materialized, a query that
+    no longer fits its sources, and an answer that violates the primary key; ``NotFoundError`` for a source that was
+    dropped; ``UnavailableError`` if Spark does not start a Python process in time; otherwise as
+    ``DynamicTable.append``.
     """
     register(spark)
     leave_out_unsafe_rule(spark)

@@ -10,6 +10,8 @@ from storage_lib.schema.options.materialized_table import (
     FRESHNESS_OPTION,
     FRESHNESS_UNIT_OPTION,
     PREFIX,
+    Freshness,
+    TargetLag,
     freshness_options,
 )
 from storage_lib.schema.options.table_options import OWN_PREFIX, masked
@@ -18,7 +20,6 @@ from storage_lib.sql.text.query_tables import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import timedelta
 
     from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
     from storage_lib.table.dynamic_table import DynamicTable
@@ -49,8 +50,10 @@ def materialized_text_of(table: DynamicTable) -> str:
     if options:
         pairs = ",\n  ".join(f"{spelled(key)} = {spelled(value)}" for key, value in options.items())
         text += f"\nWITH (\n  {pairs}\n)"
-    if definition.freshness is not None:
-        text += f"\nFRESHNESS = {interval_of(definition.freshness)}"
+    if isinstance(definition.freshness, TargetLag):
+        text += f"\nTARGET_LAG = {freshness_text(definition.freshness)}"
+    elif definition.freshness is not None:
+        text += f"\nFRESHNESS = {freshness_text(definition.freshness)}"
     remarks = "".join(f"\n-- {each}" for each in _remarks(definition))
     return f"{text}\nREFRESH_MODE = {definition.refresh_mode.upper()}{remarks}\nAS {definition.query}"
 
@@ -63,7 +66,9 @@ def _remarks(definition: MaterializedTableDefinition) -> Iterator[str]:
         yield f"columns of {json.dumps(source)}: {json.dumps(columns)}"
 
 
-def interval_of(freshness: timedelta) -> str:
-    """Return a duration of whole seconds as an INTERVAL of the largest unit of which it is a multiple."""
+def freshness_text(freshness: Freshness) -> str:
+    """Return DOWNSTREAM, or a duration as an INTERVAL of the largest unit of which it is a multiple."""
+    if isinstance(freshness, TargetLag):
+        return freshness.upper()
     options = freshness_options(freshness)
     return f"INTERVAL '{options[FRESHNESS_OPTION]}' {options[FRESHNESS_UNIT_OPTION]}"

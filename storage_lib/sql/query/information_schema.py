@@ -17,6 +17,7 @@ import pyarrow as pa
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.schema.options.default_values import default_text
 from storage_lib.schema.options.nearest import did_you_mean
+from storage_lib.sql.definition.materialized_text import freshness_text
 from storage_lib.sql.definition.virtual_columns import computed_columns, computed_comment
 from storage_lib.sql.query.view_columns import described_columns
 
@@ -153,6 +154,15 @@ def _of_views(state: SessionState, _: ViewFrame) -> Iterator[_Row]:
         yield *_table(state, view.name), view.query, "NONE", "NO", "NO"
 
 
+def _of_materialized_tables(state: SessionState, _: ViewFrame) -> Iterator[_Row]:
+    for table in _tables(state):
+        kept = table.definition
+        if kept is not None:
+            freshness = None if kept.freshness is None else freshness_text(kept.freshness)
+            names = _table(state, table.name)
+            yield *names, kept.query, freshness, kept.refresh_mode.upper(), kept.status.upper()
+
+
 def _constraints(state: SessionState, _: ViewFrame) -> Iterator[_Row]:
     for table in _tables(state):
         if table.schema.primary_keys:
@@ -192,6 +202,9 @@ _RELATIONS: Mapping[str, _Relation] = {
     ),
     "information_schema_catalog_name": _Relation(("catalog_name",), _catalog_name),
     "key_column_usage": _Relation((*_OF_KEY, "column_name", "ordinal_position"), _key_columns),
+    "materialized_tables": _Relation(
+        (*_OF_TABLE, "definition", "freshness", "refresh_mode", "refresh_status"), _of_materialized_tables
+    ),
     "schemata": _Relation(("catalog_name", "schema_name"), _schemata),
     "table_constraints": _Relation(
         (*_OF_KEY, "constraint_type", "is_deferrable", "initially_deferred", "enforced"), _constraints

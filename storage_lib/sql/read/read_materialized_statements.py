@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from lark import Tree
 
+from storage_lib.schema.options.materialized_table import Freshness, TargetLag
 from storage_lib.schema.options.nearest import did_you_mean
 from storage_lib.sql.read.tree_parts import partition_in, query_in, table_in
 from storage_lib.sql.statements.materialized_statements import (
@@ -47,6 +48,7 @@ _CLAUSES = {
     "partitioned_by": "PARTITIONED BY",
     "with_options": "WITH",
     "freshness": "FRESHNESS",
+    "target_lag": "TARGET_LAG",
     "refresh_mode": "REFRESH_MODE",
 }
 _UNITS = {"SECOND": "seconds", "MINUTE": "minutes", "HOUR": "hours", "DAY": "days"}
@@ -58,7 +60,7 @@ _MODE_OF_FLINK = "CONTINUOUS"
 def _create(source: SourceText, tree: Node) -> CreateMaterializedTable:
     _check_clauses(source, tree)
     with_options = first(tree, "with_options")
-    partitioned, freshness, mode = first(tree, "partitioned_by"), first(tree, "freshness"), first(tree, "refresh_mode")
+    partitioned, mode = first(tree, "partitioned_by"), first(tree, "refresh_mode")
     return CreateMaterializedTable(
         table=table_in(source, tree),
         query=_query(source, tree),
@@ -66,7 +68,7 @@ def _create(source: SourceText, tree: Node) -> CreateMaterializedTable:
         partition_by=() if partitioned is None else names_of(one(partitioned, "names")),
         options={} if with_options is None else properties_of(source, with_options),
         comment=comment_of(tree, "table_comment"),
-        freshness=None if freshness is None else _freshness(source, freshness),
+        freshness=_freshness_or_lag(source, tree),
         refresh_mode="auto" if mode is None else _refresh_mode(source, mode),
         if_not_exists=has(tree, "if_not_exists"),
     )
@@ -106,6 +108,24 @@ def _query(source: SourceText, tree: Node) -> Query:
     if query is None:  # the grammar guarantees one
         raise source.syntax_error(len(source.text), "expected a query")
     return query
+
+
+def _freshness_or_lag(source: SourceText, tree: Node) -> Freshness | None:
+    freshness, lag = first(tree, "freshness"), first(tree, "target_lag")
+    if lag is None:
+        return None if freshness is None else _freshness(source, freshness)
+    if freshness is not None:
+        problem = "FRESHNESS and TARGET_LAG = DOWNSTREAM exclude each other: readers or a duration decide on a refresh"
+        raise source.syntax_error(span_of(lag)[0], problem)
+    return _target_lag(source, lag)
+
+
+def _target_lag(source: SourceText, tree: Node) -> TargetLag:
+    name = first(tree, "name")
+    if name is not None and name_of(name).lower() == TargetLag.DOWNSTREAM:
+        return TargetLag.DOWNSTREAM
+    problem = "invalid TARGET_LAG; write TARGET_LAG = DOWNSTREAM, or FRESHNESS = INTERVAL '5' MINUTE for a duration"
+    raise source.syntax_error(span_of(one(tree, "name", "interval"))[0], problem)
 
 
 def _freshness(source: SourceText, tree: Node) -> timedelta:
@@ -157,6 +177,10 @@ def _set_freshness(source: SourceText, tree: Node) -> SetFreshness:
     return SetFreshness(freshness=_freshness(source, tree))
 
 
+def _set_target_lag(source: SourceText, tree: Node) -> SetFreshness:
+    return SetFreshness(freshness=_target_lag(source, tree))
+
+
 def _set_refresh_mode(source: SourceText, tree: Node) -> SetRefreshMode:
     return SetRefreshMode(refresh_mode=_refresh_mode(source, tree))
 
@@ -170,6 +194,7 @@ _CHANGES: Mapping[str, Callable[[SourceText, Node], MaterializedChange]] = {
     "suspend": _suspend,
     "resume": _resume,
     "freshness": _set_freshness,
+    "target_lag": _set_target_lag,
     "refresh_mode": _set_refresh_mode,
     "new_query": _set_query,
 }

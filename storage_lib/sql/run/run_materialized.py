@@ -12,14 +12,15 @@ from storage_lib.materialized.definition.alter_materialized import (
     set_refresh_mode,
     suspend,
 )
-from storage_lib.materialized.plan.refresh_result import RefreshWork
+from storage_lib.materialized.plan.refresh_result import RefreshResult, RefreshWork
 from storage_lib.materialized.sources.kept_snapshots import release_snapshots
+from storage_lib.schema.options.materialized_table import TargetLag
 from storage_lib.schema.options.nearest import did_you_mean
 from storage_lib.schema.options.option_precedence import merged_options
 from storage_lib.spark.engine.create_materialized_table import create_materialized_table
 from storage_lib.spark.engine.refresh import refresh
 from storage_lib.spark.engine.set_query import set_query
-from storage_lib.sql.definition.materialized_text import interval_of, materialized_text_of
+from storage_lib.sql.definition.materialized_text import freshness_text, materialized_text_of
 from storage_lib.sql.query.definition_query import definition_query
 from storage_lib.sql.run.run_show_describe import matches, no_database, static_values
 from storage_lib.sql.state.definition_options import refuse_definition_options
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
     from storage_lib.sql.statements.parts import NamedTable, PartitionClause
     from storage_lib.sql.text.source_text import SourceText
     from storage_lib.table.dynamic_table import DynamicTable
+
+
+_REMARK = "a refresh of a materialized table that reads it refreshes it first; until there is one, nothing does"
 
 
 def run_create_materialized(state: SessionState, statement: CreateMaterializedTable, source: SourceText) -> Result:
@@ -77,8 +81,9 @@ def run_create_materialized(state: SessionState, statement: CreateMaterializedTa
     except BaseException:
         _drop(state, table)
         raise
+    remark = "" if statement.freshness is not TargetLag.DOWNSTREAM else f"; {_REMARK}"
     return Result(
-        message=f"materialized table {name} created, rows written: {done.row_count or 0}",
+        message=f"materialized table {name} created, rows written: {done.row_count or 0}{remark}",
         snapshot_id=done.snapshot_id,
         row_count=done.row_count,
     )
@@ -137,7 +142,7 @@ def run_alter_materialized(state: SessionState, statement: AlterMaterializedTabl
                 return Result(message=f"materialized table {table.name} resumed")
             case SetFreshness(freshness=freshness):
                 set_freshness(table, freshness)
-                return Result(message=f"materialized table {table.name}: freshness {interval_of(freshness)}")
+                return Result(message=f"materialized table {table.name}: freshness {freshness_text(freshness)}")
             case SetRefreshMode(refresh_mode=mode):
                 set_refresh_mode(table, mode)
                 return Result(message=f"materialized table {table.name}: refresh mode {mode.upper()}")
@@ -154,17 +159,26 @@ def _refreshed(state: SessionState, table: DynamicTable, partition: PartitionCla
     with errors_in_words():
         done = refresh(state.spark, table, partition=values)
     if done.mode is RefreshWork.NONE:
-        return Result(message=f"{table.name}: nothing to refresh: {done.reason}")
+        return Result(message=f"{table.name}: nothing to refresh: {done.reason}{_first(done)}")
     reason = f" ({done.reason})" if done.mode is RefreshWork.FULL else ""
     if done.snapshot_id is None:
-        return Result(message=f"{table.name}: {done.mode} refresh{reason}, nothing to write")
+        return Result(message=f"{table.name}: {done.mode} refresh{reason}, nothing to write{_first(done)}")
     read = ", ".join(f"{source} {rows}" for source, rows in done.rows_read.items())
     return Result(
         message=f"{table.name}: {done.mode} refresh{reason}, snapshot {done.snapshot_id}, rows written: "
-        f"{done.rows_written}, rows read: {read or 'none'}",
+        f"{done.rows_written}, rows read: {read or 'none'}{_first(done)}",
         snapshot_id=done.snapshot_id,
         row_count=done.rows_written,
     )
+
+
+def _first(done: RefreshResult) -> str:
+    """Return a remark about the tables that were refreshed first."""
+    names = ", ".join(
+        name if each.snapshot_id is None else f"{name} (snapshot {each.snapshot_id})"
+        for name, each in done.refreshed_first.items()
+    )
+    return f"; refreshed first: {names}" if names else ""
 
 
 def run_drop_materialized(state: SessionState, statement: DropMaterializedTable) -> Result:
@@ -198,7 +212,7 @@ def run_show_materialized(state: SessionState, statement: ShowMaterializedTables
         plain = name.partition(".")[2]
         definition = state.catalog.load_table(name).definition if matches(plain, statement.pattern) else None
         if definition is not None:
-            freshness = None if definition.freshness is None else interval_of(definition.freshness)
+            freshness = None if definition.freshness is None else freshness_text(definition.freshness)
             lines.append((database, plain, freshness, definition.refresh_mode.upper(), definition.status.upper()))
     return Result(rows=rows_of(("database", "table", "freshness", "refresh_mode", "status"), lines))
 

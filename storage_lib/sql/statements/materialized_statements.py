@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import TypeAlias
 
+from storage_lib.schema.options.materialized_table import Freshness
 from storage_lib.sql.statements.parts import NamedTable, PartitionClause, Query
 
 
@@ -23,7 +23,7 @@ class CreateMaterializedTable:
     partition_by: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
-    freshness: timedelta | None = None
+    freshness: Freshness | None = None
     refresh_mode: str = "auto"
     if_not_exists: bool = False
 
@@ -47,9 +47,9 @@ class Resume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetFreshness:
-    """SET FRESHNESS."""
+    """SET FRESHNESS, or SET TARGET_LAG = DOWNSTREAM."""
 
-    freshness: timedelta
+    freshness: Freshness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

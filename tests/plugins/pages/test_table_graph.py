@@ -63,6 +63,7 @@ def test_a_table_shows_its_query_freshness_mode_and_status(client: AsgiClient, c
         "query": "SELECT id FROM orders",
         "database": "shop",
         "freshness_seconds": 300,
+        "is_refreshed_by_readers": False,
         "refresh_mode": "auto",
         "status": "activated",
     }

@@ -9,9 +9,11 @@ import pytest
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.options.materialized_table import (
+    Freshness,
     MaterializedTableDefinition,
     RefreshMode,
     RefreshStatus,
+    TargetLag,
     parse_freshness,
 )
 from storage_lib.schema.options.table_options import TableOptions
@@ -20,10 +22,10 @@ from storage_lib.schema.options.value_settings import differing
 DEFINITION = MaterializedTableDefinition(query="SELECT 1 AS one", database="shop", sources=("shop.a", "shop.b"))
 
 
-@pytest.mark.parametrize("freshness", [None, timedelta(seconds=90), timedelta(minutes=5), timedelta(days=2)])
+@pytest.mark.parametrize("freshness", [None, timedelta(seconds=90), timedelta(days=2), TargetLag.DOWNSTREAM])
 @pytest.mark.parametrize("mode", RefreshMode)
 @pytest.mark.parametrize("status", RefreshStatus)
-def test_options_store_a_definition(freshness: timedelta | None, mode: RefreshMode, status: RefreshStatus) -> None:
+def test_options_store_a_definition(freshness: Freshness | None, mode: RefreshMode, status: RefreshStatus) -> None:
     given = MaterializedTableDefinition(
         query="SELECT a.id, 'x=y, z' AS v FROM a -- a comment",
         database="shop",

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from storage_lib import InvalidInputError
-from storage_lib.materialized.service.refresh_order import refresh_order
+from storage_lib.materialized.sources.refresh_order import refresh_order
 
 
 def test_a_table_comes_after_the_tables_that_it_reads() -> None:

@@ -1,5 +1,38 @@
 Materialized tables: tables whose rows are the answer of a query.
 
+-- case: a table that is refreshed with those that read it
+CREATE TABLE shop.orders (id BIGINT NOT NULL, amount BIGINT, PRIMARY KEY (id) NOT ENFORCED);
+--> table shop.orders created
+INSERT INTO shop.orders VALUES (1, 5), (2, 7);
+--> shop.orders: snapshot 1
+USE shop;
+--> database shop
+CREATE MATERIALIZED TABLE large AS SELECT id, amount FROM orders WHERE amount > 4;
+--> materialized table shop.large created, rows written: 2
+ALTER MATERIALIZED TABLE large SET TARGET_LAG = DOWNSTREAM;
+--> InvalidInputError: table shop.large: TARGET_LAG = DOWNSTREAM, but no materialized table reads it, so only a request would refresh it; create a materialized table that reads it first, or give it FRESHNESS = INTERVAL '5' MINUTE
+CREATE MATERIALIZED TABLE total AS SELECT count(*) AS n, sum(amount) AS amount FROM large;
+--> materialized table shop.total created, rows written: 1
+ALTER MATERIALIZED TABLE large SET TARGET_LAG = DOWNSTREAM;
+--> materialized table shop.large: freshness DOWNSTREAM
+DELETE FROM orders WHERE id = 1;
+--> shop.orders: snapshot 2
+ALTER MATERIALIZED TABLE total REFRESH;
+--> shop.total: incremental refresh, snapshot 2, rows written: 2, rows read: shop.large 1; refreshed first: shop.large (snapshot 2)
+SELECT * FROM total;
+--> n | amount
+--> 1 | 7
+CREATE MATERIALIZED TABLE ids TARGET_LAG = DOWNSTREAM AS SELECT id FROM orders;
+--> materialized table shop.ids created, rows written: 1; a refresh of a materialized table that reads it refreshes it first; until there is one, nothing does
+SHOW MATERIALIZED TABLES;
+--> database | table | freshness | refresh_mode | status
+--> shop | ids | DOWNSTREAM | AUTO | ACTIVATED
+--> shop | large | DOWNSTREAM | AUTO | ACTIVATED
+--> shop | total | NULL | AUTO | ACTIVATED
+SELECT table_name, definition, freshness, refresh_status FROM information_schema.materialized_tables WHERE table_name = 'ids';
+--> table_name | definition | freshness | refresh_status
+--> ids | SELECT id FROM `shop`.orders | DOWNSTREAM | ACTIVATED
+
 -- case: a life of a materialized table
 CREATE TABLE shop.orders (id BIGINT, item STRING NOT NULL, amount DECIMAL(10, 2), dt STRING NOT NULL, PRIMARY KEY (id) NOT ENFORCED);
 --> table shop.orders created

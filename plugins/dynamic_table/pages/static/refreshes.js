@@ -15,7 +15,7 @@ function drawDefinition(materialized) {
   isMaterialized = Boolean(materialized);
   byId("materialized").hidden = !isMaterialized;
   if (!materialized) return;
-  const fresh = materialized.freshness_seconds === null ? "no freshness: refreshed after a commit of a source, or by hand" : `freshness ${count(materialized.freshness_seconds)} s`;
+  const fresh = materialized.is_refreshed_by_readers ? "target lag downstream: refreshed before the materialized tables that read it, or by hand" : materialized.freshness_seconds === null ? "no freshness: refreshed after a commit of a source, or by hand" : `freshness ${count(materialized.freshness_seconds)} s`;
   byId("refreshing").replaceChildren(element("span", { className: materialized.status === "suspended" ? "warn" : "", textContent: `${materialized.status}, refresh mode ${materialized.refresh_mode}, ${fresh}, names without a database: ${materialized.database}` }));
   byId("query").textContent = materialized.query;
   if (appears) drawRefreshes();
