@@ -126,6 +126,28 @@ TESTED_BY = {
         "docker/test_compose.py::test_every_image_of_others_has_a_place_for_its_digest",
         "docker/test_compose.py::test_digests_are_what_the_registry_says_and_an_image_without_one_changes_nothing",
     ),
+    "served-local": (
+        "serve/test_serve_page.py::test_a_server_that_would_be_open_to_all_does_not_start",
+        "serve/test_iceberg_catalog.py::test_without_tokens_only_programs_of_this_machine_are_answered",
+        "serve/test_paimon_catalog.py::test_a_client_changes_no_database_but_its_own",
+    ),
+    "served-tokens": (
+        "serve/test_iceberg_catalog.py::test_an_unknown_or_expired_token_opens_nothing",
+        "serve/test_client_file.py::test_a_file_that_others_may_read_is_refused",
+        "serve/test_client_file.py::test_a_changed_file_counts_at_once_and_an_invalid_one_lets_nobody_in",
+    ),
+    "served-databases": (
+        "serve/test_iceberg_catalog.py::test_a_closed_database_looks_like_one_that_does_not_exist",
+        "serve/test_paimon_catalog.py::test_a_client_changes_no_database_but_its_own",
+    ),
+    "served-requests": (
+        "serve/test_drawn_requests.py::test_no_request_fails_or_shows_what_belongs_to_others",
+        "serve/test_drawn_requests.py::test_no_body_that_is_almost_right_fails_or_damages_a_table",
+    ),
+    "served-options": (
+        "serve/test_paimon_catalog.py::test_an_option_that_reaches_something_is_refused",
+        "serve/test_paimon_catalog.py::test_a_commit_is_made_once_and_by_one_of_two",
+    ),
 }
 
 

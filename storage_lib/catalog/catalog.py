@@ -7,7 +7,7 @@ turns options into stores.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 
@@ -50,6 +50,8 @@ from storage_lib.table.protocol.outcome import outcome, reports_outcome
 from storage_lib.table.protocol.table_address import TableAddress
 
 _LOGGER = logging.getLogger(__name__)
+LOCATION = "location"
+"""Property of a database: the directory of its tables, for catalogs that keep one."""
 
 
 class Catalog:
@@ -274,6 +276,24 @@ class Catalog:
         if not is_made and not if_not_exists:
             message = f"database {database} already exists; create it with if_not_exists=True"
             raise AlreadyExistsError(message)
+
+    @reports_outcome
+    def alter_database(self, database: str, updates: Mapping[str, str], *, remove: Collection[str] = ()) -> None:
+        """Set properties of a database, and remove others; its location stays.
+
+        Raises ``NotFoundError`` if the database does not exist.
+        """
+        name = database_name(database)
+        if LOCATION in updates or LOCATION in remove:
+            message = f"the {LOCATION} of database {database} can't be changed: its tables lie there"
+            raise InvalidInputError(message)
+        with outcome(committed=None):
+            is_changed = self._entries.change_database(name, dict(updates), remove)
+        if not is_changed:
+            message = (
+                f"database {database} does not exist; existing databases: {', '.join(self.list_databases()) or 'none'}"
+            )
+            raise NotFoundError(message)
 
     @reports_outcome
     def drop_database(self, database: str, *, if_exists: bool = False, cascade: bool = False) -> None:

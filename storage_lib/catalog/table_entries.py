@@ -6,7 +6,7 @@ directory tree). ``TableLife`` orders the steps between the two.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -56,6 +56,9 @@ class TableEntries(Protocol):
 
     def database_properties(self, database: str) -> dict[str, str] | None:
         """Return the properties of a database; None if it does not exist."""
+
+    def change_database(self, database: str, updates: Mapping[str, str], removals: Collection[str]) -> bool:
+        """Set some properties of a database and remove others; False if it does not exist."""
 
     def drop_database(self, database: str) -> None:
         """Delete an empty database. Idempotent."""

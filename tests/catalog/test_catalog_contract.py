@@ -118,6 +118,15 @@ def test_databases_are_made_listed_and_dropped(home: CatalogHome) -> None:
     with pytest.raises(AlreadyExistsError, match=f"database {home.database} already exists"):
         catalog.create_database(home.database)
     catalog.create_database(home.database, if_not_exists=True)
+    catalog.alter_database(home.database, {"owner": "ann", "team": "sales"})
+    catalog.alter_database(home.database, {"owner": "bob"}, remove=["team", "nothing"])
+    changed = home.open().database_properties(home.database)
+    assert changed.items() >= {"owner": "bob", "comment": "all that is sold"}.items()
+    assert "team" not in changed
+    with pytest.raises(InvalidInputError, match="location"):
+        catalog.alter_database(home.database, {"location": "/elsewhere"})
+    with pytest.raises(NotFoundError, match="does not exist"):
+        catalog.alter_database(f"{home.database}_missing", {"a": "b"})
     make(catalog, f"{home.database}.orders")
     make(catalog, f"{home.database}.items")
     with pytest.raises(InvalidInputError, match=r"items, .*orders; drop them first, or drop it with cascade"):

@@ -197,6 +197,16 @@ def test_databases_are_created_described_and_dropped(catalog: Catalog, tmp_path:
     found = served.ask("GET", f"{ROOT}/new", "loader").json()
     assert (found["name"], found["options"]) == ("new", {"team": "sales"})
     assert found["location"] == str(tmp_path / "lake" / "new.db")
+    changes = {"updates": {"team": "all", "owner": "ann"}, "removals": ["nothing"]}
+    assert served.ask("POST", f"{ROOT}/new", "loader", json=changes).json() == {
+        "removed": [],
+        "updated": ["team", "owner"],
+        "missing": ["nothing"],
+    }
+    removed = served.ask("POST", f"{ROOT}/new", "loader", json={"updates": {}, "removals": ["owner"]}).json()
+    assert removed["removed"] == ["owner"]
+    assert catalog.database_properties("new") == {"team": "all"}
+    assert served.ask("POST", f"{ROOT}/new", "loader", json={"updates": {"location": "/"}}).status_code == 400
     assert served.ask("POST", ROOT, "loader", json={"name": "../x", "options": {}}).status_code == 400
     assert served.ask("POST", f"{ROOT}/missing/tables", "loader", json=declared(database="missing")).status_code == 404
 

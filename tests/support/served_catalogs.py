@@ -83,13 +83,14 @@ class ServedInProcess:
 
 
 @contextmanager
-def serving(warehouse: Path, *arguments: str, log: Path) -> Iterator[str]:
+def serving(warehouse: Path | str, *arguments: str, log: Path, options_file: Path | None = None) -> Iterator[str]:
     """Run ``dynamic-table serve`` on a free port, and yield its address; stop it as a user would."""
+    leading = ["-w", str(warehouse), *([] if options_file is None else ["-O", str(options_file)])]
     command = [sys.executable, "-m", "storage_lib.cli.app"]
     program = f"import sys; sys.argv = {command[2:]!r} + sys.argv[1:]; from storage_lib.cli.app import app; app()"
     with log.open("w") as said:
         process = subprocess.Popen(
-            [sys.executable, "-c", program, "-w", str(warehouse), "serve", "--port", "0", *arguments],
+            [sys.executable, "-c", program, *leading, "serve", "--port", "0", *arguments],
             stdout=said,
             stderr=subprocess.STDOUT,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -157,6 +157,21 @@ class HiveEntries:
             return None
         attributes = {_COMMENT: found.description, _LOCATION: found.locationUri}
         return {**(found.parameters or {}), **{key: value for key, value in attributes.items() if value}}
+
+    def change_database(self, database: str, updates: Mapping[str, str], removals: Collection[str]) -> bool:
+        """Alter the metastore's database, except its comment. Of two changes at once, one may be lost."""
+        _check(database)
+        if _COMMENT in updates or _COMMENT in removals:
+            message = f"the {_COMMENT} of database {database} can't be changed: Hive's metastores ignore such a change"
+            raise InvalidInputError(message)
+        try:
+            found = self._metastore.ask("look up a database", lambda client: client.get_database(database))
+        except NoSuchObjectException:
+            return False
+        kept = {key: value for key, value in (found.parameters or {}).items() if key not in removals}
+        found.parameters = {**kept, **updates}
+        self._metastore.tell("alter a database", lambda client: client.alter_database(database, found))
+        return True
 
     def drop_database(self, database: str) -> None:
         """Drop the metastore's database."""

@@ -5,7 +5,7 @@ The location of its database and its name determine where a table's files are, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from sqlalchemy import ColumnElement, Table, and_, delete, insert, select, update
@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 from storage_lib.catalog.locks.catalog_lock import CatalogLock, Hold
 from storage_lib.catalog.sql.sql_database import DATABASE_PROPERTIES, TABLES, SqlDatabase
 from storage_lib.catalog.table_name import TableName
-from storage_lib.errors import InvalidInputError
+from storage_lib.errors import InvalidInputError, UnavailableError
 from storage_lib.schema.table_schema import TableSchema
 
 EXISTS = "exists"
@@ -106,15 +106,9 @@ class SqlEntries:
 
     def create_database(self, database: str, properties: Mapping[str, str]) -> bool:
         """Insert the properties, including the two that Paimon requires."""
-        for key, value in properties.items():
-            if len(value) > _VALUE_LENGTH_MAX:
-                message = f"database {database}: property {key} is longer than {_VALUE_LENGTH_MAX} characters"
-                raise InvalidInputError(message)
+        _check_lengths(database, properties)
         default = {EXISTS: "true", LOCATION: f"{self._warehouse}/{database}.db"}
-        rows = [
-            {"catalog_key": self._key, "database_name": database, "property_key": key, "property_value": value}
-            for key, value in {**default, **properties}.items()
-        ]
+        rows = self._rows(database, {**default, **properties})
         if self.database_properties(database) is not None:
             return False
         try:
@@ -139,10 +133,35 @@ class SqlEntries:
             return None
         return {str(key): str(value) for key, value in found if key != EXISTS}
 
+    def change_database(self, database: str, updates: Mapping[str, str], removals: Collection[str]) -> bool:
+        """Replace the properties in one transaction."""
+        _check_lengths(database, updates)
+        if self.database_properties(database) is None:
+            return False
+        changed = [*updates, *(key for key in removals if key not in (EXISTS, LOCATION))]
+        of_database = self._is_database(DATABASE_PROPERTIES, database)
+        try:
+            with self._database.transaction("alter a database") as connection:
+                connection.execute(
+                    delete(DATABASE_PROPERTIES).where(of_database, DATABASE_PROPERTIES.c.property_key.in_(changed))
+                )
+                if updates:
+                    connection.execute(insert(DATABASE_PROPERTIES), self._rows(database, updates))
+        except IntegrityError as error:
+            message = f"database {database} is being altered by another process; try again"
+            raise UnavailableError(message) from error
+        return True
+
     def drop_database(self, database: str) -> None:
         """Delete the database's properties."""
         with self._database.transaction("drop a database") as connection:
             connection.execute(delete(DATABASE_PROPERTIES).where(self._is_database(DATABASE_PROPERTIES, database)))
+
+    def _rows(self, database: str, properties: Mapping[str, str]) -> list[dict[str, str]]:
+        return [
+            {"catalog_key": self._key, "database_name": database, "property_key": key, "property_value": value}
+            for key, value in properties.items()
+        ]
 
     @property
     def _key(self) -> str:
@@ -153,3 +172,10 @@ class SqlEntries:
 
     def _is_database(self, table: Table, database: str) -> ColumnElement[bool]:
         return and_(table.c.catalog_key == self._key, table.c.database_name == database)
+
+
+def _check_lengths(database: str, properties: Mapping[str, str]) -> None:
+    for key, value in properties.items():
+        if len(value) > _VALUE_LENGTH_MAX:
+            message = f"database {database}: property {key} is longer than {_VALUE_LENGTH_MAX} characters"
+            raise InvalidInputError(message)

@@ -7,7 +7,7 @@ stores have no empty directories and creating a file decides between concurrent 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from storage_lib.catalog.locks.catalog_lock import Hold, NoHold
@@ -94,6 +94,15 @@ class DirectoryEntries:
             lambda found: {str(key): str(value) for key, value in found.items()},
             lambda defect: f"{mark} does not hold the properties of database {database}: {defect}",
         )
+
+    def change_database(self, database: str, updates: Mapping[str, str], removals: Collection[str]) -> bool:
+        """Replace the file of properties. Of two changes at once, one may be lost."""
+        found = self.database_properties(database)
+        if found is None:
+            return False
+        changed = {**{key: value for key, value in found.items() if key not in removals}, **updates}
+        self._file_io.replace(self._mark(database), json.dumps(changed).encode())
+        return True
 
     def drop_database(self, database: str) -> None:
         """Delete the database's directory. Raises ``InvalidInputError`` if it holds files of others."""

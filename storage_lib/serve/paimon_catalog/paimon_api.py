@@ -21,7 +21,7 @@ from storage_lib.serve.access.refusal import Refusal, RefusedRequestError
 from storage_lib.serve.access.served_client import ServedClient
 from storage_lib.serve.paimon_catalog.foreign_commit import commit_snapshot
 from storage_lib.serve.paimon_catalog.paimon_requests import changes_of, descriptor, identifier
-from storage_lib.serve.requests.json_body import JsonObject, text, texts
+from storage_lib.serve.requests.json_body import JsonObject, text, text_list, texts
 from storage_lib.serve.requests.name_pages import page_of
 from storage_lib.serve.requests.served import Client, Served, ServedParts, client_of
 from storage_lib.serve.requests.served_databases import require_database, shown_databases
@@ -93,6 +93,22 @@ def load_database(served: ServedParts, client: Client, database: str) -> JSONRes
     options = served.catalog.database_properties(database)
     place = options.get("location") or absolute_place(f"{served.catalog.warehouse}/{database}.db")
     return JSONResponse({"id": database, "name": database, "location": place, "options": options, **_NO_AUDIT})
+
+
+@router.post(_DATABASE, summary="Set and remove properties of a database")
+def alter_database(served: ServedParts, client: Client, database: str, body: JsonObject) -> JSONResponse:
+    """Return which properties were removed and set, and which of those to remove were missing."""
+    require_database(served.catalog, client, database, to_write=True)
+    updates, removals = texts(body, "updates"), text_list(body, "removals")
+    before = served.catalog.database_properties(database)
+    served.catalog.alter_database(database, updates, remove=removals)
+    return JSONResponse(
+        {
+            "removed": [key for key in removals if key in before],
+            "updated": list(updates),
+            "missing": [key for key in removals if key not in before],
+        }
+    )
 
 
 @router.delete(_DATABASE, summary="Drop a database with its tables")

@@ -25,7 +25,7 @@ from storage_lib.schema.types.data_types import DataType
 from storage_lib.schema.types.type_spelling import type_from_json
 from storage_lib.serve.access.refusal import Refusal, RefusedRequestError
 from storage_lib.serve.paimon_catalog.served_options import require_served_option
-from storage_lib.serve.requests.json_body import text, texts
+from storage_lib.serve.requests.json_body import text, text_list, texts
 
 
 def identifier(value: object) -> TableName:
@@ -49,7 +49,7 @@ def descriptor(value: object) -> TableDescriptor:
         columns.append((name, _type(field.get("type"))))
         if field.get("description") is not None:
             comments[name] = text(field, "description")
-    options, primary_key = texts(schema, "options"), _texts(schema, "primaryKeys")
+    options, primary_key = texts(schema, "options"), text_list(schema, "primaryKeys")
     for key in options:
         require_served_option(key)
     if not primary_key:
@@ -58,7 +58,7 @@ def descriptor(value: object) -> TableDescriptor:
     return TableDescriptor(
         schema=tuple(columns),
         primary_key=primary_key,
-        partition_by=_texts(schema, "partitionKeys"),
+        partition_by=text_list(schema, "partitionKeys"),
         options=options,
         comment=text(schema, "comment") if schema.get("comment") is not None else None,
         column_comments=comments,
@@ -77,45 +77,45 @@ def changes_of(body: Mapping[str, Any], schema: TableSchema) -> list[SchemaChang
 
 
 def _changes(change: Mapping[str, Any], schema: TableSchema) -> Iterator[SchemaChange]:
-    action = text(dict(change), "action")
+    action = text(change, "action")
     read = _ACTIONS.get(action)
     if read is None:
         raise _not_implemented(f"the change {action!r}")
-    yield from read(dict(change), schema)
+    yield from read(change, schema)
 
 
-def _set_option(change: dict[str, Any], _: TableSchema) -> Iterator[SchemaChange]:
+def _set_option(change: Mapping[str, Any], _: TableSchema) -> Iterator[SchemaChange]:
     key = text(change, "key")
     require_served_option(key)
     yield SetOption(key, text(change, "value"))
 
 
-def _remove_option(change: dict[str, Any], _: TableSchema) -> Iterator[SchemaChange]:
+def _remove_option(change: Mapping[str, Any], _: TableSchema) -> Iterator[SchemaChange]:
     key = text(change, "key")
     require_served_option(key)
     yield RemoveOption(key)
 
 
-def _update_comment(change: dict[str, Any], _: TableSchema) -> Iterator[SchemaChange]:
+def _update_comment(change: Mapping[str, Any], _: TableSchema) -> Iterator[SchemaChange]:
     yield SetComment(None if change.get("comment") is None else text(change, "comment"))
 
 
-def _add_column(change: dict[str, Any], schema: TableSchema) -> Iterator[SchemaChange]:
+def _add_column(change: Mapping[str, Any], schema: TableSchema) -> Iterator[SchemaChange]:
     comment = None if change.get("comment") is None else text(change, "comment")
     name = _path(change)
     after, first = _place(change.get("move"), schema, default=(None, False))
     yield AddColumn(name, _type(change.get("dataType")), comment=comment, after=after, first=first)
 
 
-def _rename_column(change: dict[str, Any], _: TableSchema) -> Iterator[SchemaChange]:
+def _rename_column(change: Mapping[str, Any], _: TableSchema) -> Iterator[SchemaChange]:
     yield RenameColumn(_path(change), text(change, "newName"))
 
 
-def _drop_column(change: dict[str, Any], _: TableSchema) -> Iterator[SchemaChange]:
+def _drop_column(change: Mapping[str, Any], _: TableSchema) -> Iterator[SchemaChange]:
     yield DropColumn(_path(change))
 
 
-def _update_type(change: dict[str, Any], schema: TableSchema) -> Iterator[SchemaChange]:
+def _update_type(change: Mapping[str, Any], schema: TableSchema) -> Iterator[SchemaChange]:
     name, wanted = _path(change), _type(change.get("newDataType"))
     yield AlterType(name, wanted)
     columns = {each.name: each.type for each in schema.fields}
@@ -124,24 +124,24 @@ def _update_type(change: dict[str, Any], schema: TableSchema) -> Iterator[Schema
         yield SetNullable(name, nullable=wanted.nullable)
 
 
-def _update_nullability(change: dict[str, Any], _: TableSchema) -> Iterator[SchemaChange]:
+def _update_nullability(change: Mapping[str, Any], _: TableSchema) -> Iterator[SchemaChange]:
     wanted = change.get("newNullability")
     if not isinstance(wanted, bool):
         raise _bad("newNullability has to be true or false")
     yield SetNullable(_path(change), nullable=wanted)
 
 
-def _update_column_comment(change: dict[str, Any], _: TableSchema) -> Iterator[SchemaChange]:
+def _update_column_comment(change: Mapping[str, Any], _: TableSchema) -> Iterator[SchemaChange]:
     yield SetComment(None if change.get("newComment") is None else text(change, "newComment"), _path(change))
 
 
-def _update_position(change: dict[str, Any], schema: TableSchema) -> Iterator[SchemaChange]:
+def _update_position(change: Mapping[str, Any], schema: TableSchema) -> Iterator[SchemaChange]:
     move = _object(change.get("move"), "move")
     after, first = _place(move, schema, default=None)
-    yield MoveColumn(text(dict(move), "fieldName"), after=after, first=first)
+    yield MoveColumn(text(move, "fieldName"), after=after, first=first)
 
 
-_ACTIONS: Mapping[str, Callable[[dict[str, Any], TableSchema], Iterator[SchemaChange]]] = {
+_ACTIONS: Mapping[str, Callable[[Mapping[str, Any], TableSchema], Iterator[SchemaChange]]] = {
     "setOption": _set_option,
     "removeOption": _remove_option,
     "updateComment": _update_comment,
@@ -167,9 +167,9 @@ def _place(move: object, schema: TableSchema, *, default: tuple[str | None, bool
         case "LAST":
             return names[-1], False
         case "AFTER":
-            return text(dict(found), "referenceFieldName"), False
+            return text(found, "referenceFieldName"), False
         case "BEFORE":
-            reference = text(dict(found), "referenceFieldName")
+            reference = text(found, "referenceFieldName")
             if reference not in names:
                 raise RefusedRequestError(Refusal.NO_COLUMN, "the column does not exist", resource=reference)
             place = names.index(reference)
@@ -178,8 +178,8 @@ def _place(move: object, schema: TableSchema, *, default: tuple[str | None, bool
             raise _bad("the type of a move has to be FIRST, LAST, AFTER or BEFORE")
 
 
-def _path(change: dict[str, Any]) -> str:
-    names = _texts(change, "fieldNames")
+def _path(change: Mapping[str, Any]) -> str:
+    names = text_list(change, "fieldNames")
     if not names:
         raise _bad("fieldNames has to name a column")
     return ".".join(names)
@@ -205,15 +205,6 @@ def _list(value: Mapping[str, Any], key: str) -> Sequence[Any]:
     if not isinstance(found, list):
         raise _bad(f"{key} has to be a list")
     return found
-
-
-def _texts(value: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    found = value.get(key)
-    if found is None:
-        return ()
-    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-        raise _bad(f"{key} has to be a list of strings")
-    return tuple(found)
 
 
 def _bad(message: str) -> RefusedRequestError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
@@ -42,7 +43,7 @@ async def json_object(request: Request) -> dict[str, Any]:
 JsonObject = Annotated[dict[str, Any], Depends(json_object)]
 
 
-def texts(body: dict[str, Any], key: str) -> dict[str, str]:
+def texts(body: Mapping[str, Any], key: str) -> dict[str, str]:
     """Return a mapping of text to text, empty if it is left out. Raises ``RefusedRequestError`` for anything else."""
     found = body.get(key)
     if found is None:
@@ -53,13 +54,24 @@ def texts(body: dict[str, Any], key: str) -> dict[str, str]:
     return dict(found)
 
 
-def text(body: dict[str, Any], key: str) -> str:
+def text(body: Mapping[str, Any], key: str) -> str:
     """Return a text that has to be there. Raises ``RefusedRequestError`` otherwise."""
     found = body.get(key)
     if not isinstance(found, str):
         message = f"{key} has to be a string"
         raise RefusedRequestError(Refusal.BAD_REQUEST, message)
     return found
+
+
+def text_list(body: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """Return a list of texts, empty if it is left out. Raises ``RefusedRequestError`` for anything else."""
+    found = body.get(key)
+    if found is None:
+        return ()
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        message = f"{key} has to be a list of strings"
+        raise RefusedRequestError(Refusal.BAD_REQUEST, message)
+    return tuple(found)
 
 
 def _refuse_constant(name: str) -> float:
