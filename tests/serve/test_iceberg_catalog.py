@@ -276,3 +276,17 @@ def test_lists_and_loads_beside_commits_drops_and_recreations_never_fail(
     changes.join()
 
     assert seen <= {200, 404}
+
+
+def test_the_application_answers_below_a_path_of_another(catalog: Catalog, served: ServedInProcess) -> None:
+    """As a plugin mounts it in Airflow's API server."""
+    from fastapi import FastAPI
+
+    outer = FastAPI()
+    outer.mount("/lake", served.app)
+    inside = ServedInProcess(catalog)
+    inside.app = outer
+
+    assert inside.ask("GET", f"/lake{ORDERS}").json()["metadata"]["current-snapshot-id"] == 3
+    assert inside.ask("GET", "/lake/paimon/v1/main/databases").json()["databases"] == ["shop"]
+    assert inside.ask("GET", f"/lake{ORDERS}", None).status_code == 401
