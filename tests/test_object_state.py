@@ -10,7 +10,7 @@ import pytest
 SETTERS = ("setattr", "delattr", "object.__setattr__")
 ROOT = Path(__file__).parent.parent
 OF_OTHER_LIBRARIES = {
-    "storage_lib/catalog/hive/hive_entries.py": {"cols", "dbName", "tableName", "locationUri"},
+    "storage_lib/catalog/hive/hive_entries.py": {"cols", "dbName", "tableName", "locationUri", "parameters"},
     "storage_lib/catalog/hive/hive_table.py": {
         *("partitionKeys", "cols", "inputFormat", "outputFormat", "serdeInfo", "sd", "parameters", "location"),
     },

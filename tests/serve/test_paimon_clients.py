@@ -103,6 +103,7 @@ def test_pypaimon_is_kept_out_of_what_its_token_does_not_open(served: Served, tm
         read_with_pypaimon({**served.options, "token": TOKENS["past"]}, "staging.sold", tmp_path)
 
 
+@pytest.mark.deep  # a JVM of its own; pypaimon sends the same requests in `make test`
 @pytest.mark.paimon_core
 def test_paimons_java_core_creates_writes_alters_and_reads(served: Served) -> None:
     """The server knows nothing of what 1.4 lacks: its requests have fewer keys than those of pypaimon."""
