@@ -19,7 +19,7 @@ from storage_lib.io.environment import Clock
 from storage_lib.serve.access.server_access import Access
 from storage_lib.serve.iceberg_catalog import iceberg_api, oauth_api
 from storage_lib.serve.iceberg_catalog.iceberg_errors import answer_errors as answer_iceberg_errors
-from storage_lib.serve.paimon_catalog import paimon_api
+from storage_lib.serve.paimon_catalog import paimon_api, versions_api
 from storage_lib.serve.paimon_catalog.paimon_errors import answer_errors as answer_paimon_errors
 from storage_lib.serve.requests.local_requests import LocalRequests
 from storage_lib.serve.requests.request_counts import CountedRequests, RequestCounts
@@ -61,6 +61,7 @@ def serving_app(catalog: Catalog, access: Access, clock: Clock, *, warehouse: st
     app.mount("/iceberg", iceberg)
     paimon = _catalog_app("Paimon REST catalog of dynamic tables", "paimon", served, clock)
     answer_paimon_errors(paimon)
+    paimon.include_router(versions_api.router)
     paimon.include_router(paimon_api.router)
     app.mount("/paimon", paimon)
     return app if access.needs_tokens else LocalRequests(app)

@@ -296,6 +296,8 @@ def test_a_rollback_restores_rows_in_a_new_snapshot(catalog: Catalog, served: Se
     assert rolled_back(type="snapshot", snapshotId=99).json()["resourceType"] == "SNAPSHOT"
     assert rolled_back(type="tag", tagName="nothing").json()["resourceType"] == "TAG"
     assert rolled_back(type="moment").status_code == 400
+    catalog.load_table("staging.items").maintenance.expire_snapshots(retain_last=1)
+    assert rolled_back(type="snapshot", snapshotId=2).json()["resourceType"] == "SNAPSHOT"
 
 
 def test_a_table_without_a_key_is_one_of_paimons_append_tables(catalog: Catalog, served: ServedInProcess) -> None:
@@ -305,7 +307,7 @@ def test_a_table_without_a_key_is_one_of_paimons_append_tables(catalog: Catalog,
 
 def test_what_is_not_supported_is_left_to_the_client(served: ServedInProcess) -> None:
     created(served)
-    for path in ("partitions", "token", "branches", "tags"):
+    for path in ("partitions", "token", "consumers"):
         assert served.ask("GET", f"{TABLE}/{path}", "loader").status_code == 501
     config = served.ask("GET", "/paimon/v1/config?warehouse=main", "loader").json()
     assert config["overrides"] == {"prefix": "main", "data-token.enabled": "false"}
@@ -330,3 +332,60 @@ def test_of_commits_at_once_one_wins(catalog: Catalog, served: ServedInProcess, 
 
     winner = json.loads((directory / "snapshot-2").read_text())["commitUser"]
     assert [f"engine-{number}" for number, won in enumerate(answers) if won] == [winner]
+
+
+def test_tags_name_snapshots(catalog: Catalog, served: ServedInProcess) -> None:
+    table = catalog.create_table("staging.items", {"id": "BIGINT"}, primary_key=["id"])
+    table.append([{"id": 1}])
+    table.append([{"id": 2}])
+
+    def asked(method: str, path: str = "", **body: Any) -> Any:
+        return served.ask(method, f"{TABLE}/tags{path}", "loader", json=body or None)
+
+    assert asked("POST", tagName="first", snapshotId=1).status_code == 200
+    assert asked("POST", tagName="newest", timeRetained="1 d").status_code == 200
+    assert asked("GET").json() == {"tags": ["first", "newest"], "nextPageToken": None}
+    assert asked("GET", "?tagNamePrefix=f").json()["tags"] == ["first"]
+    found = asked("GET", "/first").json()
+    assert (found["tagName"], found["snapshot"]["id"], found["tagTimeRetained"]) == ("first", 1, None)
+    assert asked("GET", "/newest").json()["tagTimeRetained"] == "86400000 ms"
+    for refused, status, resource in (
+        (asked("POST", tagName="first"), 409, "TAG"),
+        (asked("POST", tagName="other", snapshotId=9), 404, "SNAPSHOT"),
+        (asked("POST", tagName="12"), 400, None),
+        (asked("POST", tagName="other", snapshotId=True), 400, None),
+        (asked("POST", tagName="other", timeRetained="soon"), 400, None),
+        (asked("GET", "/nothing"), 404, "TAG"),
+        (asked("DELETE", "/nothing"), 404, "TAG"),
+        (served.ask("DELETE", f"{TABLE}/tags/first", "reports"), 403, None),
+    ):
+        assert (refused.status_code, refused.json()["resourceType"]) == (status, resource)
+    assert asked("DELETE", "/first").status_code == 200
+    assert [each.name for each in table.tags.list()] == ["newest"]
+
+
+def test_branches_are_created_written_forwarded_and_dropped(catalog: Catalog, served: ServedInProcess) -> None:
+    table = catalog.create_table("staging.items", {"id": "BIGINT"}, primary_key=["id"])
+    table.append([{"id": 1}])
+
+    def asked(method: str, path: str = "", **body: Any) -> Any:
+        return served.ask(method, f"{TABLE}/branches{path}", "loader", json=body or None)
+
+    assert asked("POST", branch="dev", fromTag=None).status_code == 200
+    assert asked("GET").json() == {"branches": ["dev"]}
+    loaded = served.ask("GET", f"{TABLE}$branch_dev", "loader").json()
+    assert loaded["name"] == "items$branch_dev"
+    table.branches.open("dev").append([{"id": 2}])
+    assert asked("POST", "/dev/forward").status_code == 200
+    assert catalog.load_table("staging.items").to_arrow().num_rows == 2
+    for refused, status, resource in (
+        (asked("POST", branch="dev"), 409, "BRANCH"),
+        (asked("POST", branch="other", fromTag="nothing"), 404, "TAG"),
+        (asked("POST", branch="12"), 400, None),
+        (asked("DELETE", "/nothing"), 404, "BRANCH"),
+        (asked("POST", "/nothing/forward"), 404, "BRANCH"),
+        (served.ask("DELETE", f"{TABLE}/branches/dev", "reports"), 403, None),
+    ):
+        assert (refused.status_code, refused.json()["resourceType"]) == (status, resource)
+    assert asked("DELETE", "/dev").status_code == 200
+    assert table.branches.list() == ()

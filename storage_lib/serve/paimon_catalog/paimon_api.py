@@ -12,7 +12,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import JSONResponse
 
-from storage_lib.catalog.catalog import Catalog
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError
 from storage_lib.file_store.snapshot.snapshot_json import encode_snapshot
@@ -21,6 +20,7 @@ from storage_lib.serve.access.refusal import Refusal, RefusedRequestError
 from storage_lib.serve.access.served_client import ServedClient
 from storage_lib.serve.paimon_catalog.foreign_commit import commit_snapshot
 from storage_lib.serve.paimon_catalog.paimon_requests import changes_of, descriptor, identifier
+from storage_lib.serve.paimon_catalog.served_tables import loaded_table, no_table, of_this_warehouse
 from storage_lib.serve.requests.json_body import JsonObject, text, text_list, texts
 from storage_lib.serve.requests.name_pages import page_of
 from storage_lib.serve.requests.served import Client, Served, ServedParts, client_of
@@ -33,15 +33,7 @@ _RENAME = "/v1/{prefix}/tables/rename"
 _TABLE = f"{_DATABASE}/tables/{{table}}"
 _NO_AUDIT = {"owner": "", "createdAt": 0, "createdBy": "", "updatedAt": 0, "updatedBy": ""}
 
-
-def _of_this_warehouse(served: ServedParts, prefix: str = "") -> None:
-    """Refuse paths of another warehouse: the config says which prefix they have."""
-    if prefix not in ("", served.warehouse):
-        message = "this server has no such warehouse"
-        raise RefusedRequestError(Refusal.NO_SUCH_PATH, message)
-
-
-router = APIRouter(dependencies=[Depends(client_of), Depends(_of_this_warehouse)])
+router = APIRouter(dependencies=[Depends(client_of), Depends(of_this_warehouse)])
 MaxResults = Annotated[str | None, Query(alias="maxResults")]
 PageToken = Annotated[str | None, Query(alias="pageToken")]
 
@@ -177,13 +169,13 @@ def create_table(served: ServedParts, client: Client, database: str, body: JsonO
 @router.get(_TABLE, summary="A table")
 def load_table(served: ServedParts, client: Client, database: str, table: str) -> JSONResponse:
     """Return a table's newest schema and its place."""
-    return JSONResponse(_described(_loaded(served, client, database, table)))
+    return JSONResponse(_described(loaded_table(served, client, database, table)))
 
 
 @router.post(_TABLE, summary="Alter a table")
 def alter_table(served: ServedParts, client: Client, database: str, table: str, body: JsonObject) -> Response:
     """Apply all changes of a request at once."""
-    found = _loaded(served, client, database, table, to_write=True)
+    found = loaded_table(served, client, database, table, to_write=True)
     found.alter(*changes_of(body, found.schema))
     return Response(status_code=200)
 
@@ -195,7 +187,7 @@ def drop_table(served: ServedParts, client: Client, database: str, table: str) -
     try:
         served.catalog.drop_table(str(name))
     except NotFoundError as error:
-        raise _no_table(table) from error
+        raise no_table(table) from error
     return Response(status_code=200)
 
 
@@ -206,7 +198,7 @@ def rename_table(served: ServedParts, client: Client, body: JsonObject) -> Respo
     for each in (source, destination):
         require_database(served.catalog, client, each.database, to_write=True)
     if not served.catalog.table_exists(str(source)):
-        raise _no_table(source.table)
+        raise no_table(source.table)
     try:
         served.catalog.rename_table(str(source), str(destination))
     except AlreadyExistsError as error:
@@ -218,7 +210,7 @@ def rename_table(served: ServedParts, client: Client, body: JsonObject) -> Respo
 @router.get(f"{_TABLE}/snapshot", summary="The newest snapshot of a table")
 def load_snapshot(served: ServedParts, client: Client, database: str, table: str) -> JSONResponse:
     """Return the newest snapshot; sizes of files are not computed."""
-    latest = _loaded(served, client, database, table).context.file_store.snapshots.latest()
+    latest = loaded_table(served, client, database, table).context.file_store.snapshots.latest()
     if latest is None:
         message = "the table has no snapshot"
         raise RefusedRequestError(Refusal.NO_SNAPSHOT, message, resource=table)
@@ -239,7 +231,7 @@ def load_snapshot(served: ServedParts, client: Client, database: str, table: str
 @router.post(f"{_TABLE}/commit", summary="Commit a snapshot")
 def commit(served: ServedParts, client: Client, database: str, table: str, body: JsonObject) -> JSONResponse:
     """Make a snapshot the next one of a table; ``success`` is false if another commit was faster."""
-    found = _loaded(served, client, database, table, to_write=True)
+    found = loaded_table(served, client, database, table, to_write=True)
     if body.get("tableId") not in (None, found.uuid):
         message = "the table was dropped and created again: load it anew"
         raise RefusedRequestError(Refusal.NO_TABLE, message, resource=table)
@@ -250,7 +242,7 @@ def commit(served: ServedParts, client: Client, database: str, table: str, body:
 @router.post(f"{_TABLE}/rollback", summary="Restore the rows of an older snapshot")
 def rollback(served: ServedParts, client: Client, database: str, table: str, body: JsonObject) -> Response:
     """Restore an older snapshot's rows in a new snapshot: this library deletes no snapshot for that."""
-    found = _loaded(served, client, database, table, to_write=True)
+    found = loaded_table(served, client, database, table, to_write=True)
     instant: Any = body.get("instant")
     match instant if isinstance(instant, dict) else {}:
         case {"type": "snapshot", "snapshotId": int(number)} if not isinstance(number, bool):
@@ -284,35 +276,12 @@ def _tables(served: Served, client: ServedClient, database: str, pattern: str | 
     return [each for each in names if _matches(each, pattern)]
 
 
-def _loaded(served: Served, client: ServedClient, database: str, table: str, *, to_write: bool = False) -> DynamicTable:
-    """Return a table or a branch. Raises ``RefusedRequestError`` if there is none, or the client may not use it."""
-    client.require_write(database) if to_write else client.require_read(database)
-    try:
-        name = TableName.parse(f"{database}.{table}")
-        if name.database != database or name.system_table is not None or name.state is not None:
-            raise _no_table(table)
-        return served.catalog.load_table(str(name))
-    except NotFoundError as error:
-        raise _no_table(table) from error
-    except InvalidInputError as error:
-        if _exists(served.catalog, f"{database}.{table}"):
-            raise
-        raise _no_table(table) from error
-
-
-def _exists(catalog: Catalog, name: str) -> bool:
-    try:
-        return catalog.table_exists(name)
-    except InvalidInputError:
-        return False
-
-
 def _plain(client: ServedClient, database: str, table: str) -> TableName:
     client.require_write(database)
     try:
         return TableName.parse_plain(f"{database}.{table}")
     except InvalidInputError as error:
-        raise _no_table(table) from error
+        raise no_table(table) from error
 
 
 def _described(table: DynamicTable) -> dict[str, Any]:
@@ -350,7 +319,3 @@ def _matches(name: str, pattern: str | None) -> bool:
         for each in parts
     )
     return re.fullmatch(form, name, re.DOTALL) is not None
-
-
-def _no_table(table: str) -> RefusedRequestError:
-    return RefusedRequestError(Refusal.NO_TABLE, "the table does not exist", resource=table)

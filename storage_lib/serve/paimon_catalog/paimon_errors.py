@@ -18,6 +18,9 @@ _RESOURCES = {
     Refusal.NO_SNAPSHOT: "SNAPSHOT",
     Refusal.NO_TAG: "TAG",
     Refusal.NO_COLUMN: "COLUMN",
+    Refusal.TAG_EXISTS: "TAG",
+    Refusal.NO_BRANCH: "BRANCH",
+    Refusal.BRANCH_EXISTS: "BRANCH",
 }
 
 

@@ -11,6 +11,7 @@ from storage_lib.errors import (
     InvalidInputError,
     NotFoundError,
     RetryableError,
+    SnapshotExpiredError,
     StorageError,
 )
 from storage_lib.serve.access.refusal import Refusal, RefusedRequestError
@@ -20,23 +21,26 @@ _PATH = re.compile(r"(?:\b[A-Za-z][A-Za-z0-9+.-]*:/|(?<![\w/]))/[^\s'\",;()]*")
 """A path that begins at the root, or a URL."""
 
 
+_WORDS: tuple[tuple[type[StorageError], Refusal, str], ...] = (
+    (AlreadyExistsError, Refusal.TABLE_EXISTS, "a table, view or topic of this name exists"),
+    (NotFoundError, Refusal.NO_TABLE, "the table does not exist"),
+    (SnapshotExpiredError, Refusal.NO_SNAPSHOT, "the snapshot has expired"),
+    (CommitConflictError, Refusal.CONFLICT, "another commit has changed the same; read again, and retry"),
+)
+
+
 def refused(error: StorageError) -> RefusedRequestError:
     """Return the refusal for an error of the library; what is not the client's fault is logged."""
-    match error:
-        case InvalidInputError():
-            return RefusedRequestError(Refusal.BAD_REQUEST, without_paths(str(error)))
-        case AlreadyExistsError():
-            return RefusedRequestError(Refusal.TABLE_EXISTS, "a table, view or topic of this name exists")
-        case NotFoundError():
-            return RefusedRequestError(Refusal.NO_TABLE, "the table does not exist")
-        case CommitConflictError():
-            return RefusedRequestError(Refusal.CONFLICT, "another commit has changed the same; read again, and retry")
-        case RetryableError():
-            _LOGGER.warning("a request failed, and may be repeated: %s", error)
-            return RefusedRequestError(Refusal.UNAVAILABLE, "the tables' storage does not answer; try again later")
-        case _:
-            _LOGGER.error("a request failed: %s", error, exc_info=error)
-            return RefusedRequestError(Refusal.INTERNAL, "the request failed; the server's log says why")
+    if isinstance(error, InvalidInputError):
+        return RefusedRequestError(Refusal.BAD_REQUEST, without_paths(str(error)))
+    for kind, refusal, words in _WORDS:
+        if isinstance(error, kind):
+            return RefusedRequestError(refusal, words)
+    if isinstance(error, RetryableError):
+        _LOGGER.warning("a request failed, and may be repeated: %s", error)
+        return RefusedRequestError(Refusal.UNAVAILABLE, "the tables' storage does not answer; try again later")
+    _LOGGER.error("a request failed: %s", error, exc_info=error)
+    return RefusedRequestError(Refusal.INTERNAL, "the request failed; the server's log says why")
 
 
 def without_paths(text: str) -> str:
