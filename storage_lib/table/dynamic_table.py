@@ -344,8 +344,9 @@ class DynamicTable:
         end)``.
 
         The columns are those of ``stream``: the table's and the row kind. ``mode`` "net" returns at most one change per
-        key; "every" returns the changes of each commit, in order within a bucket. Where keys can move to another
-        partition or dynamic bucket, the retractions of a commit come before its additions.
+        key, or for a key that moved to another partition or dynamic bucket a deletion and an addition; "every" returns
+        the changes of each commit, in order within a bucket. Where keys can move, the retractions of a commit come
+        before its additions.
         """
         scan = self._reads.change_scan
         splits = scan.plan_range(

@@ -159,6 +159,8 @@ class Interruption:
             self._apply()
             self.game.note()
         self.others()
+        # A commit that is made again may come back with its rows, by a rollback to a snapshot that has it.
+        self.is_applied = self.is_applied or self._found() is not None
 
     def _found(self) -> Snapshot | None:
         return self.game.observed().inspect.find_commit(

@@ -121,7 +121,8 @@ def _changed(game: Game) -> None:
             for change in changes.to_pylist()
             if change[game.drawn.row_kind] != "-U"
         )
-        if set(keys.values()) - {1} and not game.drawn.is_partitioned:
+        moves = game.drawn.is_partitioned or game.drawn.options["bucket"] == "-1"
+        if set(keys.values()) - {1} and not moves:
             game.fail(f"{what}: several changes of a key", keys, None)
     game.met(f"changes, {mode}")
 
