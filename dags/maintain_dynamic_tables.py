@@ -9,6 +9,7 @@ from __future__ import annotations
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Param
 
+from dynamic_table.arguments.mapped_arguments import of_compaction
 from dynamic_table.dag_head import dag_head, engine_params
 from dynamic_table.operators.compact_table import CompactTableOperator
 from dynamic_table.operators.expire_snapshots import ExpireSnapshotsOperator
@@ -56,7 +57,7 @@ with DAG(
         master="{{ params.master }}",
         outlets=[TABLE_EVENTS],
         map_index_template="{{ task.label }}",
-    ).expand_kwargs(compactions)
+    ).expand_kwargs(compactions.map(of_compaction))
     expire = ExpireSnapshotsOperator.partial(
         task_id="expire_snapshots",
         retain_last="{{ params.retain_last }}",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from airflow.sdk import DAG, Param
 
+from dynamic_table.arguments.mapped_arguments import of_table
 from dynamic_table.dag_head import dag_head
 from dynamic_table.operators.provision_pool import ProvisionPoolOperator
 from dynamic_table.operators.provision_table import ProvisionTableOperator
@@ -58,4 +59,4 @@ with DAG(
         on_drift="{{ params.on_drift }}",
         outlets=[TABLE_EVENTS],
         map_index_template="{{ task.table }}",
-    ).expand_kwargs(declared)
+    ).expand_kwargs(declared.map(of_table))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from airflow.sdk import DAG
 
+from dynamic_table.arguments.mapped_arguments import of_stream
 from dynamic_table.dag_head import dag_head
 from dynamic_table.operators.supervise_sinks import (
     AwaitStreamChangesOperator,
@@ -37,5 +38,5 @@ with DAG(
     streams = ReadStreamsOperator(task_id="read_streams", source=DECLARATIONS).output
     SuperviseSinkOperator.partial(
         task_id="stream_sink", deferrable=True, map_index_template="{{ task.table }}"
-    ).expand_kwargs(streams)
+    ).expand_kwargs(streams.map(of_stream))
     AwaitStreamChangesOperator(task_id="await_changes", source=DECLARATIONS, streams=streams)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from airflow.sdk import DAG
 
+from dynamic_table.arguments.mapped_arguments import of_sync
 from dynamic_table.dag_head import dag_head
 from dynamic_table.operators.check_sync import CheckSyncOperator
 from dynamic_table.operators.read_sync_declarations import ReadSyncsOperator
@@ -27,5 +28,5 @@ with DAG(
     syncs = ReadSyncsOperator(task_id="read_syncs", source=DECLARATIONS).output
     sync = SyncDatabaseOperator.partial(
         task_id="sync", on_stopped="report", outlets=[TABLE_EVENTS], map_index_template="{{ task.into }}"
-    ).expand_kwargs(syncs)
+    ).expand_kwargs(syncs.map(of_sync))
     CheckSyncOperator.partial(task_id="check").expand(result=sync.output)

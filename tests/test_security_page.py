@@ -86,6 +86,9 @@ TESTED_BY = {
         "plugins/policies/test_allowed_servers.py::test_no_option_of_a_table_reaches_a_server_or_a_directory_outside_the_warehouse",
         "log_store/codec/test_schema_registry.py::test_what_another_server_answers_is_not_repeated",
     ),
+    "mapped-results": (
+        "plugins/arguments/test_mapped_arguments.py::test_no_other_argument_of_the_operator_is_admitted",
+    ),
     "by-value": (
         "schema/options/test_secret_text.py::test_a_urls_password_is_hidden_whatever_it_holds",
         "schema/options/test_secret_text.py::test_a_named_secret_of_a_query_or_a_connection_string_is_hidden",

@@ -80,6 +80,10 @@ def _told(told_by: Any, dag_run: DagRun) -> object:
     from airflow.models.xcom import XComModel
     from sqlalchemy import select
 
+    from dynamic_table.arguments.mapped_arguments import keeps_tables
+
+    if keeps_tables(getattr(told_by, "callables", ())):
+        told_by = getattr(told_by, "arg", told_by)
     if not hasattr(told_by, "operator") or not hasattr(told_by, "key"):
         return None
     return _asked(
