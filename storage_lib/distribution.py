@@ -44,6 +44,7 @@ EXTRAS_OF_MODULES = {
     "pandas": ("pandas", "spark", "connect"),
     "prompt_toolkit": ("cli",),
     "psycopg": ("sql-catalog",),
+    "pyiceberg": ("iceberg",),
     "pymetastore": ("hive",),
     "pyspark": ("spark", "connect"),
     "rich": ("cli",),

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from storage_lib.distribution import importing_for
 from storage_lib.errors import InvalidInputError
+from storage_lib.lakes.lake_version import LakeVersion
 from storage_lib.schema.filter.column_stats import ColumnStats
 
 with importing_for("a table of Delta Lake", InvalidInputError, "delta"):
@@ -29,31 +29,18 @@ _READ_BY_ENGINE = frozenset({"columnMapping", "deletionVectors"})
 """Features of a table under which its Parquet files alone are not its rows: delta-rs reads such a table as a whole."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeltaVersion:
-    """A version of the table at ``location``, which ``name`` calls it in errors.
+class DeltaVersion(LakeVersion):
+    """The version ``version`` of the table in the directory ``location``."""
 
-    ``storage_options`` are those of delta-rs; they hold secrets.
-    """
-
-    name: str
-    location: str
-    version: int
-    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    KIND: ClassVar[str] = "delta"
 
     def schema(self) -> pa.Schema:
-        """Return the columns of this version. Raises ``InvalidInputError`` if delta-rs can't read it."""
+        """See ``LakeVersion``."""
         with _reporting(self.name):
             return pa.schema(self._open().schema().to_arrow())
 
     def files(self, predicate: Predicate | None = None) -> list[tuple[str, int]] | None:
-        """Return the paths of the data files below the table's, with their sizes in bytes (0: unknown).
-
-        Files without a row for which ``predicate`` may hold are left out, as far as the log tells. None if only the
-        whole table can be read.
-
-        Raises ``InvalidInputError`` if delta-rs can't read this version.
-        """
+        """See ``LakeVersion``; the paths are below the table's."""
         with _reporting(self.name):
             table = self._open()
             self._refuse_partitions(table)
@@ -68,19 +55,20 @@ class DeltaVersion:
                     found.append((fragment.path, 0 if action is None else action["size_bytes"]))
             return found
 
-    def batches(self, columns: Sequence[str], files: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-        """Read columns of some ``files``, or with None of all rows, in no particular order.
+    def parts(self, tasks: Sequence[Sequence[str]]) -> list[object]:
+        """See ``LakeVersion``: the paths alone."""
+        return [tuple(paths) for paths in tasks]
 
-        The batches have the types of ``schema``. Raises ``InvalidInputError`` if a file is missing, as after a vacuum.
-        """
+    def batches(self, columns: Sequence[str], part: object) -> Iterator[pa.RecordBatch]:
+        """See ``LakeVersion``; files are missing after a vacuum."""
         with _reporting(self.name):
             table = self._open()
             whole = pa.schema(table.schema().to_arrow())
             wanted = pa.schema([whole.field(name) for name in columns])
-            if files is None:
+            if part is None:
                 found = pa.RecordBatchReader.from_stream(table.scan(columns=list(columns)))
             else:
-                found = _scanned(table, columns, files)
+                found = _scanned(table, columns, cast("Sequence[str]", part))
             for batch in found:
                 yield from pa.Table.from_batches([batch]).select(list(columns)).cast(wanted).to_batches()
 

@@ -213,7 +213,7 @@ def test_files_without_a_matching_row_are_left_out(sql: Session, lake: Path) -> 
         rows = {"part": [part] * 3, "id": [first, first + 1, first + 2]}
         write_deltalake(str(lake / "t"), pa.table(rows), partition_by=["part"], mode="append")
 
-    delta = open_session_catalog("lake", {"type": "delta", "warehouse": str(lake.parent)}).delta
+    delta = open_session_catalog("lake", {"type": "delta", "warehouse": str(lake.parent)}).lake
     assert delta is not None
     version = delta.version("shop", "t")
     schema = new_table_schema(version.schema(), options={"bucket": "1"}, time_millis=0)
@@ -333,7 +333,7 @@ REFUSED: tuple[tuple[str, type[Exception], str], ...] = (
     (
         "CREATE CATALOG l WITH ('type' = 'hudi', 'warehouse' = '/x')",
         InvalidInputError,
-        "the types are delta and paimon",
+        "the types are delta, iceberg, paimon",
     ),
     ("CREATE CATALOG l WITH ('warehouse' = '/x')", InvalidInputError, "has no option 'type'"),
     ("CREATE CATALOG l WITH ('type' = 'delta')", InvalidInputError, "has no option 'warehouse'"),

@@ -107,6 +107,12 @@ def _delta() -> None:
     open_session_catalog("lake", {"type": "delta", "warehouse": tempfile.gettempdir()})
 
 
+def _iceberg() -> None:
+    from storage_lib.sql.state.session_catalogs import open_session_catalog
+
+    open_session_catalog("lake", {"type": "iceberg", "warehouse": tempfile.gettempdir()})
+
+
 def _pandas() -> None:
     _table().to_pandas()
 
@@ -202,6 +208,7 @@ PROGRAMS: tuple[tuple[str, str, Callable[[], None], str], ...] = (
     # package, what needs it, the program, the extras that the error has to name
     ("airflow", "the operators", _airflow, "airflow"),
     ("deltalake", "a catalog of Delta Lake", _delta, "delta"),
+    ("pyiceberg", "a catalog of Iceberg", _iceberg, "iceberg"),
     ("duckdb", "to_duckdb", _duckdb, "duckdb"),
     ("fastapi", "the server", _command("-w", tempfile.gettempdir(), "serve"), "serve"),
     ("great_expectations", "a check of rows", _checked_rows, "quality"),

@@ -9,7 +9,7 @@ from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.table_schema import new_table_schema
 from storage_lib.spark.data_source import statement_options
-from storage_lib.spark.lakes.delta_frame import delta_frame, delta_struct
+from storage_lib.spark.lakes.lake_frame import lake_frame, lake_struct
 from storage_lib.spark.reading.query_needs import TableNeeds, empty_relation
 from storage_lib.spark.types.spark_schema import arrow_schema_of, struct_of
 from storage_lib.sql.query.relations import BatchReads, Relation, as_of_options, snapshot_frame, with_computed_columns
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from storage_lib.lakes.delta_catalog import DeltaCatalog
-    from storage_lib.lakes.delta_table import DeltaVersion
+    from storage_lib.lakes.lake_version import LakeCatalog, LakeVersion
     from storage_lib.sql.state.session_catalogs import SessionCatalog
     from storage_lib.sql.state.session_state import SessionState
     from storage_lib.sql.text.query_tables import Query, TableReference
@@ -32,8 +31,8 @@ _OF_ANY_TABLE = {"bucket": "1"}
 
 def struct_of_catalog_table(catalog: SessionCatalog, database: str, table: str) -> StructType:
     """Return the columns of a table's newest version. Raises ``NotFoundError`` if it does not exist."""
-    if catalog.delta is not None:
-        return delta_struct(catalog.delta.version(database, table))
+    if catalog.lake is not None:
+        return lake_struct(catalog.lake.version(database, table))
     return struct_of(_paimon_table(catalog, database, table).schema)
 
 
@@ -54,45 +53,47 @@ def catalog_relation(
     options = {} if reference.as_of is None else as_of_options(state, reference.as_of)
     key = (*reference.parts, *options.items())
     _, database, table = reference.parts
-    if catalog.delta is None:
+    if catalog.lake is None:
         paimon = _paimon_table(catalog, database, table)
         df = with_computed_columns(state, snapshot_frame(state, paimon, query, options, batch), paimon, query)
         return Relation(df=df, name=".".join(reference.parts))
-    key = (*reference.parts, *options.items())
     if key not in batch.versions:
-        version = _delta_version(catalog.delta, database, table, options)
-        batch.versions[key] = version, delta_struct(version)
-    return Relation(df=_delta_frame(state, *batch.versions[key], batch), name=".".join(reference.parts))
+        version = _lake_version(catalog.lake, database, table, options)
+        batch.versions[key] = version, lake_struct(version)
+    return Relation(df=_lake_frame(state, *batch.versions[key], batch), name=".".join(reference.parts))
 
 
-def _delta_frame(state: SessionState, version: DeltaVersion, struct: StructType, batch: BatchReads) -> DataFrame:
+def _lake_frame(state: SessionState, version: LakeVersion, struct: StructType, batch: BatchReads) -> DataFrame:
     try:
         schema = new_table_schema(arrow_schema_of(struct), options=_OF_ANY_TABLE, time_millis=0)
     except InvalidInputError:
         # A type or a name that our tables don't have: Spark can't tell what the query needs of it.
-        return _empty(state, struct) if batch.is_shape else delta_frame(state.spark, version, struct)
+        return _empty(state, struct) if batch.is_shape else lake_frame(state.spark, version, struct)
     number = len(batch.schemas)
     batch.schemas[number] = schema
     if batch.is_shape:
         return empty_relation(state.spark, schema, number)
     needs = None if batch.needs is None else batch.needs.get(number, TableNeeds(frozenset(), None))
     if needs is None:
-        return delta_frame(state.spark, version, struct)
-    return delta_frame(state.spark, version, struct, needed=needs.columns, predicate=needs.predicate)
+        return lake_frame(state.spark, version, struct)
+    return lake_frame(state.spark, version, struct, needed=needs.columns, predicate=needs.predicate)
 
 
-def _delta_version(delta: DeltaCatalog, database: str, table: str, options: dict[str, str]) -> DeltaVersion:
-    if statement_options.TAG_NAME in options:
-        message = f"table {delta.name}.{database}.{table} of Delta Lake has no tags; write VERSION AS OF and a number"
-        raise InvalidInputError(message)
+def _lake_version(lake: LakeCatalog, database: str, table: str, options: dict[str, str]) -> LakeVersion:
     number, millis = options.get(statement_options.SNAPSHOT_ID), options.get(statement_options.SCAN_TIMESTAMP_MILLIS)
     before = None if millis is None else datetime.fromtimestamp(int(millis) / 1000, UTC)
-    return delta.version(database, table, number=None if number is None else int(number), before=before)
+    return lake.version(
+        database,
+        table,
+        number=None if number is None else int(number),
+        before=before,
+        tag=options.get(statement_options.TAG_NAME),
+    )
 
 
 def _paimon_table(catalog: SessionCatalog, database: str, table: str) -> DynamicTable:
     name = TableName.parse_plain(f"{database}.{table}")
-    return catalog.paimon.load_table(str(name))  # type: ignore[union-attr]  # it is set where delta is not
+    return catalog.paimon.load_table(str(name))  # type: ignore[union-attr]  # it is set where lake is not
 
 
 def _empty(state: SessionState, struct: StructType) -> DataFrame:

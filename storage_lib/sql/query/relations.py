@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from storage_lib.catalog.catalog import Catalog
-    from storage_lib.lakes.delta_table import DeltaVersion
+    from storage_lib.lakes.lake_version import LakeVersion
     from storage_lib.schema.table_schema import TableSchema
     from storage_lib.table.dynamic_table import DynamicTable
 
@@ -89,7 +89,7 @@ class BatchReads:
     homes: dict[tuple[str, ...], tuple[Catalog, str] | None] = field(default_factory=dict)
     tables: dict[str, DynamicTable] = field(default_factory=dict)
     snapshots: dict[str, int] = field(default_factory=dict)
-    versions: dict[tuple[object, ...], tuple[DeltaVersion, StructType]] = field(default_factory=dict)
+    versions: dict[tuple[object, ...], tuple[LakeVersion, StructType]] = field(default_factory=dict)
     reads: dict[int, TableRead] = field(default_factory=dict)
     summaries: list[ReadSummary] = field(default_factory=list)
     answer: MetadataAnswer | None = None

@@ -1,4 +1,7 @@
-"""A version of a table of Delta Lake as a data frame, read by Python tasks: Delta's own connector ends at Spark 4.2."""
+"""A version of a table of another format as a data frame, read by Python tasks.
+
+The connectors of Delta Lake and Iceberg end at Spark 4.2 and 4.1.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,13 @@ import json
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from storage_lib.lakes.lake_kinds import version_class
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.types.spark_schema import arrow_schema_of, conform
 
@@ -19,32 +23,32 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from storage_lib.lakes.delta_table import DeltaVersion
+    from storage_lib.lakes.lake_version import LakeVersion
     from storage_lib.schema.filter.predicate import Predicate
 
-_FORMAT = "dynamic_table_delta_version"
-_VERSION, _FILES, _NEEDED = "version", "files", "needed"
+_FORMAT = "dynamic_table_lake_version"
+_KIND, _VERSION, _FILES, _NEEDED = "kind", "version", "files", "needed"
 _SECRETS = "storage-secrets"
 """Spark shows no value of an option whose name has this word."""
-_REGISTERED = "dynamic_table.delta_registered"
+_REGISTERED = "dynamic_table.lake_registered"
 _REGISTERING = threading.Lock()
 _TASK_BYTES = 64 * 1024 * 1024
 
 
-def delta_struct(version: DeltaVersion) -> StructType:
+def lake_struct(version: LakeVersion) -> StructType:
     """Return the columns of a version as a struct of Spark."""
     return from_arrow_schema(version.schema(), prefer_timestamp_ntz=True)
 
 
-def delta_frame(
+def lake_frame(
     spark: SparkSession,
-    version: DeltaVersion,
+    version: LakeVersion,
     struct: StructType,
     *,
     needed: Collection[str] | None = None,
     predicate: Predicate | None = None,
 ) -> DataFrame:
-    """Return some columns of a version, lazily. ``struct`` is a part of ``delta_struct``.
+    """Return some columns of a version, lazily. ``struct`` is a part of ``lake_struct``.
 
     Columns that are not ``needed`` (None: all are) are null. Files without a row that ``predicate`` may hold for are
     left out; the rows still have to be filtered.
@@ -52,6 +56,7 @@ def delta_frame(
     _register(spark)
     files = version.files(predicate)
     options = {
+        _KIND: version.KIND,
         _VERSION: json.dumps(asdict(replace(version, storage_options={}))),
         _SECRETS: json.dumps(dict(version.storage_options)),
         _FILES: json.dumps([None] if files is None else list(_tasks(files))),
@@ -64,35 +69,33 @@ def _register(spark: SparkSession) -> None:
     with _REGISTERING:
         if spark.conf.get(_REGISTERED, None) is None:
             with active_session(spark):
-                spark.dataSource.register(_DeltaSource)
+                spark.dataSource.register(_LakeSource)
             spark.conf.set(_REGISTERED, "true")
 
 
 @dataclass
-class _Files(InputPartition):
-    """Paths of the files of one task; None: the whole table. Spark adds a partition of no value to an empty plan."""
+class _Part(InputPartition):
+    """Rows of one task: a part of the version, or with ``is_whole`` all; with neither none."""
 
-    value: tuple[str, ...] | None
+    value: object = None
+    is_whole: bool = False
 
 
-class _DeltaSource(DataSource):
+class _LakeSource(DataSource):
     @classmethod
     def name(cls) -> str:
         return _FORMAT
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        # A session without such a table needs no delta-rs.
-        from storage_lib.lakes.delta_table import DeltaVersion
-
-        version = DeltaVersion(**json.loads(self.options[_VERSION]))
+        version = version_class(self.options[_KIND])(**json.loads(self.options[_VERSION]))
         version = replace(version, storage_options=json.loads(self.options[_SECRETS]))
         needed = {*json.loads(self.options[_NEEDED])}
-        return _DeltaReader(version, json.loads(self.options[_FILES]), schema, needed)
+        return _LakeReader(version, json.loads(self.options[_FILES]), schema, needed)
 
 
-class _DeltaReader(DataSourceReader):
+class _LakeReader(DataSourceReader):
     def __init__(
-        self, version: DeltaVersion, tasks: Sequence[Sequence[str] | None], struct: StructType, needed: Collection[str]
+        self, version: LakeVersion, tasks: Sequence[Sequence[str] | None], struct: StructType, needed: Collection[str]
     ) -> None:
         self._version = version
         self._tasks = tasks
@@ -101,13 +104,16 @@ class _DeltaReader(DataSourceReader):
         self._arrow_schema = arrow_schema_of(struct)
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [_Files(each if each is None else tuple(each)) for each in self._tasks] or [_Files(())]
+        if None in self._tasks:
+            return [_Part(is_whole=True)]
+        # Spark adds a partition of no value to an empty plan.
+        return [*map(_Part, self._version.parts([each for each in self._tasks if each is not None]))] or [_Part()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        files = partition.value
-        if files is not None and not files:
+        part = cast("_Part", partition)
+        if part.value is None and not part.is_whole:
             return
-        for batch in self._version.batches(self._needed, files):
+        for batch in self._version.batches(self._needed, part.value):
             if batch.num_rows:
                 yield conform(self._with_nulls(batch), self._arrow_schema, self._version.name)
 
