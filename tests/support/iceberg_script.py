@@ -22,7 +22,7 @@ import duckdb
 import duckdb_extension_avro  # type: ignore[import-not-found]  # of the other environment
 import duckdb_extension_iceberg  # type: ignore[import-not-found]
 import pyarrow as pa
-from pyiceberg.table import StaticTable  # type: ignore[import-not-found]
+from pyiceberg.table import StaticTable
 
 
 def main(verb: str, metadata: str, out: str = "", snapshot_id: int | None = None) -> dict[str, Any]:
