@@ -140,7 +140,8 @@ def _sync(catalog: Catalog, rows: int) -> None:
 
 def _fill(servers: str, topic: str, rows: int, *, has_schema: bool) -> None:
     client: dict[str, str | int | float | bool] = {"bootstrap.servers": servers}
-    AdminClient(client).create_topics([NewTopic(topic, 1, 1)])[topic].result(TIMEOUT_SECONDS)
+    admin = AdminClient(client)  # it ends with its last reference, and its requests with it
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(TIMEOUT_SECONDS)
     producer = Producer({**client, "linger.ms": 5, "batch.size": 1 << 20, "compression.type": "lz4"})
     for key, value in _records(rows, has_schema=has_schema):
         while True:
@@ -189,7 +190,7 @@ def _consume(servers: str, topic: str, rows: int, *, decode: Callable[[bytes], A
     consumer.assign([TopicPartition(topic, 0, 0)])
     found = 0
     while found < rows:
-        messages = consumer.consume(CONSUMED_AT_ONCE, TIMEOUT_SECONDS)
+        messages = consumer.consume(min(CONSUMED_AT_ONCE, rows - found), TIMEOUT_SECONDS)
         if not messages:
             break
         values = [value for message in messages if (value := message.value()) is not None]

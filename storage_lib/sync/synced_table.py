@@ -179,6 +179,8 @@ class SyncedTable:
             )
             table = self._catalog.create_table(name, descriptor, if_not_exists=True)
         except AlreadyExistsError:
+            if not self._catalog.table_exists(name):
+                raise  # what exists is the topic of its log, or a view
             return self._catalog.load_table(name)  # another run has created it at this moment
         _log.info("sync: created table %s with key (%s) for topic %r", name, ", ".join(found.key), topic)
         self.result = replace(self.result, is_created=True)

@@ -164,13 +164,18 @@ class ExpectedRows:
 
     def _is_doubtful(self, shape: Shape) -> bool:
         """Follow the columns of a change; return whether the table may not take a value of it."""
-        is_doubtful = False
+        is_doubtful, could_go_on = False, self.must_stop is None
         for name, new in shape.items():
             held = self.columns.get(name)
             if held is None or _is_wider(held, new):
                 is_doubtful |= self._is_unfollowed(name, new)
             elif not (held == new or _is_wider(new, held) or {held, new} <= {*_TEXTS}):
                 is_doubtful = True
+        if is_doubtful and could_go_on and self.must_stop is not None:
+            # Records that may be refused for another column are not asked for new ones.
+            self.may_stop = True
+            if self.following.on_reject != "fail":
+                self.must_stop = None
         return is_doubtful
 
     def _is_unfollowed(self, name: str, new: str) -> bool:

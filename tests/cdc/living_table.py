@@ -141,7 +141,7 @@ class LivingTable:
         """Add a column, with a default for rows that are there already and for new ones unless it is None."""
         definition = sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(kind.postgres))
         if default is not None:
-            definition += sql.SQL(" default {}::{}").format(sql.Literal(default), sql.SQL(kind.postgres))
+            definition += sql.SQL(" default ({})::{}").format(sql.Literal(default), sql.SQL(kind.postgres))
         self._alter(database, sql.SQL("add column ") + definition)
         self.others[name] = kind
         self._store_outside(database, name)

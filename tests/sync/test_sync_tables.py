@@ -230,6 +230,22 @@ def test_a_table_that_another_run_creates_at_the_same_moment_is_followed() -> No
     assert (done.is_created, done.row_count, dict(done.errors)) == (False, 1, {})
 
 
+class TakenLogCatalog(MemoryCatalog):
+    """A catalog whose new tables find the topic of another table where their log would be."""
+
+    def create_table(self, *_: Any, **__: Any) -> DynamicTable:
+        message = "topic 'shop.items' exists and is not this table's log"
+        raise AlreadyExistsError(message)
+
+
+def test_a_table_that_finds_the_topic_of_its_log_taken_stops_with_that_reason() -> None:
+    catalog = TakenLogCatalog(environment=fake_environment())
+
+    done = sync(catalog, topics_of(items=[record("c", ROW)]))["shop.items"]
+
+    assert "topic 'shop.items' exists" in str(done.errors["shop.public.items"])
+
+
 def test_a_topic_stops_where_the_source_has_another_key_and_goes_on_if_that_is_meant() -> None:
     catalog = memory()
     topics = topics_of(

@@ -8,6 +8,7 @@ The records of one version of a table begin with the same bytes, so a schema is 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,8 +21,8 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from storage_lib.schema.encoding.varint_columns import Int64s
 
-_PAYLOAD_KEY = ',"payload":'
-_START = '{"schema":'
+_START = re.compile(r'\s*\{\s*"schema"\s*:')
+_PAYLOAD = re.compile(r',\s*"payload"\s*:')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +42,12 @@ def payloads(texts: pa.Array) -> list[JsonPayloads]:
         rest = texts.take(pa.array(left))
         head = _head(rest[0].as_py())
         if head is None:
-            found.append(_spelled_out(int(left[0]), rest[0].as_py()))
-            left = left[1:]
+            # All at once, so that the others are not searched again for each of them.
+            is_headless = np.array([_head(text) is None for text in rest.to_pylist()])
+            found += _spelled_out(left[is_headless], rest.filter(pa.array(is_headless)))
+            left = left[~is_headless]
             continue
-        alike = pc.starts_with(rest, head)
+        alike = pc.and_(pc.starts_with(rest, head), pc.ends_with(rest, "}"))
         mine = rest.filter(alike)
         is_alike = alike.to_numpy(zero_copy_only=False)
         # The last byte closes the object that has schema and payload.
@@ -55,11 +58,11 @@ def payloads(texts: pa.Array) -> list[JsonPayloads]:
 
 
 def _head(text: str) -> str | None:
-    """Return the text up to its payload, or None for a spelling of another writer."""
-    end = text.find(_PAYLOAD_KEY)
-    if not text.startswith(_START) or not text.endswith("}") or end < 0:
+    """Return the text up to its payload, or None for a record of another form, such as one whose payload is first."""
+    payload = _PAYLOAD.search(text)
+    if payload is None or not _START.match(text) or not text.endswith("}"):
         return None
-    head = text[: end + len(_PAYLOAD_KEY)]
+    head = text[: payload.end()]
     try:
         _schema(head)
     except ValueError:
@@ -69,18 +72,25 @@ def _head(text: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def _schema(head: str) -> Mapping[str, Any] | None:
-    schema: Mapping[str, Any] | None = json.loads(head[len(_START) : -len(_PAYLOAD_KEY)])
+    schema: Mapping[str, Any] | None = json.loads(_PAYLOAD.sub("", _START.sub("", head, count=1), count=1))
     return schema
 
 
-def _spelled_out(index: int, text: str) -> JsonPayloads:
-    record = json.loads(text)
-    if not isinstance(record, dict) or not record.keys() >= {"schema", "payload"}:
-        message = (
-            "it is not an object of schema and payload, as Kafka Connect's JsonConverter writes with "
-            "schemas.enable=true; for records without a schema use the format without -schema"
-        )
-        raise ValueError(message)
-    return JsonPayloads(
-        indices=np.array([index]), texts=pa.array([json.dumps(record["payload"])]), schema=record["schema"]
-    )
+def _spelled_out(indices: Int64s, texts: pa.Array) -> list[JsonPayloads]:
+    """Group records that have to be parsed one by one."""
+    groups: dict[str, tuple[Mapping[str, Any] | None, list[int], list[str]]] = {}
+    for index, text in zip(indices.tolist(), texts.to_pylist(), strict=True):
+        record = json.loads(text)
+        if not isinstance(record, dict) or not record.keys() >= {"schema", "payload"}:
+            message = (
+                "it is not an object of schema and payload, as Kafka Connect's JsonConverter writes with "
+                "schemas.enable=true; for records without a schema use the format without -schema"
+            )
+            raise ValueError(message)
+        _, places, inner = groups.setdefault(json.dumps(record["schema"]), (record["schema"], [], []))
+        places.append(index)
+        inner.append(json.dumps(record["payload"]))
+    return [
+        JsonPayloads(indices=np.array(places), texts=pa.array(inner, pa.string()), schema=schema)
+        for schema, places, inner in groups.values()
+    ]
