@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -330,5 +331,7 @@ class SourceChanges:
             return None
         now = self._table.environment.clock.now_millis()
         of_source = {"time_millis": now, "source": self._source, "topic": self._captured.name}
-        rows = [{**of_source, **asdict(each)} for each in refused]
-        return pa.Table.from_pylist(rows, schema=REJECTED_SCHEMA)
+        columns = {name: [value] * len(refused) for name, value in of_source.items()}
+        # By column, because ``asdict`` for each record took a third of the time where every second one is rejected.
+        columns |= {each.name: list(map(attrgetter(each.name), refused)) for each in fields(RefusedRecord)}
+        return pa.Table.from_pydict(columns, schema=REJECTED_SCHEMA)
