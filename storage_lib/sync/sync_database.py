@@ -72,9 +72,10 @@ def sync_database(
 
     Topics that match one of ``topics`` (``shop.public.*``) and none of ``exclude`` are read; those that appear later,
     by the next call. A topic becomes table ``into.<last part of its name>``; ``rename`` maps regular expressions for
-    that part to names, ``prefix`` and ``suffix`` are added. Topics that get the same name are refused, unless
-    ``merge_shards``: then all are read into that table. A missing table is created from the first schema in its topic,
-    with the key of the records' keys and ``table_options``; without a schema in the records it has to exist.
+    that part to names, ``prefix`` and ``suffix`` are added. Topics that get the same name are refused, as is a topic
+    whose table has read only others, unless ``merge_shards``: then all are read into that table. A missing table is
+    created from the first schema in its topic, with the key of the records' keys and ``table_options``; without a
+    schema in the records it has to exist.
     Afterwards each topic is read as by ``ingest`` with the same ``options`` and ``format``, each record exactly once;
     the columns of tables follow those of the source. A topic stops where its records have another key than the table,
     unless ``options`` set ``source.key-change`` to ignore.
@@ -119,7 +120,10 @@ def sync_topics(
     """Read the topics of ``source``; see ``sync_database``."""
     chosen = rules.chosen(source.names(), _logs(catalog))
     warn_of_checks_without_topic(settings.expect, chosen)
-    tables = [SyncedTable(catalog, source, settings, name, of_table) for name, of_table in chosen.items()]
+    tables = [
+        SyncedTable(catalog, source, settings, name, of_table, merge_shards=rules.merge_shards)
+        for name, of_table in chosen.items()
+    ]
     _read_in_turns(tables, rules.into, workers)
     return SyncResult(tables=tuple(each.result for each in tables))
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from polars.exceptions import PolarsError
 
 from storage_lib.catalog.table_descriptor import TableDescriptor
-from storage_lib.errors import AlreadyExistsError, StorageError
+from storage_lib.errors import AlreadyExistsError, InvalidInputError, StorageError
 from storage_lib.log_store.external.external_topic import ExternalTopic
 from storage_lib.schema.options.source_options import KEY_CHANGE, KeyChange
 from storage_lib.sync.first_columns import first_columns
 from storage_lib.table.sources.ingest import IngestResult, SourceReader
+from storage_lib.table.sources.source_lag import topics_read
 
 if TYPE_CHECKING:
     from storage_lib.catalog.catalog import Catalog
@@ -84,9 +85,17 @@ class SyncedTable:
     """Reads the topics of one table up to the ends that they had at the first turn. Used by one thread at a time."""
 
     def __init__(
-        self, catalog: Catalog, topics: TopicList, settings: SyncSettings, name: str, of_table: Sequence[str]
+        self,
+        catalog: Catalog,
+        topics: TopicList,
+        settings: SyncSettings,
+        name: str,
+        of_table: Sequence[str],
+        *,
+        merge_shards: bool = False,
     ) -> None:
         self._catalog = catalog
+        self._merge_shards = merge_shards
         self._topics = topics
         self._settings = settings
         # The table has the key of the source, unless somebody says otherwise.
@@ -115,6 +124,8 @@ class SyncedTable:
         if table is None:
             self.result = replace(self.result, is_waiting=True)
             return True
+        if not self._merge_shards:
+            _refuse_table_of_another_topic(table, topic)
         end = self._ends.setdefault(topic, log.latest_offsets())
         foreign = ExternalTopic.parse({**self._options, "topic": topic}, table.arrow_schema)
         reader = SourceReader(
@@ -185,3 +196,16 @@ class SyncedTable:
         _log.info("sync: created table %s with key (%s) for topic %r", name, ", ".join(found.key), topic)
         self.result = replace(self.result, is_created=True)
         return table
+
+
+def _refuse_table_of_another_topic(table: DynamicTable, topic: str) -> None:
+    """Raise ``InvalidInputError`` if the table has read topics, but not this one: it may belong to another sync."""
+    others = topics_read(table)
+    if others and topic not in others:
+        message = (
+            f"table {table.name} has the rows of topic {others[0]!r}, and those of {topic!r} with the same keys would "
+            "replace them. Give the topic's table another name (rename, prefix, another database); or drop the table "
+            f"first, if {topic!r} has a snapshot of everything; or merge them on purpose with merge_shards=True. "
+            "Nothing was written"
+        )
+        raise InvalidInputError(message)

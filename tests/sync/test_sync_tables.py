@@ -63,7 +63,12 @@ def memory() -> MemoryCatalog:
 
 
 def sync(
-    catalog: Catalog, topics: RawTopics, format_: str = "debezium-json-schema", **options: str
+    catalog: Catalog,
+    topics: RawTopics,
+    format_: str = "debezium-json-schema",
+    *,
+    merge_shards: bool = True,
+    **options: str,
 ) -> dict[str, TableSync]:
     given = {f"source.{key.replace('_', '-')}": value for key, value in options.items()}
     ordered = {"sequence.field": "written"} if "source.metadata" in given else {}
@@ -74,7 +79,7 @@ def sync(
         skip_expired=False,
         change_tracking=None,
     )
-    rules = TopicRules(topics=("shop.public.*",), into="shop", rename={r"part_\d": "whole"}, merge_shards=True)
+    rules = TopicRules(topics=("shop.public.*",), into="shop", rename={r"part_\d": "whole"}, merge_shards=merge_shards)
     result: SyncResult = sync_topics(catalog, topics, rules, settings, workers=2)
     return {each.table: each for each in result.tables}
 
@@ -154,6 +159,19 @@ def test_shards_go_into_one_table_and_each_has_its_own_position() -> None:
 
     assert (done.topics, done.row_count) == (("shop.public.part_1", "shop.public.part_2"), 2)
     assert (then.row_count, sorted(catalog.load_table("shop.whole").to_arrow()["id"].to_pylist())) == (1, [1, 2, 3])
+
+
+def test_a_topic_whose_table_has_read_another_one_is_refused_until_they_are_merged() -> None:
+    """The rows of a second source replaced those of the first one in silence where another run had read that."""
+    catalog = memory()
+    sync(catalog, topics_of(whole=[record("c", ROW)]))
+    shards = topics_of(part_1=[record("c", {**ROW, "name": "coffee"})])
+
+    stopped = sync(catalog, shards, merge_shards=False)["shop.whole"]
+    merged = sync(catalog, shards)["shop.whole"]
+
+    assert "has the rows of topic 'shop.public.whole'" in str(stopped.errors["shop.public.part_1"])
+    assert (stopped.row_count, merged.row_count, dict(merged.errors)) == (0, 1, {})
 
 
 def test_a_topic_that_stops_names_its_reason_and_stops_no_other() -> None:

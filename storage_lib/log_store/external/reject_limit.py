@@ -46,7 +46,7 @@ class RejectLimit:
     def excess(self, *, rejected: int, records: int, in_last_hour: int) -> str | None:
         """Return what exceeds the limit, if anything: ``rejected`` of the ``records`` of a run, or those of an hour."""
         if self.share is not None and rejected > max(_FEW, self.share * records):
-            return f"{rejected} of {records} records of this run, more than {self.share:.3g} of them"
+            return f"{rejected} of {records} records of this run, more than {100 * self.share:.3g} %"
         if self.count_per_hour is not None and in_last_hour > self.count_per_hour:
             return f"{in_last_hour} records in the last hour, more than {self.count_per_hour}"
         return None
