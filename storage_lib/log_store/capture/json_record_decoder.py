@@ -27,6 +27,7 @@ from storage_lib.log_store.capture.record_keys import json_keys
 from storage_lib.log_store.capture.row_images import RowImages, no_images
 from storage_lib.log_store.capture.written_changes import operations_of
 from storage_lib.log_store.capture.written_rows import images_of
+from storage_lib.log_store.codec.json_lines import broken_objects
 from storage_lib.log_store.codec.looks_like import refuse_other_format
 from storage_lib.log_store.conversion.assumed_value_type import of_modes
 from storage_lib.log_store.conversion.connect_schema import value_type
@@ -61,7 +62,8 @@ class JsonRecordDecoder:
 
     def captured(self, columns: LogColumns) -> CapturedChanges:
         """See ``CaptureDecoder.captured``."""
-        return captured_but_unreadable(columns, self._captured, nothing_captured(self.table.every_column), self.name)
+        nothing = nothing_captured(self.table.every_column)
+        return captured_but_unreadable(columns, self._captured, nothing, self.name, broken_objects)
 
     def _captured(self, columns: LogColumns) -> CapturedChanges:
         places = np.flatnonzero(columns.values.is_valid().to_numpy(zero_copy_only=False))

@@ -23,6 +23,7 @@ from storage_lib.log_store.capture.divided_batch import captured_but_unreadable
 from storage_lib.log_store.capture.json_rows import ITSELF, read_rows
 from storage_lib.log_store.capture.row_images import RowImages, merged_images, no_images
 from storage_lib.log_store.capture.written_rows import images_of
+from storage_lib.log_store.codec.json_lines import broken_objects
 from storage_lib.log_store.codec.looks_like import refuse_other_format
 from storage_lib.log_store.conversion.assumed_value_type import of_flink
 from storage_lib.log_store.metadata.record_metadata import record_metadata
@@ -51,7 +52,9 @@ class UpsertRecordDecoder:
 
     def captured(self, columns: LogColumns) -> CapturedChanges:
         """See ``CaptureDecoder.captured``; every record is one row."""
-        return captured_but_unreadable(columns, self._captured, nothing_captured(self.table.every_column), self.name)
+        nothing = nothing_captured(self.table.every_column)
+        broken = broken_objects if self.registry is None else None
+        return captured_but_unreadable(columns, self._captured, nothing, self.name, broken)
 
     def _captured(self, columns: LogColumns) -> CapturedChanges:
         keys = self.table.primary_keys

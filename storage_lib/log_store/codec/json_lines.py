@@ -12,6 +12,7 @@ import pyarrow.json as pj
 _OPENING, _CLOSING = ord("{"), ord("}")
 _MAY_FOLLOW_BRACE = np.zeros(256, bool)
 _MAY_FOLLOW_BRACE[np.frombuffer(b",}]{", np.uint8)] = True
+_NOT_AN_OBJECT = "not a JSON object"
 _NOT_FINITE_MARKS = (b'"NaN"', b'Infinity"')
 
 
@@ -74,9 +75,24 @@ def one_line_each(text: pa.Array) -> pa.Array:
     )
     for value in text.filter(suspects).to_pylist():
         if not isinstance(json.loads(value), dict):
-            message = "not a JSON object"
-            raise ValueError(message)  # noqa: TRY004  the value is wrong, not an argument's type
+            raise ValueError(_NOT_AN_OBJECT)  # noqa: TRY004  the value is wrong, not an argument's type
     return pc.utf8_trim_whitespace(pc.replace_substring(text, "\n", " "))
+
+
+def broken_objects(values: pa.Array) -> dict[int, str]:
+    """Return by index why values (bytes) are not JSON objects; nulls, and the JSON ``null``, are left to the caller."""
+    found: dict[int, str] = {}
+    for index, value in enumerate(values.to_pylist()):
+        try:
+            parsed = {} if value is None else json.loads(value)
+        except RecursionError:
+            continue
+        except ValueError as error:
+            found[index] = str(error)
+            continue
+        if not isinstance(parsed, dict | None):
+            found[index] = _NOT_AN_OBJECT
+    return found
 
 
 def parsed_objects(text: pa.Array, columns: pa.Schema) -> list[pa.Array]:

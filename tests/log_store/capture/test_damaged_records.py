@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
-from typing import cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 
+from storage_lib.log_store.capture import json_record_decoder
 from storage_lib.log_store.capture.avro_record_decoder import AvroRecordDecoder
 from storage_lib.log_store.capture.capture_decoder import CaptureDecoder
 from storage_lib.log_store.capture.json_record_decoder import JsonRecordDecoder
+from storage_lib.log_store.capture.json_rows import JsonRows, read_rows
 from storage_lib.log_store.capture.upsert_record_decoder import UpsertRecordDecoder
 from storage_lib.log_store.codec.schema_registry import SchemaRegistry
 from storage_lib.schema.table_schema import new_table_schema
@@ -85,3 +87,23 @@ def test_a_damaged_record_harms_no_other(name: str, seed: int) -> None:
             assert rows.kinds.to_pylist() == alone.kinds.to_pylist(), index
             assert (index in refused) == bool(alone.refusals), index
     assert all(each.reason for each in together.refusals)
+
+
+def test_broken_json_is_found_without_decoding_the_others_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Halving found each of them, by ten attempts at their neighbours: 20 in 2,000 took a second."""
+    decodes: list[int] = []
+
+    def counted(texts: pa.Array, *rest: Any) -> JsonRows:
+        decodes.append(len(texts))
+        return read_rows(texts, *rest)
+
+    monkeypatch.setattr(json_record_decoder, "read_rows", counted)
+    good = [f'{{"op": "c", "after": {{"id": {number}}}}}'.encode() for number in range(200)]
+    values = [value for each in good for value in (each, each[:-1])] + [b"7", b"null", b'"text"']
+
+    changes = captured(_DECODERS["json"], values, [None] * len(values))
+
+    assert changes.rows["id"].to_pylist() == list(range(200))
+    refused = {each.record_index for each in changes.refusals}
+    assert refused == {*range(1, 400, 2), 400, 401, 402}
+    assert len(decodes) < 20
