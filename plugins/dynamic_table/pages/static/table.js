@@ -108,7 +108,7 @@ function drawSources(view) {
   const { sources, health } = view;
   byId("topics").hidden = !sources.length && !health.rejected_count;
   const lines = sources.map((source) => element("li", { className: source.error ? "bad" : "", textContent: `${source.source}: ${sourceText(source)}` }));
-  const rejected = health.rejected_count ? [element("p", { className: "warn", textContent: `${count(health.rejected_count)} records were rejected; SELECT * FROM ${name}$rejected lists them, Re-ingest rejected writes them after a fix.` })] : [];
+  const rejected = health.rejected_count ? [element("p", { className: "warn", textContent: `${count(health.rejected_count)} rejected ${health.rejected_count === 1 ? "record" : "records"}: SELECT * FROM ${name}$rejected lists them, Re-ingest rejected writes them after a fix.` })] : [];
   byId("sources").replaceChildren(element("ul", {}, ...lines), ...rejected);
 }
 
