@@ -190,14 +190,14 @@ class _Changes:
         order = np.lexsort((positions, records))
         kinds = np.concatenate([np.zeros(0, np.int8), *(each.kinds for each in parts)])[order]
         arrays = [
-            metadata[each.name].take(pa.array(records[order]))
+            _at(metadata[each.name], records[order])
             if each.name in metadata
-            else pa.concat_arrays(
-                [
-                    pa.nulls(0, each.type),
-                    *(part.image.columns[each.name].take(pa.array(part.records)) for part in parts),
-                ]
-            ).take(pa.array(order))
+            else _at(
+                pa.concat_arrays(
+                    [pa.nulls(0, each.type), *(_at(part.image.columns[each.name], part.records) for part in parts)]
+                ),
+                order,
+            )
             for each in columns
         ]
         return CapturedChanges(
@@ -228,3 +228,10 @@ class _Changes:
                 if whole.any():
                     found[name] = whole
         return found
+
+
+def _at(column: pa.Array, places: np.ndarray) -> pa.Array:
+    """Return the values at ``places``, without a copy if these are all in order, as in most batches."""
+    if len(places) == len(column) and (places == np.arange(len(places))).all():
+        return column
+    return column.take(pa.array(places))

@@ -105,7 +105,7 @@ def written_by_groups(
         metadata.append((indices, group.metadata))
         if group.columns is not None:
             schemas.append(SourceColumns(record_index=int(indices[0]), columns=group.columns))
-    without_rows = np.setdiff1d(np.arange(len(keys)), np.concatenate([np.zeros(0, np.int64), *(i for i, _ in before)]))
+    without_rows = np.delete(np.arange(len(keys)), np.concatenate([np.zeros(0, np.int64), *(i for i, _ in before)]))
     nothing = (without_rows, no_images(table.columns, len(without_rows)))
     old_rows = merged_images([nothing, *before])
     whole = holds_whole_before(table.before_image, pa.array(connectors, pa.string()), keys)

@@ -39,7 +39,7 @@ def key_images(table: CapturedTable, keys: pa.Array, wanted: Mask, read: KeyRead
     if not len(places) or not table.primary_keys:
         return nothing
     asked = keys.take(pa.array(places))
-    others = np.setdiff1d(np.arange(len(keys)), places)
+    others = np.delete(np.arange(len(keys)), places)
     parts = [(others, no_images(table.columns, len(others)))]
     for start, stop, images, _ in divided(len(asked), lambda a, b: _readable(read, table, asked[a:b])):
         # Without a reader's answer the key tells nothing.

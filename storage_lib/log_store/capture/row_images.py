@@ -90,7 +90,8 @@ def no_images(columns: pa.Schema, count: int) -> RowImages:
 
 def merged_images(parts: Sequence[tuple[Int64s, RowImages]]) -> RowImages:
     """Merge the images of parts of a batch, at least one; the record ``i`` of a part is ``indices[i]`` of the batch."""
-    if len(parts) == 1:
+    parts = [each for each in parts if len(each[0])] or parts[:1]
+    if len(parts) == 1 and (parts[0][0] == np.arange(len(parts[0][0]))).all():
         return parts[0][1]
     order = np.argsort(np.concatenate([indices for indices, _ in parts]), kind="stable")
     images, counts = [each for _, each in parts], [len(indices) for indices, _ in parts]

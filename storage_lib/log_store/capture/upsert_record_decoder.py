@@ -115,7 +115,7 @@ class UpsertRecordDecoder:
 
     def _keys(self, keys: pa.Array, wanted: np.ndarray) -> RowImages:
         places = np.flatnonzero(wanted & keys.is_valid().to_numpy(zero_copy_only=False))
-        others = np.setdiff1d(np.arange(len(keys)), places)
+        others = np.delete(np.arange(len(keys)), places)
         asked = keys.take(pa.array(places))
         is_json = pc.all(pc.starts_with(asked, _OBJECT), min_count=0).as_py()
         decoder = replace(self, registry=None) if is_json else self
