@@ -53,7 +53,8 @@ _FAMILIES = {
     "fields.<column>.distinct": "true: listagg and collect keep each element once.",
     "fields.<column>.list-agg-delimiter": "Separator of listagg; default: a comma.",
     "fields.<columns>.sequence-group": "For merge-engine=partial-update: comma-separated columns that are updated "
-    "together, where the sequence columns in the option's name are not smaller than the stored ones.",
+    "together, where the sequence columns in the option's name are not smaller than the stored ones. A row in which "
+    "these are null changes none of them; as in Paimon, its values show as long as its key has no other row.",
     "fields.<column>.default-value": "Value written where the input has none for the column.",
     "column.<column>.metadata": "Metadata of records that ingest fills the column from, as METADATA FROM declares it, "
     "such as value.source.lsn.",
