@@ -252,7 +252,7 @@ def test_lists_and_loads_beside_commits_drops_and_recreations_never_fail(
 
     def change() -> None:
         try:
-            for _ in range(12):
+            for _ in range(6):
                 table = catalog.create_table(
                     "shop.brief", COLUMNS, options={**VIEW, "write-mode": "append-only"}, if_not_exists=True
                 )
