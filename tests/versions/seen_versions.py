@@ -5,7 +5,9 @@
     make airflow VERSION=3.1
     python -m tests.versions.seen_versions .local/airflow_3_1  # likewise
 
-The results are those of all files ``results*.xml`` in the environment. Add ``--in-part`` if they are not of all tests.
+The results are those of all files ``results*.xml`` in the environment, in the order of their names. Of a test that is in
+several, the last one counts: one that a busy machine has failed may be repeated into ``results9.xml``. Add ``--in-part``
+if they are not of all tests.
 Without an argument, only the page is written.
 """
 
@@ -144,20 +146,19 @@ SUBJECTS = (SPARK, AIRFLOW)
 
 
 def results_of(subject: Subject, *reports: str, whole: bool = True) -> dict[str, Any]:
-    """Return the counts of a run from its reports in JUnit's format; a test in several of them counts once.
+    """Return the counts of a run from its reports in JUnit's format; of a test in several of them the last one counts.
 
     Raises ``FailedRunError`` if a test has failed, or if a ``whole`` run has none of some folder.
     """
-    found: dict[tuple[str, str], bool] = {}
+    found: dict[tuple[str, str], set[str]] = {}
     # pytest writes the report on this machine.
     for case in chain.from_iterable(ET.fromstring(report).iter("testcase") for report in reports):  # noqa: S314
-        test = str(case.get("classname")), str(case.get("name"))
-        kinds = {child.tag for child in case}
+        found[str(case.get("classname")), str(case.get("name"))] = {child.tag for child in case}
+    for test, kinds in found.items():
         if kinds & {"failure", "error"}:
             message = f"{'.'.join(test)} has failed; a version counts once all tests pass"
             raise FailedRunError(message)
-        found[test] = "skipped" not in kinds
-    passed = Counter(name.split(".")[1] for (name, _), is_passed in found.items() if is_passed)
+    passed = Counter(name.split(".")[1] for (name, _), kinds in found.items() if "skipped" not in kinds)
     missing = [folder for folder in subject.folders if not passed[folder]]
     if missing and whole:
         message = (

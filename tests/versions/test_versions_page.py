@@ -80,6 +80,14 @@ def test_a_run_with_a_failed_test_is_not_recorded(kind: str) -> None:
         results_of(SPARK, REPORT.format(cases=PASSED + failed))
 
 
+def test_a_failed_test_that_was_repeated_counts_with_its_last_result() -> None:
+    failed = REPORT.format(cases=PASSED.replace("/>", '><failure message="slow"/></testcase>', 1))
+
+    assert results_of(SPARK, failed, REPORT.format(cases=PASSED)) == results_of(SPARK, REPORT.format(cases=PASSED))
+    with pytest.raises(FailedRunError, match=r"tests\.spark"):
+        results_of(SPARK, REPORT.format(cases=PASSED), failed)
+
+
 def test_a_run_is_counted_by_the_folders_of_its_subject() -> None:
     cases = "".join(f'<testcase classname="tests.{each}.test_x" name="test_y"/>' for each in ("plugins", "dags"))
 
