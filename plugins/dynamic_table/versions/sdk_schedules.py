@@ -14,8 +14,7 @@ else:
     from airflow.timetables.assets import AssetOrTimeSchedule
     from airflow.timetables.trigger import DeltaTriggerTimetable
 
-# A run that a user starts has a date as well, which is not the day that the user means. Airflow 3.2 gives templates the
-# partition with the run only.
+# A run that a user starts has a date as well, which is not the day that the user means.
 DAY_OF_RUN = (
     "dag_run.partition_key"
     if AirflowFeature.PARTITIONED_RUNS.is_here
@@ -27,7 +26,7 @@ DAY_OF_RUN = (
 def daily_partitions() -> Any:
     """Return a schedule of a run at midnight (UTC) for the day before; a backfill makes runs for a range of days.
 
-    The day is the partition key of a run, or the begin of its data interval where Airflow has no partitioned runs. The
+    The day is the partition key of a run, or the begin of its data interval where a backfill can't name partitions. The
     DAG needs no start date.
     """
     if AirflowFeature.PARTITIONED_RUNS.is_here:
