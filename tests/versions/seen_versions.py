@@ -5,9 +5,9 @@
     make airflow VERSION=3.1
     python -m tests.versions.seen_versions .local/airflow_3_1  # likewise
 
-The results are those of all files ``results*.xml`` in the environment, in the order of their names. Of a test that is in
-several, the last one counts: one that a busy machine has failed may be repeated into ``results9.xml``. Add ``--in-part``
-if they are not of all tests.
+The results are those of all files ``results*.xml`` in the environment, in the order of their names. Of a test that is
+in several, the last one counts: one that a busy machine has failed may be repeated into ``results9.xml``. Add
+``--in-part`` if they are not of all tests.
 Without an argument, only the page is written.
 """
 
