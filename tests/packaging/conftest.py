@@ -25,6 +25,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def dbt_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel of the dbt adapter."""
+    return build("wheel", CHECKOUT / "dbt", tmp_path_factory.mktemp("dbt_wheel"))
+
+
+@pytest.fixture(scope="session")
 def wheel_of_sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build a wheel from the unpacked source distribution, outside of a git repository."""
     sdist = build("sdist", CHECKOUT, tmp_path_factory.mktemp("sdist"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +17,11 @@ from dbt.adapters.dynamic_tables.column import DynamicTablesColumn
 from dbt.adapters.dynamic_tables.connections import DynamicTablesConnectionManager
 from dbt.adapters.dynamic_tables.relation import DynamicTablesRelation
 from dbt.adapters.sql import SQLAdapter
-from dbt_common.contracts.constraints import ConstraintType
+from dbt_common.contracts.constraints import ColumnLevelConstraint, ConstraintType, ModelLevelConstraint
 from dbt_common.exceptions import DbtRuntimeError
+from dbt_common.invocation import get_invocation_id
 
-from storage_lib import NotFoundError
+from storage_lib import InvalidInputError, NotFoundError
 
 if TYPE_CHECKING:
     import agate
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     from storage_lib import Catalog, DynamicTable
     from storage_lib.sql import Session
 
-_STRATEGIES = ["append", "merge", "delete+insert", "insert_overwrite"]
+_STRATEGIES = ["append", "merge", "delete+insert", "insert_overwrite", "microbatch"]
+_ASIDE = "__dbt_tmp_"
+_ABANDONED_AFTER = timedelta(days=1)
 
 
 class DynamicTablesAdapter(SQLAdapter):
@@ -44,7 +47,8 @@ class DynamicTablesAdapter(SQLAdapter):
         ConstraintType.check: ConstraintSupport.NOT_SUPPORTED,
         ConstraintType.not_null: ConstraintSupport.ENFORCED,
         ConstraintType.unique: ConstraintSupport.NOT_SUPPORTED,
-        ConstraintType.primary_key: ConstraintSupport.ENFORCED,
+        # A later row replaces an earlier one of the same key; none is refused.
+        ConstraintType.primary_key: ConstraintSupport.NOT_ENFORCED,
         ConstraintType.foreign_key: ConstraintSupport.NOT_SUPPORTED,
     }
     _capabilities = CapabilityDict(
@@ -130,7 +134,11 @@ class DynamicTablesAdapter(SQLAdapter):
             rows = self._analysed(relation.render())
         except NotFoundError:
             return []
-        return [DynamicTablesColumn(each.name, each.dataType.simpleString()) for each in rows.schema.fields]
+        try:
+            # As a table of these columns has them: dbt compares both.
+            return [DynamicTablesColumn(name, kind) for name, kind in _typed(rows)]
+        except InvalidInputError:
+            return [DynamicTablesColumn(each.name, each.dataType.simpleString()) for each in rows.schema.fields]
 
     def drop_relation(self, relation: DynamicTablesRelation) -> None:
         """Drop a table, a materialized table or a view."""
@@ -158,16 +166,83 @@ class DynamicTablesAdapter(SQLAdapter):
 
     @available.parse(lambda *_, **__: False)
     def keeps_its_definition(
-        self, relation: DynamicTablesRelation, query: str, primary_key: Sequence[str], partition_by: Sequence[str]
+        self,
+        relation: DynamicTablesRelation,
+        query: str,
+        primary_key: Sequence[str],
+        partition_by: Sequence[str],
+        required: Sequence[str] | None = None,
     ) -> bool:
-        """Return whether the query gives the columns that the table has, so that its rows can be replaced at once."""
+        """Return whether the query gives the columns that the table has, so that its rows can be replaced at once.
+
+        ``required`` are the columns that a contract declares as NOT NULL, besides the key; None: there is no contract.
+        """
         table = self._table(relation)
         if table is None or table.definition is not None:
             return False
         rows = self._analysed(f"({query}\n) AS dbt_query")
         there = [(field.name, str(field.type.with_nullable(nullable=True))) for field in table.schema.fields]
         keys = (tuple(table.schema.primary_keys), tuple(table.schema.partition_keys))
+        if required is not None and {*required} != {*_required(table)}:
+            return False
         return there == _typed(rows) and keys == (tuple(primary_key), tuple(partition_by))
+
+    @available.parse(lambda *_, **__: {"columns": [], "keys": [], "required": []})
+    def contract_of(self, model: dict[str, Any], primary_key: Sequence[str]) -> dict[str, list[str]]:
+        """Return the definitions of a model's columns, its key, and the other columns that are NOT NULL.
+
+        ``primary_key`` is the config of that name. dbt warns about constraints that tables can't have.
+        Raises ``DbtRuntimeError`` if the config and the contract name different keys.
+        """
+        found = list(primary_key)
+        declared = [
+            each["name"]
+            for each in model["columns"].values()
+            if _has(each.get("constraints"), ConstraintType.primary_key)
+        ]
+        for each in model.get("constraints") or ():
+            self.render_raw_model_constraint(each)  # warns
+            if each["type"] == ConstraintType.primary_key:
+                declared += each["columns"]
+        if found and declared and {*found} != {*declared}:
+            message = f"primary_key is {found}, but the contract's is {declared}; leave one of them out"
+            raise DbtRuntimeError(message)
+        keys = found or declared
+        required = [
+            each["name"] for each in model["columns"].values() if _has(each.get("constraints"), ConstraintType.not_null)
+        ]
+        return {
+            "columns": self.render_raw_columns_constraints(model["columns"]),
+            "keys": keys,
+            "required": [name for name in required if name not in keys],
+        }
+
+    @classmethod
+    def render_column_constraint(cls, constraint: ColumnLevelConstraint) -> str | None:
+        """Return NOT NULL; the key is declared for the whole table. Raises ``DbtRuntimeError`` for a custom text."""
+        _refuse_custom(constraint)
+        return "not null" if constraint.type is ConstraintType.not_null else None
+
+    @classmethod
+    def render_model_constraint(cls, constraint: ModelLevelConstraint) -> str | None:
+        """Return None: the key is declared by ``contract_of``. Raises ``DbtRuntimeError`` for a custom text."""
+        _refuse_custom(constraint)
+        return None
+
+    @available.parse(lambda _, relation: relation)
+    def aside_of(self, relation: DynamicTablesRelation) -> DynamicTablesRelation:
+        """Return the name under which this invocation builds a table."""
+        identifier = f"{relation.identifier}{_ASIDE}{get_invocation_id().replace('-', '')[:12]}"
+        return relation.incorporate(path={"identifier": identifier})
+
+    @available.parse(lambda *_, **__: None)
+    def drop_abandoned(self, relation: DynamicTablesRelation) -> None:
+        """Drop tables that interrupted invocations have begun to build in place of a table, after a day."""
+        catalog, prefix = self._catalog(), f"{relation.name_in_catalog}{_ASIDE}"
+        oldest = (datetime.now(UTC) - _ABANDONED_AFTER).timestamp() * 1000
+        for name in catalog.list_tables(str(relation.schema)):
+            if name.startswith(prefix) and catalog.load_table(name).schema.time_millis < oldest:
+                catalog.drop_table(name, if_exists=True)
 
     @available.parse(lambda *_, **__: [])
     def columns_of_query(self, query: str) -> list[str]:
@@ -195,6 +270,16 @@ class DynamicTablesAdapter(SQLAdapter):
         if table is None or table.definition is None:
             return True
         return bool(table.definition.query != self._session().stored_query(query.strip(), table=table.name))
+
+    @available.parse(lambda *_, **__: False)
+    def has_another_lag(self, relation: DynamicTablesRelation, target_lag: str) -> bool:
+        """Return whether a materialized table has another lag than the config, such as ``'5' MINUTE``."""
+        from storage_lib.schema.options.materialized_table import parse_freshness
+
+        table = self._table(relation)
+        if table is None or table.definition is None:
+            return True
+        return bool(table.definition.freshness != parse_freshness(target_lag))
 
     # --- dbt docs, freshness ---
 
@@ -306,6 +391,22 @@ def _described_columns() -> tuple[str, ...]:
         "column_type",
         "column_comment",
     )
+
+
+def _has(constraints: Iterable[dict[str, Any]] | None, kind: ConstraintType) -> bool:
+    return any(each["type"] == kind for each in constraints or ())
+
+
+def _refuse_custom(constraint: ColumnLevelConstraint | ModelLevelConstraint) -> None:
+    if constraint.type is ConstraintType.custom:
+        message = f"custom constraints are not supported: {constraint.expression}"
+        raise DbtRuntimeError(message)
+
+
+def _required(table: DynamicTable) -> list[str]:
+    """Return the columns that are NOT NULL, besides those of the key."""
+    keys = table.schema.primary_keys
+    return [field.name for field in table.schema.fields if not field.type.nullable and field.name not in keys]
 
 
 def _typed(rows: DataFrame) -> list[tuple[str, str]]:

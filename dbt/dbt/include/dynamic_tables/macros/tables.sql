@@ -35,13 +35,14 @@
   {%- if temporary -%}
     create or replace temporary view {{ relation.include(schema=false) }} as
     {{ sql }}
+  {%- elif dynamic_tables__has_contract() -%}
+    {{ get_assert_columns_equivalent(sql) }}
+    {{ config.get('sql_header') or '' }}
+    {{ dynamic_tables__create_by_contract(relation, sql) }}
   {%- else -%}
     {%- set keys = dynamic_tables__list_of('primary_key') -%}
     {{ config.get('sql_header') or '' }}
     {{ verb }} table {{ relation }}
-    {%- if config.get('contract') and config.get('contract').enforced -%}
-      {{ get_assert_columns_equivalent(sql) }}
-    {%- endif -%}
     {%- if keys %} (primary key ({{ dynamic_tables__names(keys) }}) not enforced){% endif -%}
     {{ dynamic_tables__table_clauses() }} as
     {{ sql }}
@@ -49,6 +50,7 @@
 {%- endmacro %}
 
 {% macro dynamic_tables__create_view_as(relation, sql) -%}
+  {%- if dynamic_tables__has_contract() -%}{{ get_assert_columns_equivalent(sql) }}{%- endif -%}
   {{ config.get('sql_header') or '' }}
   create or replace view {{ relation }}
   {%- if config.persist_column_docs() and model.columns -%}
@@ -68,10 +70,6 @@
 
 {% macro dynamic_tables__make_temp_relation(base_relation, suffix) -%}
   {{ return(api.Relation.create(identifier=base_relation.identifier ~ suffix, type='view').include(schema=false)) }}
-{%- endmacro %}
-
-{% macro dynamic_tables__make_intermediate_relation(base_relation, suffix) -%}
-  {{ return(base_relation.incorporate(path={"identifier": base_relation.identifier ~ suffix})) }}
 {%- endmacro %}
 
 {% macro dynamic_tables__get_columns_in_relation(relation) -%}

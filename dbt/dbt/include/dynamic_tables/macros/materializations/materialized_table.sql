@@ -30,8 +30,8 @@
     {%- elif adapter.has_another_query(existing, sql) -%}
       {% do run_query("alter materialized table " ~ target ~ " as " ~ sql) %}
     {%- endif -%}
-    {%- if config.get('target_lag') -%}
-      {% do run_query("alter materialized table " ~ target ~ " set freshness = interval " ~ config.get('target_lag')) %}
+    {%- if config.get('target_lag') and adapter.has_another_lag(existing, config.get('target_lag')) -%}
+      {% do run_query("alter materialized table " ~ target ~ " set " ~ dynamic_tables__lag_clause()) %}
     {%- endif -%}
     {%- call statement('main') -%}
       alter materialized table {{ target }} refresh
@@ -42,12 +42,18 @@
   {{ return({'relations': [target]}) }}
 {% endmacro %}
 
+{% macro dynamic_tables__lag_clause() -%}
+  {%- set lag = config.get('target_lag') -%}
+  {{ return('target_lag = downstream' if lag | lower == 'downstream' else 'freshness = interval ' ~ lag) }}
+{%- endmacro %}
+
 {% macro dynamic_tables__create_materialized_table(relation, sql) -%}
+  {%- if dynamic_tables__has_contract() -%}{{ get_assert_columns_equivalent(sql) }}{%- endif -%}
   {%- set keys = dynamic_tables__list_of('primary_key') -%}
   create materialized table {{ relation }}
   {%- if keys %} (primary key ({{ dynamic_tables__names(keys) }}) not enforced){% endif -%}
   {{ dynamic_tables__table_clauses() }}
-  {%- if config.get('target_lag') %} freshness = interval {{ config.get('target_lag') }}{% endif -%}
+  {%- if config.get('target_lag') %} {{ dynamic_tables__lag_clause() }}{% endif -%}
   {%- if config.get('refresh_mode') %} refresh_mode = {{ config.get('refresh_mode') }}{% endif %} as
   {{ sql }}
 {%- endmacro %}

@@ -1,35 +1,37 @@
 {% materialization table, adapter='dynamic_tables' %}
   {%- set existing = load_cached_relation(this) -%}
   {%- set target = this.incorporate(type='table') -%}
-  {%- set keys = dynamic_tables__list_of('primary_key') -%}
 
   {{ run_hooks(pre_hooks) }}
   {{ dynamic_tables__apply_grants(target, config.get('grants'), false) }}
 
   {#- Readers see the old rows or the new ones: they are replaced in one commit, or the table by a renamed one. -#}
   {%- if existing is not none and existing.is_table and not should_full_refresh()
-        and adapter.keeps_its_definition(existing, sql, keys, dynamic_tables__list_of('partition_by')) -%}
+        and dynamic_tables__keeps_its_definition(existing, sql) -%}
     {%- call statement('main') -%}
-      {{ dynamic_tables__create_table_as(false, target, sql, verb='create or replace') }}
-    {%- endcall -%}
-  {%- elif existing is none -%}
-    {%- call statement('main') -%}
-      {{ dynamic_tables__create_table_as(false, target, sql) }}
+      {%- if dynamic_tables__has_contract() -%}
+        {{ dynamic_tables__replace_by_contract(target, sql) }}
+      {%- else -%}
+        {{ dynamic_tables__create_table_as(false, target, sql, verb='create or replace') }}
+      {%- endif -%}
     {%- endcall -%}
   {%- else -%}
-    {%- set intermediate = make_intermediate_relation(target) -%}
-    {{ drop_relation_if_exists(load_cached_relation(intermediate)) }}
-    {%- call statement('main') -%}
-      {{ dynamic_tables__create_table_as(false, intermediate, sql) }}
-    {%- endcall -%}
-    {{ adapter.drop_relation(existing) }}
-    {{ adapter.rename_relation(intermediate, target) }}
+    {{ dynamic_tables__build_aside(existing, target, sql) }}
   {%- endif -%}
 
   {% do persist_docs(target, model) %}
   {{ run_hooks(post_hooks) }}
   {{ return({'relations': [target]}) }}
 {% endmaterialization %}
+
+{% macro dynamic_tables__keeps_its_definition(existing, sql) -%}
+  {%- set partition_by = dynamic_tables__list_of('partition_by') -%}
+  {%- if dynamic_tables__has_contract() -%}
+    {%- set contract = dynamic_tables__contract() -%}
+    {{ return(adapter.keeps_its_definition(existing, get_select_subquery(sql), contract['keys'], partition_by, contract['required'])) }}
+  {%- endif -%}
+  {{ return(adapter.keeps_its_definition(existing, sql, dynamic_tables__list_of('primary_key'), partition_by)) }}
+{%- endmacro %}
 
 {% materialization view, adapter='dynamic_tables' %}
   {%- set existing = load_cached_relation(this) -%}
