@@ -91,7 +91,7 @@ models:
 
 
 class TestDefinition:
-    """What a contract makes of a table."""
+    """The table of a contract."""
 
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:

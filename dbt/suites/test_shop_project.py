@@ -63,10 +63,6 @@ def seed_files(version: int) -> dict[str, str]:
     return {f"{name}.csv": f"{texts[0]}\n{texts[version]}" for name, texts in SEEDS.items()}
 
 
-class Died(BaseException):
-    """The process was killed."""
-
-
 class _Shop:
     @pytest.fixture(scope="class")
     def seeds(self) -> dict[str, str]:
@@ -124,7 +120,7 @@ class TestBuiltTwice(_Shop):
 
 
 class TestInterrupted(_Shop):
-    """A process that dies between two statements."""
+    """A process that crashes between two statements."""
 
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:

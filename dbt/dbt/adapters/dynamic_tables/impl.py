@@ -175,7 +175,7 @@ class DynamicTablesAdapter(SQLAdapter):
     ) -> bool:
         """Return whether the query gives the columns that the table has, so that its rows can be replaced at once.
 
-        ``required`` are the columns that a contract declares as NOT NULL, besides the key; None: there is no contract.
+        ``required`` are the columns that a contract declares as NOT NULL, besides the key; None without a contract.
         """
         table = self._table(relation)
         if table is None or table.definition is not None:
