@@ -43,7 +43,8 @@ _NO_OLD_ROW = (
 )
 _UNAVAILABLE = (
     "it leaves out the value, which has not changed, and a table {kind} can't look it up. Let the database log whole "
-    "rows (PostgreSQL: ALTER TABLE ... REPLICA IDENTITY FULL), or use a table with the primary key of the source"
+    "rows (PostgreSQL: ALTER TABLE ... REPLICA IDENTITY FULL), or use a table with the primary key of the source. If "
+    "it is a value of the column, set another placeholder (debezium.unavailable-value-placeholder)"
 )
 _TOMBSTONE = (
     "it is a tombstone, which deletes its key, but has no metadata of a value, from which column {column!r} of "

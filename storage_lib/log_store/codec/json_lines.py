@@ -85,11 +85,11 @@ def broken_objects(values: pa.Array) -> dict[int, str]:
     for index, value in enumerate(values.to_pylist()):
         try:
             parsed = {} if value is None else json.loads(value)
-        except RecursionError:
-            continue
-        except ValueError as error:
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
             found[index] = str(error)
             continue
+        except (ValueError, RecursionError):
+            continue  # a long number or deep nesting, perhaps in a column that is not read
         if not isinstance(parsed, dict | None):
             found[index] = _NOT_AN_OBJECT
     return found

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 _ATTEMPTS = 5
 _UNFOUND = (
     "the record leaves out the value because it has not changed, but the table has no row of this key to take it from. "
-    "Read the source from a snapshot of the database, or let the database log whole rows"
+    "Read the source from a snapshot of the database, or let the database log whole rows. If it is a value of the "
+    "column, which only looks left out, set another placeholder (debezium.unavailable-value-placeholder)"
 )
 
 _IS_NULL = (

@@ -74,6 +74,17 @@ def test_a_record_whose_unchanged_value_is_nowhere_is_kept_apart_with_the_same_c
     assert (record["offset"], record["column"]) == (1, "item")
 
 
+def test_a_value_that_is_the_placeholder_is_refused_with_the_option_that_takes_it() -> None:
+    topic, table, other = RawTopic(), table_of(), table_of()
+    topic.tell(b'{"id":1}', json.dumps({"op": "c", "after": {"id": 1, "item": "n/a"}}).encode())
+
+    with pytest.raises(InvalidInputError, match=r"debezium\.unavailable-value-placeholder"):
+        topic.ingest(table, options={"debezium.unavailable-value-placeholder": "n/a"})
+    topic.ingest(other)
+
+    assert other.refresh().to_arrow()["item"].to_pylist() == ["n/a"]
+
+
 def test_a_deletion_after_a_refused_update_of_the_same_commit_is_made() -> None:
     table, topic = table_of(), RawTopic()
     row = {"id": 1, "item": "a", "price": 1.5, "day": None, "rate": None}
