@@ -129,6 +129,7 @@ def test_a_table_is_altered_by_all_changes_of_a_request_or_by_none(catalog: Cata
         {"action": "updateColumnType", "fieldNames": ["n"], "newDataType": "INT"},
         {"action": "setOption", "key": "log.kafka.bootstrap.servers", "value": "evil:9092"},
         {"action": "addColumn", "fieldNames": ["x"], "dataType": "NOTHING"},
+        {"action": "addColumn", "fieldNames": ["x"], "dataType": {"type": "", "fields": []}},
     ):
         refused = altered(served, {"action": "addColumn", "fieldNames": ["other"], "dataType": "INT"}, wrong)
         assert refused.status_code == 400, refused.text
@@ -269,6 +270,8 @@ def test_a_commit_is_made_once_and_by_one_of_two(catalog: Catalog, served: Serve
         {**made, "deltaManifestList": "manifest-list-of-nobody"},
         {**made, "baseManifestList": "../snapshot/snapshot-1"},
         {**made, "indexManifest": "/etc/passwd"},
+        {**made, "deltaManifestList": "\0"},
+        {**made, "properties": {"a": [None]}},
     ):
         assert committed(snapshot=wrong).status_code == 400, wrong
     assert catalog.load_table("staging.items").to_arrow().num_rows == 1

@@ -8,6 +8,7 @@ an answer and no error.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from storage_lib.errors import CorruptFileError, NotFoundError, SnapshotExpiredError
@@ -15,9 +16,11 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.file_store.snapshot.snapshot_json import decode_snapshot
 from storage_lib.io.table_directory.numbered_files import DisplacedError
 from storage_lib.serve.access.refusal import Refusal, RefusedRequestError
+from storage_lib.serve.requests.json_body import texts
 from storage_lib.table.dynamic_table import DynamicTable
 
 _FIRST_ID = 1
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def commit_snapshot(table: DynamicTable, snapshot: object, base_uuid: object) -> bool:
@@ -50,6 +53,7 @@ def _decoded(value: object) -> Snapshot:
     if not isinstance(value, dict) or any(isinstance(each, bool) for each in value.values()):
         message = "snapshot has to be a JSON object"
         raise RefusedRequestError(Refusal.BAD_REQUEST, message)
+    texts(value, "properties")
     number: Any = value.get("id")
     try:
         return decode_snapshot(json.dumps(value, ensure_ascii=False).encode(), "the request", snapshot_id=number)
@@ -82,9 +86,7 @@ def _require_files(table: DynamicTable, wanted: Snapshot) -> None:
     )
     for name in names:
         # The name becomes a path.
-        if name is not None and (
-            "/" in name or name in ("", ".", "..") or not files.exists(context.paths.manifest_path(name))
-        ):
+        if name is not None and not (_NAME.fullmatch(name) and files.exists(context.paths.manifest_path(name))):
             message = "the snapshot names a manifest that is not in the table's directory"
             raise RefusedRequestError(Refusal.BAD_REQUEST, message)
     try:

@@ -190,7 +190,7 @@ def _type(value: object) -> DataType:
         return type_from_json(value)
     except InvalidInputError as error:
         raise _bad(str(error)) from error
-    except (KeyError, TypeError, ValueError, RecursionError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, RecursionError, AttributeError) as error:
         raise _bad("a type can't be read") from error
 
 
