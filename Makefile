@@ -65,7 +65,7 @@ core: ## Install only the core, without extras, and run what belongs to it
 
 lowest: ## Install the lowest versions that pyproject.toml admits, and run the tests that start no other process; SLICE=3 runs one of eight parts of them
 	@$(PYTHON) docker/local/stack_setup.py lowest
-	.local/lowest/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m "not integration" $(if $(SLICE),--part $(SLICE)) $(ARGS)
+	.local/lowest/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(AIRFLOW_WARNINGS) -m "not integration" $(if $(SLICE),--part $(SLICE)) $(ARGS)
 
 spark: VERSION ?= 4.2
 spark: setup ## Install another version of Spark, VERSION=4.2, and run the tests of Spark, SQL and materialized tables with it; SLICE=3 runs one of eight parts of them
