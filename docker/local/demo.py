@@ -5,7 +5,7 @@
 
 Starts Kafka and Airflow (loopback only, below .local/demo), provisions ``demo.flights``, replays the flights that left
 New York in January 2013 into a topic, and lets Airflow do the rest. Ends with measured figures and with one query
-answered by three independent readers, compared with the CSV files; any difference is a non-zero exit code.
+answered by four independent readers, compared with the CSV files; any difference is a non-zero exit code.
 """
 
 from __future__ import annotations
@@ -28,6 +28,14 @@ import polars as pl  # noqa: E402  after the path
 
 from airflow_rest import AirflowError, AirflowRest  # noqa: E402
 from delay_table import DELAYS, DelayTable, delays_of  # noqa: E402
+from demo_answers import (  # noqa: E402
+    answer_of_duckdb,
+    answer_of_iceberg,
+    answer_of_paimon,
+    answer_of_spark,
+    answer_of_truth,
+    differences,
+)
 from demo_report import DemoReport  # noqa: E402
 from demo_settings import FIRST_DAY, DemoError, Settings, only_demo  # noqa: E402
 from dynamic_table.sinks.sink_job import SinkJob  # noqa: E402
@@ -40,13 +48,6 @@ from quick_spark import quick_spark  # noqa: E402
 from sink_start import SinkStart  # noqa: E402
 from storage_lib import Catalog, DynamicTable, StorageError, open_catalog  # noqa: E402
 from table_follower import TableFollower  # noqa: E402
-from three_answers import (  # noqa: E402
-    answer_of_duckdb,
-    answer_of_paimon,
-    answer_of_spark,
-    answer_of_truth,
-    differences,
-)
 
 HOME = CHECKOUT / ".local" / "demo"
 TABLE = "demo.flights"
@@ -228,11 +229,12 @@ class Demo:
         rest.wait("stream", run_id, timeout=120)
 
     def _compare(self, table: DynamicTable, delays: DynamicTable) -> int:
-        self._say("running the same query by three readers")
+        self._say("running the same query by four readers")
         truth = _truth(self.settings.last_day)
         self.report.answers["the CSV files"] = answer_of_truth(truth)
         self.report.answers["our Arrow read in DuckDB"] = answer_of_duckdb(table)
         self.report.answers["pypaimon-rust on the files"] = answer_of_paimon(table)
+        self.report.answers["PyIceberg on the view"] = answer_of_iceberg(table)
         with _errors_into(HOME / "spark.log"):
             self.report.answers["Spark SQL"], how = answer_of_spark(table)
         self.report.differing_rows[TABLE] = differences(table, truth)

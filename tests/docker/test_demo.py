@@ -16,12 +16,12 @@ from polars.testing import assert_frame_equal
 
 import demo
 from delay_table import RENAMED, STATEMENT, delays_of
+from demo_answers import answer_of_duckdb, answer_of_iceberg, answer_of_paimon, answer_of_truth, differences
 from demo_settings import DemoError, Settings, only_demo
 from flights.nyc_flights import airlines, flights, flights_of_day, weather
 from storage_lib import UnavailableError, open_catalog
 from table_follower import TableFollower
 from tests.support.waiting import wait_until
-from three_answers import answer_of_duckdb, answer_of_paimon, answer_of_truth, differences
 
 if TYPE_CHECKING:
     from storage_lib import DynamicTable
@@ -135,6 +135,7 @@ def test_the_readers_answer_what_the_rows_say(table: DynamicTable) -> None:
     assert answer_of_truth(pl.DataFrame(ROWS)) == answer
     assert answer_of_duckdb(table) == answer
     assert answer_of_paimon(table) == answer
+    assert answer_of_iceberg(table) == answer
 
 
 def test_a_difference_in_the_delays_alone_is_the_demos_exit_code(
