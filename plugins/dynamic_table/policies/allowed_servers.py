@@ -6,8 +6,9 @@ the connection's own servers and warehouse, and what an administrator lists:
 
     [dynamic_table] servers    broker:9092 or https://registry:8081 or s3://bucket/path, separated by spaces or commas
 
-Settings of Kafka's client are accepted if their value is a number or a switch: others load code or read files. A test
-gives every option of the library an address as its value, so that a new one that reaches something is noticed.
+Options of tables are accepted by name (``options_of_forms``); settings of Kafka's client and of file formats if their
+value is a number or a switch: others load code or read files. Unknown options are refused. A test gives every option of
+the library an address as its value, so that one that reaches something is noticed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from dynamic_table.policies.options_of_forms import ALLOWED, REFUSED
 from dynamic_table.sinks.sink_settings import secrets_apart
 from dynamic_table.versions.sdk_conf import conf
 
@@ -39,12 +41,13 @@ WORDS = frozenset(
     f"log.kafka.{name}"
     for name in ("topic", "acks", "client.id", "compression.type", "group.id", "isolation.level", "security.protocol")
 )
-NUMBERS = ("log.kafka.", "log.schema-registry.")
-# A refresh runs the query without the restrictions of a form's SQL; CREATE MATERIALIZED TABLE sets these options.
-QUERIES = "materialized-table."
-# Options that only describe rows, columns and files of the table; virtual columns have a check of their own.
-DESCRIBING = ("fields.", "column.", "watermark.", "x.", "user.")
-DESCRIBING_KEYS = frozenset({"bucket-key", "bucket-function.type", "type"})
+NUMBERS = ("log.kafka.", "log.schema-registry.", "avro.", "orc.", "parquet.", "file-index.")
+# Options that only describe rows and columns of the table; virtual columns have a check of their own.
+DESCRIBING = re.compile(
+    r"(fields|watermark|x|user)\..+|column\..+\.(expression|comment|metadata)"
+    r"|pk-[a-z-]+\.index\.columns|file-index\.[a-z-]+\.columns",
+    re.DOTALL,
+)
 OPTIONS_OF_A_TOPIC = frozenset(
     {
         "topic",
@@ -71,14 +74,11 @@ OPTIONS_OF_A_TOPIC = frozenset(
         "debezium.time-precision-mode",
         "debezium.binary-handling-mode",
         "debezium.unavailable-value-placeholder",
-        "scan.normalize.state-directory",  # refused elsewhere, with its own reason
     }
 )
 """Options of an external topic, or of a table that a stream reads, that are not options of tables."""
 
 _NUMBER_OR_SWITCH = re.compile(r"-?\d{1,20}(\.\d{1,20})?|true|false")
-_INDEX_OF_KEYS = re.compile(r"pk-[a-z-]+\.index\.columns")
-_REACHING = re.compile(r"callback|iceberg|ur[il]\b|endpoint|path|location|class|factory|host|server|catalog|metastore")
 
 
 def refuse_options_of_form(
@@ -94,11 +94,14 @@ def refuse_options_of_form(
 
 def refuse_table_options_of_form(table: str, options: Mapping[str, str], hook: DynamicTableHook) -> None:
     """Raise InvalidInputError for options that make readers of a new table send credentials or run code."""
-    refuse_options_of_form(options, hook)
-    if any(key.startswith("column.") for key in options):
-        from storage_lib.sql.definition.virtual_columns import refuse_reaching_out
+    from storage_lib.schema.options.table_options import canonical_key
 
-        refuse_reaching_out(table, options)
+    refuse_options_of_form(options, hook)
+    for given, text in options.items():
+        if (key := canonical_key(given)).startswith("column."):
+            from storage_lib.sql.definition.virtual_columns import refuse_reaching_out
+
+            refuse_reaching_out(table, {key: text})
 
 
 def refuse_other_servers_of_form(
@@ -118,6 +121,9 @@ def refuse_other_servers_of_form(
 
 
 def _refuse(given: str, key: str, text: str, own: Mapping[str, str], hook: DynamicTableHook) -> None:
+    from storage_lib.catalog.declaration.connection_options import is_option_of_connection
+    from storage_lib.schema.options.known_options import unknown_option
+
     listed = re.split(r"[\s,]+", conf.get("dynamic_table", "servers", fallback="") or "")
     if key == BROKERS:
         known = {*_parts(own.get(BROKERS, "")), *listed}
@@ -129,6 +135,8 @@ def _refuse(given: str, key: str, text: str, own: Mapping[str, str], hook: Dynam
         roots = [_location(root) for root in (hook.warehouse, *_parts(own.get(key, "")), *listed) if root]
         _check_each(given, _parts(text), lambda url: any(_is_below(_location(url), root) for root in roots))
     elif not _reaches_nothing(key, text):
+        if key not in REFUSED and not is_option_of_connection(key):
+            raise unknown_option(given)
         message = (
             f"option {given} may reach a server, read a file or run code, and is not allowed from a form: set it on "
             "the connection, or create the table in SQL"
@@ -137,17 +145,9 @@ def _refuse(given: str, key: str, text: str, own: Mapping[str, str], hook: Dynam
 
 
 def _reaches_nothing(key: str, text: str) -> bool:
-    from storage_lib.schema.options.known_options import is_known_option, is_of_package
-    from storage_lib.schema.options.table_options import option_keys
-
-    if key in WORDS or (key.startswith(NUMBERS) and _NUMBER_OR_SWITCH.fullmatch(text)):
+    if key in WORDS or key in ALLOWED or DESCRIBING.fullmatch(key):
         return True
-    if key.startswith((*NUMBERS, QUERIES)) or is_of_package(key):
-        return False
-    if key in option_keys() or key in DESCRIBING_KEYS or key.startswith(DESCRIBING) or _INDEX_OF_KEYS.fullmatch(key):
-        return True
-    # Of the others, those of Paimon have no effect here but on other engines; the library refuses unknown ones.
-    return not (is_known_option(key) and _REACHING.search(key))
+    return key.startswith(NUMBERS) and _NUMBER_OR_SWITCH.fullmatch(text) is not None
 
 
 def _check_each(given: str, parts: Iterable[str], is_allowed: Callable[[str], bool]) -> None:

@@ -993,8 +993,13 @@ _SLIPS_MAX = 2
 
 
 def canonical_key(key: str) -> str:
-    """Return the current key of an option: without the session prefix, and with older names replaced."""
-    stripped = key.removeprefix(SESSION_PREFIX)
+    """Return the current key of an option: without the session prefix, and with older names replaced.
+
+    Idempotent: a key that one check has looked at is not another one for the next check, or where it is stored.
+    """
+    stripped = key
+    while stripped.startswith(SESSION_PREFIX):
+        stripped = stripped.removeprefix(SESSION_PREFIX)
     known = _ALIASES.get(stripped, stripped)
     if known.startswith(_OLDER_KAFKA_PREFIX):
         return KAFKA_PREFIX + known.removeprefix(_OLDER_KAFKA_PREFIX)

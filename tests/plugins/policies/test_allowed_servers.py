@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import socket
 from pathlib import Path
 from typing import Any
@@ -14,16 +15,22 @@ from dynamic_table.hook import DynamicTableHook
 from dynamic_table.operators.ingest_topic import IngestOperator
 from dynamic_table.operators.provision_table import ProvisionTableOperator
 from dynamic_table.operators.stream_sink import StreamSinkOperator
-from dynamic_table.policies.allowed_servers import OPTIONS_OF_A_TOPIC, refuse_other_servers_of_form
+from dynamic_table.policies.allowed_servers import (
+    OPTIONS_OF_A_TOPIC,
+    refuse_other_servers_of_form,
+    refuse_table_options_of_form,
+)
+from dynamic_table.policies.options_of_forms import ALLOWED, CHECKED, REFUSED
 from storage_lib import open_catalog
 from storage_lib.errors import InvalidInputError, StorageError
 from storage_lib.schema.options.paimon_options import PASSED_THROUGH, PREFIXES_PASSED_THROUGH, REFUSED_FEATURES
-from storage_lib.schema.options.table_options import option_keys
+from storage_lib.schema.options.table_options import canonical_key, option_keys
 from tests.support.deep_tests import thinned
 from tests.support.task_context import task_context
 
 BROKERS, REGISTRY = "log.kafka.bootstrap.servers", "log.schema-registry.url"
 SHARES = 16
+STATE_DIRECTORY = "scan.normalize.state-directory"
 PATHS, ROOT = "data-file.external-paths", "file.root-path"
 
 
@@ -51,6 +58,8 @@ def hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DynamicTableHook:
         ("bucket", "4"),
         ("fields.a.aggregate-function", "sum"),
         ("user.owner", "http://wiki/team"),
+        ("parquet.page.size", "1024"),
+        ("table-storage.bucket", "4"),
     ],
 )
 def test_an_option_that_reaches_the_connections_servers_or_none_is_taken(
@@ -88,11 +97,56 @@ def test_an_option_that_reaches_the_connections_servers_or_none_is_taken(
         ("path", "/etc"),
         ("materialized-table.definition-query", "SELECT reflect('java.lang.System', 'getenv', 'HOME') AS x FROM a.s"),
         ("materialized-table.definition-sources", "a.s"),
+        ("data-file.prefix", "../../elsewhere/"),
+        ("orc.key.provider", "elsewhere"),
+        ("s3.endpoint", "http://elsewhere"),
+        (STATE_DIRECTORY, "/etc"),
+        ("Scan.Normalize.State-Directory", "/etc"),
+        (f"table-storage.{STATE_DIRECTORY}", "/etc"),
+        ("table-storage.table-storage.materialized-table.definition-query", "SELECT 1"),
     ],
 )
 def test_an_option_that_reaches_another_server_is_refused(hook: DynamicTableHook, key: str, text: str) -> None:
     with pytest.raises(InvalidInputError, match=r"(neither the connection's|not allowed from a form)"):
         refuse_other_servers_of_form({key: text}, hook)
+
+
+def test_every_option_of_tables_is_either_allowed_in_forms_or_refused() -> None:
+    listed = (ALLOWED, CHECKED, REFUSED)
+    others = {key for kinds in (PASSED_THROUGH, REFUSED_FEATURES) for keys in kinds.values() for key in keys}
+    of_format = {"bucket-key", "bucket-function.type", "path", "type"}
+    known = {*option_keys(), *others, *of_format, REGISTRY, STATE_DIRECTORY}
+
+    assert known == {key for keys in listed for key in keys}
+    assert len(known) == sum(map(len, listed))
+
+
+@pytest.mark.parametrize("key", ["bucekt", "column.v", "iceberg", "table-storage.", "table-storage", "log", ""])
+def test_an_option_that_nobody_knows_is_refused_with_the_nearest(hook: DynamicTableHook, key: str) -> None:
+    with pytest.raises(InvalidInputError, match="unknown option"):
+        refuse_other_servers_of_form({key: "4"}, hook)
+
+
+def test_no_spelling_of_a_refused_option_passes_the_form_and_is_stored(hook: DynamicTableHook, tmp_path: Path) -> None:
+    """Prefixes, older names and letter cases at random: what the form takes is stored as what the form looked at."""
+    chance = random.Random(47)  # noqa: S311  repeatable
+    assert hook.warehouse
+    catalog = open_catalog(str(tmp_path / "tables"), {"log.system": "none"})
+    reaching = {**dict.fromkeys(REFUSED, "x"), "column.v.expression": "reflect('a', 'b')", BROKERS: "elsewhere:9"}
+    reaching |= {ROOT: str(tmp_path / "outside"), "log.properties.bootstrap.servers": "elsewhere:9"}
+    parts = ("table-storage.", "table-storage.", "kafka.", "log.", "log.properties.", "Table-Storage.", "x.", "")
+    for _ in range(120):
+        key, text = chance.choice(sorted(reaching.items()))
+        spelled = "".join(chance.choices(parts, k=chance.randint(0, 3))) + key
+        spelled = spelled.upper() if chance.random() < 0.1 else spelled
+        try:
+            refuse_table_options_of_form("db.t", {spelled: text}, hook)
+            table = catalog.create_table("db.t", {"id": "BIGINT"}, options={spelled: text})
+        except InvalidInputError:
+            continue
+        assert not {canonical_key(each) for each in table.schema.options} & set(reaching), spelled
+        assert all(canonical_key(each) == each for each in table.schema.options), spelled
+        catalog.drop_table("db.t")
 
 
 def test_an_administrator_lists_further_servers(hook: DynamicTableHook, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,8 +187,8 @@ def test_the_options_of_a_topic_are_those_that_its_reader_knows() -> None:
     from storage_lib.spark.stream.sink import sink_spec
 
     known = {*external_topic._OWN, *sink_spec._OF_A_TABLE}
-    # read_changelog sets this one itself, and a form can't name it.
-    internal = {external_topic.APPLIED_TO}
+    # read_changelog sets the first itself, and a form names neither.
+    internal = {external_topic.APPLIED_TO, STATE_DIRECTORY}
 
     assert known - set(option_keys()) - internal == OPTIONS_OF_A_TOPIC
 

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.options.option_values import parse_boolean, parse_bytes, parse_integer, parse_millis
 from storage_lib.schema.options.table_options import (
+    SESSION_PREFIX,
     ChangelogMode,
     LogConsistency,
     LogSystem,
@@ -13,6 +16,8 @@ from storage_lib.schema.options.table_options import (
     canonical_key,
     is_secret,
     masked,
+    older_spellings,
+    option_keys,
 )
 
 OF_PAIMON = [
@@ -271,3 +276,13 @@ def test_booleans_and_numbers_are_spelled_out() -> None:
     for text in ("1.0", "", "seven"):
         with pytest.raises(ValueError, match="whole number"):
             parse_integer(text)
+
+
+def test_the_current_key_of_an_option_is_its_own_current_key() -> None:
+    chance = random.Random(11)  # noqa: S311  repeatable
+    keys = [*option_keys(), *older_spellings(), "log.properties.x", "column.v.expression", ""]
+    for _ in range(300):
+        spelled = SESSION_PREFIX * chance.randint(0, 3) + chance.choice(keys)
+        key = canonical_key(spelled)
+        assert canonical_key(key) == key, spelled
+        assert canonical_key(f"{SESSION_PREFIX}{spelled}") == key, spelled
