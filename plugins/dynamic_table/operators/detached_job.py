@@ -21,7 +21,8 @@ from dynamic_table.sinks.sink_job import (
     open_job_directory,
     turn_to_start,
 )
-from dynamic_table.sinks.sink_settings import is_permanent
+from dynamic_table.sinks.sink_settings import is_permanent, jobs_root
+from dynamic_table.sinks.stored_job import job_below
 from dynamic_table.triggers.stream_sink_trigger import RELEASED, REPORT_DUE, StreamSinkTrigger
 from dynamic_table.versions.airflow_feature import AirflowFeature
 from dynamic_table.versions.kept_state import NEVER_EXPIRE, task_state_store
@@ -178,7 +179,8 @@ class DetachedJobOperator(ResumableJobMixin, CatalogOperator):
 
     def get_job_status(self, external_id: JsonValue, context: Context) -> str:  # noqa: ARG002  the mixin's signature
         """Return the `SinkState` of the job."""
-        return SinkJob(Path(str(external_id))).report().state
+        job = self._stored_job(external_id)
+        return SinkState.LOST if job is None else job.report().state
 
     def is_job_active(self, status: str) -> bool:
         """Return whether the job can be attached to again."""
@@ -190,7 +192,7 @@ class DetachedJobOperator(ResumableJobMixin, CatalogOperator):
 
     def poll_until_complete(self, external_id: JsonValue, context: Context) -> None:
         """Wait for the job's end, here or, if deferrable, in the triggerer (then this does not return)."""
-        self._job = SinkJob(Path(str(external_id)))
+        self._job = self._checked_job(external_id)
         ti = context["ti"]
         self._job.note_task(
             dag_id=ti.dag_id,
@@ -226,7 +228,7 @@ class DetachedJobOperator(ResumableJobMixin, CatalogOperator):
 
     def get_job_result(self, external_id: JsonValue, context: Context) -> dict[str, Any]:
         """Return the result of a job that has succeeded."""
-        self._job = SinkJob(Path(str(external_id)))
+        self._job = self._checked_job(external_id)
         return self._conclude(context)
 
     @property
@@ -245,7 +247,8 @@ class DetachedJobOperator(ResumableJobMixin, CatalogOperator):
         before, directory = store.get(LAST_TRY_KEY), store.get(self.external_id_key)
         if before not in (None, last_try) and directory:
             self.log.info("The task was cleared; stopping the %s in %s", self.kind, directory)
-            SinkJob(Path(str(directory))).request_stop(BY_HAND)
+            if (job := self._stored_job(directory)) is not None:
+                job.request_stop(BY_HAND)
             store.delete(self.external_id_key)
         store.set(LAST_TRY_KEY, last_try, retention=NEVER_EXPIRE)
 
@@ -258,7 +261,11 @@ class DetachedJobOperator(ResumableJobMixin, CatalogOperator):
         stored = None if store is None else store.get(self.external_id_key)
         if not stored:
             return
-        job = SinkJob(Path(str(stored)))
+        job = self._stored_job(stored)
+        if job is None:
+            self.log.warning("The state store names %r, which is not a directory of a job", stored)
+            store.delete(self.external_id_key)
+            return
         if self._is_wanted(job) and not job.is_superseded:
             return
         self.log.info("The %s in %s is not the one that this task is for", self.kind, job.directory)
@@ -280,6 +287,16 @@ class DetachedJobOperator(ResumableJobMixin, CatalogOperator):
             # An outage of the connection's store must not end a report, of which a stream makes thousands.
             self.log.warning("Whether %s is still wanted is unknown: %s", self.job.directory, unknown)
             return True
+
+    def _stored_job(self, stored: object) -> SinkJob | None:
+        """Return the job in a directory that the state store names; None if no job of this project can be there."""
+        return job_below(jobs_root(self.hook, self.jobs_directory), stored)
+
+    def _checked_job(self, stored: object) -> SinkJob:
+        if (job := self._stored_job(stored)) is None:
+            message = f"The state store names {stored!r}, which is not a directory of a job; clear the task"
+            raise AirflowFailException(message)
+        return job
 
     def _sink_owner(self, context: Context) -> str:
         """Return the owner of the sinks that this task starts and may attach to."""

@@ -10,12 +10,12 @@ run only, so they stop the sinks of its tasks.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow.listeners import hookimpl
 
-from dynamic_table.sinks.sink_job import BY_HAND, SINK_JOB_KEY, SinkJob
+from dynamic_table.sinks.sink_job import BY_HAND, SINK_JOB_KEY
+from dynamic_table.sinks.stored_job import job_of_task
 from dynamic_table.versions.airflow_feature import AirflowFeature
 from dynamic_table.versions.kept_state import state_of_task
 
@@ -52,7 +52,7 @@ def _stop_sinks_of(dag_run: DagRun, msg: str) -> None:
     if AirflowFeature.KILLED_TRIGGERS.is_here or msg not in VERDICTS:
         return
     for task_instance in dag_run.get_task_instances():
-        _stop_job(state_of_task(task_instance, SINK_JOB_KEY))
+        _stop_job_of(task_instance)
 
 
 @hookimpl
@@ -78,9 +78,12 @@ def _stop_sink_of(task_instance: TaskInstance) -> None:
     if type(task_instance).__module__ != "airflow.models.taskinstance" or task_instance.state not in ENDED:
         return
     # A task without a sink has no entry; the entry of a job that has ended was deleted.
-    _stop_job(state_of_task(task_instance, SINK_JOB_KEY))
+    _stop_job_of(task_instance)
 
 
-def _stop_job(directory: object) -> None:
-    if directory:
-        SinkJob(Path(str(directory))).request_stop(BY_HAND)
+def _stop_job_of(task_instance: TaskInstance) -> None:
+    names: dict[str, Any] = {
+        name: getattr(task_instance, name) for name in ("dag_id", "run_id", "task_id", "map_index")
+    }
+    if (job := job_of_task(state_of_task(task_instance, SINK_JOB_KEY), **names)) is not None:
+        job.request_stop(BY_HAND)

@@ -88,6 +88,27 @@ def test_the_task_starts_one_job_defers_and_finds_it_again(sink: Callable[..., S
     assert first.report().state is SinkState.RUNNING
 
 
+def test_a_directory_that_is_no_jobs_is_neither_read_nor_stopped(
+    sink: Callable[..., StreamSinkOperator], tmp_path: Path
+) -> None:
+    """Users may write into the state of a task."""
+    outside = SinkJob(tmp_path / "job-0001")
+    outside.directory.mkdir()
+    outside.heartbeat_path.write_text('{"state": "STOPPED"}')
+    store = DictStore(sink_job=str(outside.directory))
+    task = sink()
+    context = task_context(task, store=store)
+
+    assert task.get_job_status(store["sink_job"], context) == SinkState.LOST
+    for attach in (task.poll_until_complete, task.get_job_result):
+        with pytest.raises(AirflowFailException, match="not a directory of a job"):
+            attach(store["sink_job"], context)
+    task._forget_other_job(context)
+
+    assert "sink_job" not in store
+    assert [path.name for path in outside.directory.iterdir()] == ["heartbeat.json"]
+
+
 def test_the_spec_holds_what_the_task_says_and_no_secret(
     sink: Callable[..., StreamSinkOperator], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,7 +48,7 @@ pytestmark = pytest.mark.usefixtures("table", "warehouse")
 def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Return the directory of the sinks, which are killed at the end."""
     root = tmp_path / "jobs"
-    for module in ("stream_sink", "supervise_sinks"):
+    for module in ("detached_job", "stream_sink", "supervise_sinks"):
         monkeypatch.setattr(f"dynamic_table.operators.{module}.jobs_root", lambda _hook, _chosen=None: root)
     yield root
     for directory in root.glob("*/job-*"):

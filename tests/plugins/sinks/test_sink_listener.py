@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SinkJob:
     """Return the job that the state store of task ``sink`` names."""
     started = open_job_directory(tmp_path / "db.t")
+    started.note_task(dag_id="dag", run_id="run", task_id="sink", map_index=3)
     if AirflowFeature.TASK_STATE.is_here:
         stored = {("sink", 3): json.dumps(str(started.directory))}
         backend = SimpleNamespace(get=lambda scope, _key: stored.get((scope.task_id, scope.map_index)))
@@ -57,6 +58,22 @@ def test_any_other_task_stops_nothing(job: SinkJob, task_instance: Any) -> None:
     sink_listener.on_task_instance_failed(task_instance)
 
     assert not job.stop_path.exists()
+
+
+@pytest.mark.parametrize("task", [None, "another"])
+def test_a_directory_that_is_not_of_the_tasks_job_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str | None
+) -> None:
+    """Users may write into the state of a task; the directory may be any."""
+    named = SinkJob(tmp_path / "job-0001")
+    named.directory.mkdir()
+    if task is not None:
+        named.note_task(dag_id="dag", run_id="run", task_id=task, map_index=3)
+    monkeypatch.setattr(sink_listener, "state_of_task", lambda _task_instance, _key: str(named.directory))
+
+    sink_listener.on_task_instance_failed(ended("failed"))
+
+    assert not named.stop_path.exists()
 
 
 @pytest.mark.skipif(AirflowFeature.KILLED_TRIGGERS.is_here, reason="its triggers stop the sinks")
