@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from dynamic_table.quality.docs_index import STYLE
+from dynamic_table.quality.docs_views import use_escaped_views
+from dynamic_table.quality.linear_regex import PYTHON, RE2, REGEX_SYNTAX, evaluated_by_re2
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +30,7 @@ __all__ = ["REJECT", "QualityReport", "check_expectations", "checked_expectation
 SEVERITIES = ("critical", "warning", "info")
 REJECT = "reject"
 """A severity that also refuses rows before they are written (``row_expectations``); critical in a stored table."""
-KEYS = ("type", "kwargs", "severity")
+KEYS = ("type", "kwargs", "severity", REGEX_SYNTAX)
 # Further keys that Great Expectations writes into an exported suite; they have no effect here.
 REMARKS = ("description", "id", "meta", "notes", "rendered_content")
 EXAMPLES_MAX = 5
@@ -55,7 +57,10 @@ def check_expectations(
     With ``docs``, the result is stored there under ``run_name`` and rendered as a page.
     """
     specs = [_of_stored_rows(spec) for spec in checked_expectations(expectations)]
-    failures = [result for result in _results(rows, specs, docs, run_name) if not result["success"]]
+    if not _is_arrow(rows):
+        _refuse_re2(specs)
+    with evaluated_by_re2(specs):
+        failures = [result for result in _results(rows, specs, docs, run_name) if not result["success"]]
     _refuse_exceptions(failures)
     failed = {severity: sum(result["severity"] == severity for result in failures) for severity in SEVERITIES}
     return QualityReport(checked=len(specs), failed=failed, lines=tuple(_line(result) for result in failures))
@@ -71,9 +76,23 @@ def unmet_rows(rows: pa.Table, specs: Sequence[Mapping[str, Any]]) -> list[list[
     # Whole numbers stay exact in columns with nulls.
     parameters = {"dataframe": rows.to_pandas(integer_object_nulls=True)}
     suite = _suite("table", [_of_stored_rows(spec) for spec in specs])
-    results = _validated(suite, rows, parameters, result_format="COMPLETE")
+    with evaluated_by_re2(specs):
+        results = _validated(suite, rows, parameters, result_format="COMPLETE")
     _refuse_exceptions([each for each in results if not each["success"]])
     return [sorted(map(int, each["result"].get("unexpected_index_list") or ())) for each in results]
+
+
+def _refuse_re2(specs: Sequence[Mapping[str, Any]]) -> None:
+    from storage_lib.errors import InvalidInputError
+
+    for spec in specs:
+        if spec.get(REGEX_SYNTAX) == RE2:
+            message = (
+                f"{spec['type']} can't be checked by Spark with {REGEX_SYNTAX} {RE2}, as in a form: "
+                "write it into a file next to the DAG, such as expectations/database.table.yaml, or validate fewer "
+                "rows, which need no Spark"
+            )
+            raise InvalidInputError(message)
 
 
 def _of_stored_rows(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,6 +154,7 @@ def _kept_validation(docs: DataDocs, suite: Any, rows: pa.Table | DataFrame, run
 
     context = _quiet(gx.get_context(mode="file", project_root_dir=str(docs.project)))
     shutil.copyfile(STYLE, docs.project / CUSTOM_STYLE)
+    is_of_older_version = use_escaped_views(context)
     stored_suite = context.suites.add_or_update(suite)
     definition = gx.ValidationDefinition(name=docs.table, data=_definition_of(context, rows), suite=stored_suite)
     definition = context.validation_definitions.add_or_update(definition)
@@ -147,7 +167,7 @@ def _kept_validation(docs: DataDocs, suite: Any, rows: pa.Table | DataFrame, run
         batch_identifier=f"{ARROW_SOURCE if _is_arrow(rows) else SPARK_SOURCE}-{ASSET}",
     )
     # Render only the new result and the index: earlier results have their pages already.
-    context.build_data_docs(resource_identifiers=[of_suite, of_result])
+    context.build_data_docs(resource_identifiers=None if is_of_older_version else [of_suite, of_result])
     return validation
 
 
@@ -247,4 +267,8 @@ def _checked(spec: object) -> dict[str, Any]:
     if (severity := spec.get("severity", SEVERITIES[0])) not in (*SEVERITIES, REJECT):
         message = f"Severity {severity!r} of {spec['type']} is invalid; use one of {', '.join((*SEVERITIES, REJECT))}."
         raise InvalidInputError(message)
-    return {"type": spec["type"], "kwargs": dict(kwargs), "severity": severity}
+    if (syntax := spec.get(REGEX_SYNTAX, PYTHON)) not in (PYTHON, RE2):
+        message = f"{REGEX_SYNTAX} {syntax!r} of {spec['type']} is invalid; use {PYTHON} or {RE2}."
+        raise InvalidInputError(message)
+    marked = {REGEX_SYNTAX: RE2} if syntax == RE2 else {}
+    return {"type": spec["type"], "kwargs": dict(kwargs), "severity": severity, **marked}

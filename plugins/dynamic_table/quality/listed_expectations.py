@@ -13,6 +13,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
+from dynamic_table.quality.linear_regex import problem_of_re2
+
 __all__ = ["refuse_unlisted"]
 
 _NAME = re.compile(r"[^()'\"`;@\\]+")  # Spark may parse a column as an expression
@@ -31,6 +33,22 @@ def _is_name(value: object) -> bool:
 
 def _is_type_name(value: object) -> bool:
     return isinstance(value, str) and _TYPE_NAME.fullmatch(value) is not None
+
+
+def _is_linear(value: object) -> bool:
+    """Return whether a value is a regular expression; raises InvalidInputError for one that RE2 can't evaluate."""
+    if not isinstance(value, str):
+        return False
+    if (problem := problem_of_re2(value)) is not None:
+        from storage_lib.errors import InvalidInputError
+
+        message = (
+            f"the regular expression {value!r} is not allowed from a form, because it is not one of RE2, which take "
+            f"linear time and have no look-around and no back-references ({problem}): write it into a file next to the "
+            "DAG, such as expectations/database.table.yaml, or let a function return it, and give its name"
+        )
+        raise InvalidInputError(message)
+    return True
 
 
 def _list_of(check: Check) -> Check:
@@ -60,6 +78,8 @@ _MATCH: dict[str, Check] = {"match_on": _one_of("any", "all")}
 _LIKE: dict[str, Check] = {"like_pattern": _is_scalar, "escape": _is_scalar}
 _LIKES: dict[str, Check] = {"like_pattern_list": _list_of(_is_scalar), "escape": _is_scalar}
 _VALUE: dict[str, Check] = {"value": _is_scalar}
+_REGEX: dict[str, Check] = {"regex": _is_linear}
+_REGEXES: dict[str, Check] = {"regex_list": _list_of(_is_linear)}
 
 _LISTED: Mapping[str, Mapping[str, Check]] = {
     "expect_column_distinct_values_to_be_in_set": {**_COLUMN, **_SET},
@@ -104,12 +124,12 @@ _LISTED: Mapping[str, Mapping[str, Check]] = {
     "expect_column_values_to_be_unique": {**_COLUMN, **_MOSTLY},
     "expect_column_values_to_match_like_pattern": {**_COLUMN, **_MOSTLY, **_LIKE},
     "expect_column_values_to_match_like_pattern_list": {**_COLUMN, **_MOSTLY, **_LIKES, **_MATCH},
-    "expect_column_values_to_match_regex": {**_COLUMN, **_MOSTLY, "regex": _is_scalar},
+    "expect_column_values_to_match_regex": {**_COLUMN, **_MOSTLY, **_REGEX},
     "expect_column_values_to_match_regex_list": {
         **_COLUMN,
         **_MOSTLY,
         **_MATCH,
-        "regex_list": _list_of(_is_scalar),
+        **_REGEXES,
     },
     "expect_column_values_to_match_strftime_format": {**_COLUMN, **_MOSTLY, "strftime_format": _is_scalar},
     "expect_column_values_to_not_be_in_set": {**_COLUMN, **_MOSTLY, **_SET},
@@ -122,8 +142,8 @@ _LISTED: Mapping[str, Mapping[str, Check]] = {
     },
     "expect_column_values_to_not_match_like_pattern": {**_COLUMN, **_MOSTLY, **_LIKE},
     "expect_column_values_to_not_match_like_pattern_list": {**_COLUMN, **_MOSTLY, **_LIKES},
-    "expect_column_values_to_not_match_regex": {**_COLUMN, **_MOSTLY, "regex": _is_scalar},
-    "expect_column_values_to_not_match_regex_list": {**_COLUMN, **_MOSTLY, "regex_list": _list_of(_is_scalar)},
+    "expect_column_values_to_not_match_regex": {**_COLUMN, **_MOSTLY, **_REGEX},
+    "expect_column_values_to_not_match_regex_list": {**_COLUMN, **_MOSTLY, **_REGEXES},
     "expect_compound_columns_to_be_unique": {**_COLUMNS, **_MOSTLY},
     "expect_multicolumn_sum_to_equal": {**_COLUMNS, **_MOSTLY, "sum_total": _is_scalar},
     "expect_multicolumn_values_to_be_equal": {**_COLUMNS, **_MOSTLY},

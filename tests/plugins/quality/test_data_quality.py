@@ -149,7 +149,7 @@ def test_expectations_of_a_form_that_only_compare_are_taken(tmp_path: Path) -> N
         {"type": "expect_column_values_to_match_regex", "kwargs": {"column": "a b", "regex": r"^(\w+)$"}},
     ]
 
-    assert expectations_of(given, "db.t", tmp_path) == given
+    assert expectations_of(given, "db.t", tmp_path) == [given[0], {**given[1], "regex_syntax": "re2"}]
 
 
 def test_a_file_of_expectations_lies_in_the_folder_of_the_dag(tmp_path: Path) -> None:
@@ -159,6 +159,9 @@ def test_a_file_of_expectations_lies_in_the_folder_of_the_dag(tmp_path: Path) ->
 
     for named in (str(outside), "../elsewhere.json"):
         with pytest.raises(InvalidInputError, match="outside of the DAG's folder"):
+            expectations_of(named, "db.t", folder)
+    for named in ("a\0b", "\0", "a" * 5000, "b.json"):
+        with pytest.raises(InvalidInputError, match=r"not the name of a file|does not exist"):
             expectations_of(named, "db.t", folder)
 
 
