@@ -51,7 +51,8 @@ _STREAM_ONLY = (
     statement_options.ROWS_PER_TRIGGER_MAX,
 )
 _NONE = "none"
-READ_HINTS = (RUNTIME_MODE, statement_options.BRANCH, *_BATCH_ONLY, *_STREAM_ONLY)
+_OF_SNAPSHOTS = (statement_options.BRANCH, *_BATCH_ONLY)
+READ_HINTS = (RUNTIME_MODE, *_OF_SNAPSHOTS, *_STREAM_ONLY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +130,7 @@ def relation_of(
         return None
     catalog, name = home
     table_name = TableName.parse(name)
-    hint = _checked_hint(name, reference)
+    hint = _checked_hint(name, reference, restricted=state.restricted)
     is_stream = _is_stream(hint, streaming=streaming)
     options = {key: value for key, value in hint.items() if key != RUNTIME_MODE}
     if reference.as_of is not None:
@@ -207,11 +208,15 @@ def _refuse_of_streams(name: str, options: Mapping[str, str], *, is_stream: bool
             raise InvalidInputError(message)
 
 
-def _checked_hint(name: str, reference: TableReference) -> dict[str, str]:
+def _checked_hint(name: str, reference: TableReference, *, restricted: bool) -> dict[str, str]:
+    """Return the hints by their current keys; untrusted SQL selects snapshots only, as streams write their state."""
     hint = {canonical_key(key): value for key, value in reference.hint.items()}
     for key in hint:
         if key not in READ_HINTS:
             message = f"a read of table {name} has no hint {key!r}{did_you_mean(key, READ_HINTS)}"
+            raise InvalidInputError(message)
+        if restricted and key not in _OF_SNAPSHOTS:
+            message = f"hint {key} of table {name} is not allowed here; allowed are {', '.join(_OF_SNAPSHOTS)}"
             raise InvalidInputError(message)
     if reference.as_of is not None and any(key in _BATCH_ONLY for key in hint):
         message = f"table {name}: AS OF and a hint both select what to read; leave one of them out"

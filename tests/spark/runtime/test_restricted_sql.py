@@ -123,6 +123,20 @@ def test_a_query_holds_no_variable_of_the_driver(shared: SparkSession, tmp_path:
     assert list(row.values()) == [query.removeprefix("SELECT '").removesuffix("'")]
 
 
+def test_a_hint_of_a_query_selects_snapshots_only(shared: SparkSession, tmp_path: Path) -> None:
+    """A stream would write its state into a directory of the hint's choice."""
+    with Session(shared, open_catalog(str(tmp_path / "tables"))) as author:
+        author.execute("CREATE TABLE db.t (id BIGINT)")
+    state = {"'scan.normalize.state-directory'": f"'{tmp_path}/state'", "'execution.runtime-mode'": "'streaming'"}
+    with Session(shared, open_catalog(str(tmp_path / "tables")), restricted=True) as session:
+        for hint in (state, {"'execution.runtime-mode'": "'streaming'"}, {"'table-storage.log.scan'": "'full'"}):
+            given = ", ".join(f"{key} = {value}" for key, value in hint.items())
+            with pytest.raises(InvalidInputError, match=r"is not allowed here; allowed are branch"):
+                session.execute(f"SELECT * FROM db.t /*+ OPTIONS({given}) */").to_arrow()  # noqa: S608  the attack
+
+    assert not (tmp_path / "state").exists()
+
+
 @pytest.mark.parametrize("named", ["text.`{path}`", "IDENTIFIER('text.`{path}`')", "TEXT.`{path}`"])
 def test_a_query_names_no_file(shared: SparkSession, tmp_path: Path, named: str) -> None:
     secret = tmp_path / "secret.txt"
