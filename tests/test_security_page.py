@@ -35,6 +35,7 @@ TESTED_BY = {
     "pages-only-look": (
         "plugins/pages/test_pages.py::test_files_other_than_the_pages_own_are_not_handed_out",
         "plugins/pages/test_pages.py::test_no_script_but_the_pages_own_would_run",
+        "plugins/quality/test_escaped_pages.py::test_no_value_and_no_name_of_a_column_adds_an_element",
     ),
     "loopback-spark": (
         "spark/runtime/test_private_sessions.py::test_a_local_session_listens_on_loopback_and_its_files_are_below_directories_of_its_owner",
@@ -64,6 +65,7 @@ TESTED_BY = {
         "spark/runtime/test_restricted_sql.py::test_no_expression_of_a_stream_runs_a_program",
         "spark/runtime/test_restricted_sql.py::test_a_query_holds_no_variable_of_the_driver",
         "spark/runtime/test_restricted_sql.py::test_a_query_names_no_file",
+        "spark/runtime/test_restricted_sql.py::test_a_hint_of_a_query_selects_snapshots_only",
         "spark/runtime/test_restricted_sql.py::test_what_is_more_than_a_query_is_refused_before_spark_runs_it",
         "spark/runtime/test_allowed_text.py::test_each_function_of_spark_is_listed_or_refused",
         "spark/runtime/test_allowed_text.py::test_it_is_found_wherever_a_query_calls_it",
@@ -71,7 +73,11 @@ TESTED_BY = {
         "sql/test_declared_columns.py::test_what_reaches_out_of_the_table_is_refused",
         "table/sources/test_reingest.py::test_a_fix_that_is_no_expression_is_refused",
     ),
-    "expectations": ("plugins/quality/test_data_quality.py::test_expectations_of_a_form_hold_no_code",),
+    "expectations": (
+        "plugins/quality/test_data_quality.py::test_expectations_of_a_form_hold_no_code",
+        "plugins/quality/test_linear_regex.py::test_an_expression_that_backtracks_for_ever_is_linear_in_a_form",
+        "plugins/quality/test_linear_regex.py::test_a_form_takes_only_expressions_of_re2",
+    ),
     "credentials-stay": (
         "plugins/policies/test_spark_settings.py::test_the_connections_credentials_go_to_no_servers_that_a_form_names",
         "plugins/test_secrets.py::test_credentials_of_a_connection_go_to_no_servers_of_an_ingested_topic",
@@ -82,12 +88,18 @@ TESTED_BY = {
     ),
     "servers-of-forms": (
         "plugins/policies/test_allowed_servers.py::test_an_option_that_reaches_another_server_is_refused",
+        "plugins/policies/test_allowed_servers.py::test_every_option_of_tables_is_either_allowed_in_forms_or_refused",
+        "plugins/policies/test_allowed_servers.py::test_no_spelling_of_a_refused_option_passes_the_form_and_is_stored",
         "plugins/policies/test_allowed_servers.py::test_every_operator_whose_options_come_from_a_form_asks_first",
         "plugins/policies/test_allowed_servers.py::test_no_option_of_a_table_reaches_a_server_or_a_directory_outside_the_warehouse",
         "log_store/codec/test_schema_registry.py::test_what_another_server_answers_is_not_repeated",
     ),
     "mapped-results": (
         "plugins/arguments/test_mapped_arguments.py::test_no_other_argument_of_the_operator_is_admitted",
+    ),
+    "stored-jobs": (
+        "plugins/sinks/test_stored_job.py::test_no_other_spelling_of_a_directory_is_taken",
+        "plugins/sinks/test_sink_listener.py::test_a_directory_that_is_not_of_the_tasks_job_stops_nothing",
     ),
     "by-value": (
         "schema/options/test_secret_text.py::test_a_urls_password_is_hidden_whatever_it_holds",
