@@ -16,16 +16,16 @@ class AirflowFeature(Enum):
     """A part of Airflow: the first version that has it, what it is, and what takes its place before."""
 
     NAMES_OF_THE_SDK = (3, 2), "`airflow.sdk` with all public names", "the names elsewhere; nothing is lost"
+    CONNECTION_FORMS = (
+        (3, 2),
+        "a form for the connection in the UI",
+        "its extra is typed as JSON",
+    )
     # Airflow 3.2 has them, but there a backfill names the days on which the runs are due, each for the day before.
     PARTITIONED_RUNS = (
         (3, 3),
         "backfills of partitioned runs by their partitions",
         "`reprocess` is scheduled by data intervals of a day; a backfill names days, and templates `ds`",
-    )
-    CONNECTION_FORMS = (
-        (3, 2),
-        "a form for the connection in the UI",
-        "its extra is typed as JSON",
     )
     RETRY_POLICIES = (
         (3, 3),
