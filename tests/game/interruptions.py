@@ -119,8 +119,8 @@ class Interruption:
             old, new = before.versions.get(key, []), model.versions.get(key, [])
             lasts = [new] if committed else [old, *(new[:count] for count in range(len(old), len(new))), new]
             merged = [model.merged(versions) for versions in lasts]
-            # A version from before a column was added has no value in it.
-            if found.get(key) not in [row if row is None else dict.fromkeys(ids.values()) | row for row in merged]:
+            # A version from before a column was added, or dropped, has other columns.
+            if found.get(key) not in [row and {column: row.get(column) for column in ids.values()} for row in merged]:
                 self.game.fail(f"after a failed write, key {key}", found.get(key), lasts)
         model.versions = {key: [("+I", row)] for key, row in found.items()}
 
