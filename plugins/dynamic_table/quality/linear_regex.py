@@ -7,6 +7,7 @@ An expectation with ``regex_syntax: re2`` is evaluated by RE2; those of forms al
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -43,6 +44,8 @@ def evaluated_by_re2(specs: Iterable[Mapping[str, Any]]) -> Iterator[None]:
     """Let RE2 evaluate the expressions of the expectations that ask for it, while Great Expectations runs."""
     expressions = frozenset(each for spec in specs if spec.get(REGEX_SYNTAX) == RE2 for each in _expressions(spec))
     if expressions:
+        # It warns of each metric that another one replaces.
+        logging.getLogger("great_expectations.expectations.registry").setLevel(logging.ERROR)
         import dynamic_table.quality.linear_metrics  # noqa: F401  registers itself with Great Expectations
     token = _of_re2.set(expressions)
     try:

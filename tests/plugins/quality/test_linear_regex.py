@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -84,6 +85,14 @@ def test_a_form_takes_only_expressions_of_re2(tmp_path: Path, expression: object
             continue  # not given
         with pytest.raises(InvalidInputError, match="not allowed from a form"):
             expectations_of([given], "db.t", tmp_path)
+
+
+def test_the_log_says_nothing_of_how_they_are_evaluated(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    sys.modules.pop("dynamic_table.quality.linear_metrics", None)
+
+    check_expectations(pa.table({"v": ["a"]}), expectations_of([regex("match_regex", regex="a")], "db.t", tmp_path))
+
+    assert [record.getMessage() for record in caplog.records if "metric" in record.getMessage()] == []
 
 
 def test_a_file_of_the_authors_may_have_every_expression(tmp_path: Path) -> None:
