@@ -59,7 +59,7 @@ def test_a_row_that_an_older_writer_replaces_leaves_the_log_whole(verb: str) -> 
     changes = changed(altered, lambda: VERBS[verb](old))
 
     assert changes == [("-U", 1, 1, "kept"), ("+U", 1, 5, None)]
-    assert altered.to_arrow(filter="id = 1").to_pylist() == [{"id": 1, "p": "a", "v": 5, "x": None}]
+    assert altered.lookup([{"id": 1, "p": "a"}]).to_pylist() == [{"id": 1, "p": "a", "v": 5, "x": None}]
 
 
 def test_a_key_that_an_older_writer_deletes_leaves_the_log_with_its_whole_row() -> None:
