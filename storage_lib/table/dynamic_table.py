@@ -701,11 +701,15 @@ class DynamicTable:
         """Return the table under its newest schema, or under one version of it; the same object if it has that version.
 
         Without ``schema_id`` it is another object too if another engine has rolled the table back, and replaced
-        snapshots that this object has read. Raises ``NotFoundError`` for an unknown version.
+        snapshots that this object has read. Raises ``NotFoundError`` for an unknown version, and if the table was
+        dropped.
         """
         if schema_id is not None:
             return self if schema_id == self.schema.id else self._as_under(self._schema_changes.version(schema_id))
         newest = self._schema_changes.newest()
+        if newest.id != self.schema.id:
+            # It may be of another table, which was created under this name.
+            self.context.file_store.check_still_there()
         is_current = newest.id == self.schema.id and not self.inspect.snapshots_are_replaced()
         return self if is_current else self._as_under(newest)
 

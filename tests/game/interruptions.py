@@ -44,6 +44,7 @@ class Interruption:
     change: Callable[[], None] = _nothing
     fails_only: bool = False
     is_applied: bool = False
+    comes_back: bool = False
 
     def __post_init__(self) -> None:
         self.storage = FaultyFileIO(self.game.files)
@@ -68,7 +69,7 @@ class Interruption:
         if kind is not None and self._can_be_repeated() and self.game.rng.random() < 0.5:
             committed = self._repeated(table, committed)
         made = self._found()
-        if committed is False and made is not None:
+        if committed is False and made is not None and not self.comes_back:
             self.game.fail("a commit that was refused was made", made.id, None)
         if self.game.life != self.life:
             if made is not None:
@@ -161,8 +162,10 @@ class Interruption:
             self._apply()
             self.game.note()
         self.others()
-        # A commit that is made again may come back with its rows, by a rollback to a snapshot that has it.
-        self.is_applied = self.is_applied or self._found() is not None
+        # A commit that is made again may come back with its rows, by a rollback to a snapshot that has it, or because
+        # another process repeats it.
+        self.comes_back = not self.is_applied and self._found() is not None
+        self.is_applied = self.is_applied or self.comes_back
 
     def _found(self) -> Snapshot | None:
         return self.game.observed().inspect.find_commit(

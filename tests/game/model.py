@@ -77,6 +77,9 @@ class Model:
             else:
                 self.apply("-D", row)
         for row in new:
+            if self.drawn.key:
+                # Nor does a deletion with a greater sequence hide the new row.
+                self.versions.pop(self.key_of(row), None)
             self.apply("+I", row)
 
     def drop_partition(self, partition: str) -> None:

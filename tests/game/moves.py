@@ -189,7 +189,8 @@ def merge(game: Game) -> None:
 
 
 def overwrite(game: Game) -> None:
-    handle, tracked = game.handle(), game.rng.random() < 0.6
+    # An untracked overwrite waits for no lease, so that an update that comes after it changes the rows before it.
+    handle, tracked = game.handle(), game.rng.random() < 0.6 or game.reads_first
     rows, p = distinct_rows(game, handle), game.model.columns["p"]
     scopes: list[dict[str, object] | None] = [None, {}, {"p": PARTITIONS[0]}]
     scope = game.rng.choice(scopes)
@@ -221,7 +222,7 @@ def overwrite(game: Game) -> None:
 
 
 def drop_partition(game: Game) -> None:
-    partition, tracked = game.rng.choice(PARTITIONS), game.rng.random() < 0.6
+    partition, tracked = game.rng.choice(PARTITIONS), game.rng.random() < 0.6 or game.reads_first
     game.commit(
         f"drop_partition {partition}{'' if tracked else ' untracked'}",
         lambda table, identity: table.maintenance.drop_partitions(
@@ -384,11 +385,12 @@ def add_column(game: Game) -> None:
 
 def change_behind_an_alter(game: Game) -> None:
     """Add a column, write rows that have it, and change rows by a process that may have opened the table before."""
-    before = game.handles
+    before, life = game.handles, game.life
     add_column(game)
     game.handles = [game.newest()]
     append(game)
-    game.handles = before
+    if game.life == life:  # while it was interrupted, others may have recreated the table
+        game.handles = before
     game.rng.choice((update, merge, upsert_partial, append, upsert, insert, delete, compact))(game)
 
 

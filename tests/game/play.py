@@ -80,7 +80,10 @@ def _play(game: Game, moves: int, more: Moves) -> None:
             return None
         replaces = game.told[-1].split()[1] in ("overwrite", "drop_partition")
         fails_only = replaces or not game.drawn.key or game.drawn.is_log_first
-        return Interruption(game, others, act, identity, change, fails_only=fails_only).run()
+        game.reads_first = game.told[-1].split()[1] in ("update", "delete", "merge")
+        made = Interruption(game, others, act, identity, change, fails_only=fails_only).run()
+        game.reads_first = False
+        return made
 
     game.interrupt = interrupt
     try:

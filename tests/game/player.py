@@ -108,6 +108,8 @@ class Game:
         self.last: str | None = None
         """The last move or answer of a reader."""
         self.interrupt: Interrupt | None = None
+        self.reads_first = False
+        """Whether a process is suspended that has computed its change from the rows of the table."""
         """Acts in a process that is interrupted; None while one is. Without a change, what is done changes no rows."""
         self._numbers = 0
         self._sequence = 100

@@ -74,10 +74,12 @@ def _first_rows(table: DynamicTable, columns: Sequence[str], snapshot_id: int) -
     """Return the rows of a snapshot (0: the empty table) with weights; None if its files are large."""
     rows = table.arrow_schema.empty_table().select(list(columns))
     if snapshot_id:
-        divided = table.new_read(snapshot_id=snapshot_id).plan_divided()
+        read = table.new_read(columns=list(columns), snapshot_id=snapshot_id)
+        divided = read.plan_divided()
         if divided.unmerged.size_bytes + divided.merged.size_bytes > _BYTES_HERE_MAX:
             return None
-        rows = table.to_arrow(columns=list(columns), snapshot_id=snapshot_id)
+        # The process that made the snapshot may not have known a column that was added since.
+        rows = read.to_table()
     weights = pa.array(np.ones(rows.num_rows, np.int64))
     return rows.append_column(_WEIGHT_FIELD, weights)
 

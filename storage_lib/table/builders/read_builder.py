@@ -147,6 +147,13 @@ class ReadBuilder:
         """
         return self.parts.batch_reads.read_split(split, self.columns, self.filter)
 
+    def to_table(self) -> pa.Table:
+        """Read all rows in this process, under the table's schema even if the snapshot is of an older one.
+
+        Raises as ``plan`` and ``read_split``.
+        """
+        return self.parts.batch_reads.planned(self.find_snapshot(), self.columns, self.filter).to_table()
+
     def plan_changes(
         self,
         *,

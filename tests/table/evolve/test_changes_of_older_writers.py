@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from storage_lib import DynamicTable, MemoryCatalog
+from storage_lib import DynamicTable, InvalidInputError, MemoryCatalog, NotFoundError, col
 from storage_lib.schema.evolution.schema_changes import AddColumn, AlterType, DropColumn
 
 COLUMNS = {"id": "INT", "p": "STRING", "v": "INT", "gone": "INT"}
@@ -92,3 +92,33 @@ def test_rows_that_an_older_writer_drops_or_rolls_back_reach_streams_whole(produ
         ("+I", 3, 1, "kept"),
         ("-D", 3, 1, "kept"),
     ]
+
+
+OTHER_VERBS: dict[str, Callable[[DynamicTable], object]] = {
+    **VERBS,
+    "update": lambda table: table.update(col("id") == 1, {"v": 5}),
+    "delete": lambda table: table.delete([{"id": 1, "p": "a"}]),
+    "partial upsert": lambda table: table.upsert([{"id": 1, "p": "a", "v": 5}], partial=True),
+    "rollback": lambda table: table.rollback_to(snapshot_id=1),
+    "drop of a partition": lambda table: table.maintenance.drop_partitions([{"p": "a"}], change_tracking=True),
+}
+
+
+@pytest.mark.parametrize("verb", OTHER_VERBS)
+@pytest.mark.parametrize("log", ["kafka", "none"])
+def test_no_verb_of_a_dropped_table_changes_the_one_that_has_its_name_now(verb: str, log: str) -> None:
+    catalog = MemoryCatalog()
+    options = {"bucket": "1", "log.system": log}
+    catalog.create_table("shop.t", COLUMNS, primary_key=["id", "p"], partition_by=["p"], options=options)
+    old = catalog.load_table("shop.t").alter(AddColumn("x", "STRING"))
+    catalog.drop_table("shop.t")
+    table = catalog.create_table("shop.t", COLUMNS, primary_key=["id", "p"], partition_by=["p"], options=options)
+    table.append([ROW])
+
+    with pytest.raises((NotFoundError, InvalidInputError), match=r"dropped|lack 'x'|does not exist"):
+        OTHER_VERBS[verb](old)
+    with pytest.raises(NotFoundError, match="was dropped"):
+        old.refresh()
+
+    assert table.to_arrow().to_pylist() == [ROW]
+    assert table.inspect.latest_snapshot_id() == 1
