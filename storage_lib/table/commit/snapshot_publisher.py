@@ -178,6 +178,8 @@ class SnapshotPublisher:
 
         def guard(latest: Snapshot | None) -> None:
             self._refuse_moved_keys(write_context, files, latest)
+            if write_context.reads_base:
+                self._refuse_replaced_rows(write_context, files, latest)
             if self._numbers_rows and write_context.overwrite is None:
                 base_id = write_context.base_snapshot_id or 0
                 check_newer_than_restored(self._table, self._file_store, files, base_id=base_id, latest=latest)
@@ -228,10 +230,7 @@ class SnapshotPublisher:
         for snapshot_id, snapshot in self._since_base(write_context, latest):
             if snapshot is not None and snapshot.commit_kind not in (CommitKind.APPEND, CommitKind.OVERWRITE):
                 continue
-            changed = set(partitions)
-            if snapshot is not None:
-                with suppress(SnapshotExpiredError):
-                    changed = {entry.partition for entry in self._file_store.scan.delta(snapshot)}
+            changed = self._changed_partitions(snapshot, unknown=partitions)
             if changed & partitions or (changed and self._reserves is ReservedPartitions.ALL):
                 message = (
                     f"table {self._table}: snapshot {snapshot_id} changed rows after snapshot "
@@ -239,6 +238,32 @@ class SnapshotPublisher:
                     "Nothing became visible; run it again"
                 )
                 raise CommitConflictError(message)
+
+    def _refuse_replaced_rows(
+        self, write_context: WriteContext, files: Sequence[CommitMessage], latest: Snapshot | None
+    ) -> None:
+        """Refuse rows that were computed from others which an overwrite has replaced since, without a lease.
+
+        Where it replaced partitions that this commit does not write, its rows come after this commit's.
+        """
+        partitions = {message.partition for message in files}
+        for snapshot_id, snapshot in self._since_base(write_context, latest):
+            if snapshot is None or snapshot.commit_kind is not CommitKind.OVERWRITE:
+                continue
+            if self._changed_partitions(snapshot, unknown=partitions) & partitions:
+                message = (
+                    f"table {self._table}: snapshot {snapshot_id} replaced rows of snapshot "
+                    f"{write_context.base_snapshot_id or 0}, from which the rows of this commit were computed. Nothing "
+                    "became visible; run it again"
+                )
+                raise CommitConflictError(message)
+
+    def _changed_partitions(self, snapshot: Snapshot | None, *, unknown: set[bytes]) -> set[bytes]:
+        """Return the partitions whose files a snapshot changed; ``unknown`` if it has expired."""
+        if snapshot is not None:
+            with suppress(SnapshotExpiredError):
+                return {entry.partition for entry in self._file_store.scan.delta(snapshot)}
+        return unknown
 
 
 def _newest_of_ours(history: SnapshotHistory, snapshot: Snapshot | None) -> Snapshot | None:

@@ -123,7 +123,7 @@ class TableCommit:
             self.abort(write_context, [])
             raise
         # Such rows are to change the table, so none may be hidden by a newer version of its key.
-        return replace(write_context, refuses_late=True)
+        return replace(write_context, refuses_late=True, reads_base=True)
 
     def _refuse_changes_between(self, computed_from: int, base_id: int | None) -> None:
         for snapshot_id, snapshot in self._file_store.snapshots.since(computed_from, base_id):

@@ -208,7 +208,10 @@ class TableRestore:
                 "use change_tracking=False"
             )
             raise InvalidInputError(message)
-        write_context = self._commit.open(commit_user=commit_user, tracked=True, purpose="restore", is_difference=True)
+        write_context = replace(
+            self._commit.open(commit_user=commit_user, tracked=True, purpose="restore", is_difference=True),
+            reads_base=True,
+        )
         try:
             base = None
             if write_context.base_snapshot_id is not None:

@@ -53,6 +53,11 @@ class WriteContext:
     refuses_late: bool = False
     """Whether a row that an already stored version of its key hides fails the commit: see ``late_rows.py``."""
 
+    reads_base: bool = False
+    """Whether the rows were computed from those of the base snapshot, which an overwrite may replace without a lease:
+    then the commit fails.
+    """
+
     def to_json(self) -> str:
         """Return one line of JSON for an engine's options; ``InvalidInputError`` for an overwrite: its scope is not
         JSON.

@@ -100,7 +100,7 @@ class RowVerbs:
                     raise InvalidInputError(message)
             yield self._with_kind(given, RowKind.INSERT)
 
-        return self._commit(rows_of, identity, tracked)
+        return self._commit(rows_of, identity, tracked, reads_base=bool(keys))
 
     def upsert(
         self,
@@ -127,7 +127,7 @@ class RowVerbs:
         if self.logs_before:
             return self.merge(given, identity, tracked, verb="upsert")
         rows = self._with_kind(given, RowKind.INSERT)
-        return self._commit(lambda _: iter([rows]), identity, tracked, refuses_late=False)
+        return self._commit(lambda _: iter([rows]), identity, tracked, refuses_late=False, reads_base=False)
 
     def _refuse_parts_of_groups(self, given: list[str]) -> None:
         """Refuse rows with some columns of a sequence group: merging would set the others to null."""
@@ -256,15 +256,17 @@ class RowVerbs:
         *,
         writes_stored: bool = False,
         refuses_late: bool = True,
+        reads_base: bool = True,
     ) -> Snapshot | None:
         """Write the rows under a lease. ``writes_stored``: among them are stored rows, so they need all columns.
 
-        ``refuses_late``: a row that is older than the stored one fails the commit, and is not ignored.
+        ``refuses_late``: a row that is older than the stored one fails the commit, and is not ignored. ``reads_base``:
+        the rows depend on those of the snapshot that ``rows_of`` gets.
         """
         builder = self._writes.builder
         user, identifier = write_identity_of(self._name, self._context.environment, *identity)
         write_context = builder.begin(commit_user=user, tracked=tracked, needs_lease=True)
-        write_context = replace(write_context, refuses_late=refuses_late)
+        write_context = replace(write_context, refuses_late=refuses_late, reads_base=reads_base)
         leases = self._context.leases
         try:
             with leases.beating(write_context.lease) if write_context.lease is not None else nullcontext():

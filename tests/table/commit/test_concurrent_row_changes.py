@@ -168,3 +168,40 @@ def test_rows_are_not_hidden_by_rows_that_were_restored_while_they_were_written(
         builder.commit(begun, [written], 1)
     table.append(one(6))
     assert table.to_arrow().to_pylist() == [{"id": 1, "n": 6}]
+
+
+@pytest.mark.parametrize("kind", ["a key and a log", "a key", "whole rows, counted", "append-only"])
+def test_rows_that_an_overwrite_without_a_lease_has_replaced_are_not_changed(kind: str) -> None:
+    table = counter(kind)
+    builder = table.new_write()
+    begun = builder.begin(commit_user="writer", based_on=newest(table))
+    with builder.open_task(begun) as write:
+        write.write(one(1).to_batches()[0])
+        written = write.prepare_commit()
+
+    table.overwrite(one(7), partition={}, change_tracking=False)
+
+    with pytest.raises(CommitConflictError, match="replaced rows"):
+        builder.commit(begun, [written], 1)
+    assert table.to_arrow().to_pylist() == [{"id": 1, "n": 7}]
+
+
+def test_rows_are_changed_while_an_overwrite_replaces_another_partition() -> None:
+    catalog = MemoryCatalog(environment=fake_environment())
+    columns, options = "id INT, day INT, n BIGINT", {"log.system": "none"}
+    table = catalog.create_table("shop.c", columns, primary_key=["id", "day"], partition_by=["day"], options=options)
+
+    def of_day(day: int, n: int) -> pa.Table:
+        return pa.table({"id": pa.array([1], pa.int32()), "day": pa.array([day], pa.int32()), "n": [n]})
+
+    table.append(pa.concat_tables([of_day(1, 0), of_day(2, 0)]))
+    builder = table.new_write()
+    begun = builder.begin(commit_user="writer", based_on=newest(table))
+    with builder.open_task(begun) as write:
+        write.write(of_day(1, 1).to_batches()[0])
+        written = write.prepare_commit()
+
+    table.overwrite(of_day(2, 9), change_tracking=False)
+    builder.commit(begun, [written], 1)
+
+    assert {row["day"]: row["n"] for row in table.to_arrow().to_pylist()} == {1: 1, 2: 9}
