@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from storage_lib.errors import CorruptFileError, InvalidInputError, NotFoundError, SnapshotExpiredError
 from storage_lib.file_store.kind.file_grouping import FileGrouping
+from storage_lib.file_store.manifest.index_manifest import Bucket, DeletionFiles
 from storage_lib.file_store.manifest.manifest_directory import ManifestDirectory
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.manifest.manifest_file import ManifestFileMeta
@@ -138,6 +139,20 @@ class FileStoreScan:
         manifests = self._list(snapshot, snapshot.delta_manifest_list)
         return tuple(entry for entries in self._read(snapshot, manifests) for entry in entries)
 
+    def changed_buckets(self, snapshot: Snapshot) -> set[Bucket]:
+        """Return the buckets in which this snapshot alone added or deleted files, or changed deletion vectors.
+
+        A restore may change the vectors alone. If the previous snapshot has expired, all buckets with vectors count as
+        changed.
+        """
+        changed = {(entry.partition, entry.bucket) for entry in self.delta(snapshot)}
+        try:
+            before = self._deletion_files(self._snapshots.load(snapshot.id - 1)) if snapshot.id > 1 else {}
+        except (NotFoundError, SnapshotExpiredError):
+            before = {}
+        after = self._deletion_files(snapshot)
+        return changed | {each for each in {*before, *after} if before.get(each) != after.get(each)}
+
     def changelog(self, snapshot: Snapshot) -> tuple[ManifestEntry, ...]:
         """Return the changelog files of this snapshot; empty if it has none."""
         if snapshot.changelog_manifest_list is None:
@@ -230,13 +245,16 @@ class FileStoreScan:
 
     def _marked(self, snapshot: Snapshot, live: LiveFiles) -> LiveFiles:
         """Return the live files with their deletion vectors, which depend on the snapshot."""
+        deletion_files = self._deletion_files(snapshot)
+        return live.marked(deletion_files) if deletion_files else live
+
+    def _deletion_files(self, snapshot: Snapshot) -> DeletionFiles:
         if snapshot.index_manifest is None:
-            return live
+            return {}
         try:
-            deletion_files = self._manifests.read_index(snapshot.index_manifest).deletion_files()
+            return self._manifests.read_index(snapshot.index_manifest).deletion_files()
         except NotFoundError as error:
             raise self._missing_metadata(snapshot, error) from error
-        return live.marked(deletion_files) if deletion_files else live
 
     def _list(self, snapshot: Snapshot, name: str) -> tuple[ManifestFileMeta, ...]:
         try:

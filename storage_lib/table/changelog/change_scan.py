@@ -212,7 +212,7 @@ class ChangeScan:
             if self.is_covered_by_its_files(snapshot):
                 self._add_appended(steps, snapshot)
             else:
-                replaced |= {(entry.partition, entry.bucket) for entry in self._file_store.scan.delta(snapshot)}
+                replaced |= self._file_store.scan.changed_buckets(snapshot)
         if replaced:
             last = snapshots[-1]
             whole: dict[Place, list[ChangeStep]] = {}

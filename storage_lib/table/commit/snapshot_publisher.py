@@ -259,10 +259,10 @@ class SnapshotPublisher:
                 raise CommitConflictError(message)
 
     def _changed_partitions(self, snapshot: Snapshot | None, *, unknown: set[bytes]) -> set[bytes]:
-        """Return the partitions whose files a snapshot changed; ``unknown`` if it has expired."""
+        """Return the partitions whose rows a snapshot changed; ``unknown`` if it has expired."""
         if snapshot is not None:
             with suppress(SnapshotExpiredError):
-                return {entry.partition for entry in self._file_store.scan.delta(snapshot)}
+                return {partition for partition, _ in self._file_store.scan.changed_buckets(snapshot)}
         return unknown
 
 

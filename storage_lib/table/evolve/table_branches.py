@@ -220,7 +220,7 @@ class TableBranches(Generic[TableT]):
         def guard(latest: Snapshot | None) -> None:
             for snapshot_id in range(synced + 1, (0 if latest is None else latest.id) + 1):
                 snapshot = self._file_store.snapshots.load(snapshot_id)
-                if snapshot.commit_kind in _ROWS_UNCHANGED or not self._file_store.scan.delta(snapshot):
+                if snapshot.commit_kind in _ROWS_UNCHANGED or not self._file_store.scan.changed_buckets(snapshot):
                     continue
                 message = (
                     f"table {self._table} has changed since branch {name!r} was made from it: snapshot {snapshot_id} "

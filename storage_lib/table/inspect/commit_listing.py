@@ -52,7 +52,7 @@ class CommitListing:
         return tuple(found)
 
     def _summary(self, snapshot: Snapshot) -> CommitSummary:
-        changed = sorted({entry.partition for entry in self._file_store.scan.delta(snapshot)})
+        changed = sorted({partition for partition, _ in self._file_store.scan.changed_buckets(snapshot)})
         return CommitSummary(
             snapshot_id=snapshot.id,
             kind=str(snapshot.commit_kind),

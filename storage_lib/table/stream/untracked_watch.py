@@ -171,7 +171,7 @@ class UntrackedWatch:
         silent = (part is not None and not part.tracked and snapshot.commit_kind is CommitKind.APPEND) or (
             (part is None or not part.tracked) and snapshot.commit_kind is CommitKind.OVERWRITE
         )
-        return silent and bool(self._file_store.scan.delta(snapshot))
+        return silent and bool(self._file_store.scan.changed_buckets(snapshot))
 
     def _offsets_at(self, snapshot: Snapshot, log_id: str | None) -> LogOffsets | None:
         """Return the offsets of the log with this id at a snapshot; None if unknown."""
@@ -179,7 +179,7 @@ class UntrackedWatch:
         return None if reported is None else reported.in_log(log_id)
 
     def _text(self, snapshot: Snapshot) -> str:
-        partitions = sorted({entry.partition for entry in self._file_store.scan.delta(snapshot)})
+        partitions = sorted({partition for partition, _ in self._file_store.scan.changed_buckets(snapshot)})
         named = "; ".join(self._file_store.scan.partition_text(each) for each in partitions[:_PARTITIONS_NAMED])
         more = len(partitions) - _PARTITIONS_NAMED
         return (
