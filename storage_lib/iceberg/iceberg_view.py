@@ -77,7 +77,7 @@ class IcebergView:
             self.catch_up()
 
     def shown(self) -> int | None:
-        """Return the newest snapshot that the view shows, 0 for one of an empty table; None if there is no view."""
+        """Return the newest snapshot that the view shows, 0 for one of an empty table; None without a view."""
         newest = self.directory.newest()
         return None if newest is None or newest.location != self._location else newest.snapshot_id
 

@@ -156,7 +156,7 @@ def _connected(name: str, options: Mapping[str, str], warehouse: str | None) -> 
     from pyiceberg.catalog.rest import RestCatalog
 
     properties: dict[str, Any] = {**options} if warehouse is None else {**options, "warehouse": warehouse}
-    # What a server proposes chooses no module that is imported here.
+    # A server may propose another module, which PyIceberg would import.
     return RestCatalog(name, **properties, **{"py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"})
 
 

@@ -1,7 +1,7 @@
 """The ASGI application of the server: Iceberg's REST catalog below ``/iceberg``, Paimon's below ``/paimon``.
 
 It can be mounted below a path of another application. ``/iceberg/openapi.json`` and ``/paimon/openapi.json`` describe
-the paths; there is no page that shows them, since it would load scripts from another host and ask for a token.
+the paths, without a page that shows them, since it would load scripts from another host and ask for a token.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ pytestmark = [needs("fastapi", "uvicorn", "httpx"), pytest.mark.integration]
 
 class Served(NamedTuple):
     options: dict[str, str]
-    """What a client of Paimon needs to know."""
+    """Address, token and warehouse for a client of Paimon."""
     catalog: Catalog
     """The catalog behind the server."""
 

@@ -1,6 +1,6 @@
 """Arguments that mapped tasks take from the result of another task: ``expand_kwargs(listed.map(of_stream))``.
 
-Airflow's role User may change results (XComs). So a mapped task admits only arguments that a form may give, too: the
+Airflow's role User may change results (XComs). So a mapped task admits only arguments that a form may also give: the
 command of a sink, a connection or a directory come from the DAG alone. The functions run where the task runs.
 """
 

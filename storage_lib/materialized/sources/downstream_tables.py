@@ -3,7 +3,7 @@
     orders ── lines (DOWNSTREAM) ── items (DOWNSTREAM) ── daily (FRESHNESS 5 minutes)
 
 A refresh of ``daily`` refreshes ``lines``, ``items`` and ``daily``. Nothing else refreshes the first two, so ``daily``
-lags behind ``orders`` by what they have not read yet, too.
+also lags behind ``orders`` by what they have not read yet.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tells which client sends a request: by its bearer token, or anybody on this machine where there are no tokens."""
+"""Tells which client sends a request: by its bearer token, or anybody on this machine for a server without tokens."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class LocalAccess:
         return self._ANYBODY
 
     def access_token(self, client_id: str, secret: str) -> tuple[str, int]:  # noqa: ARG002
-        """Refuse: there are no clients."""
+        """Refuse: this server has no clients."""
         raise _unauthenticated()
 
     def renewed_token(self, token: str) -> tuple[str, int]:  # noqa: ARG002
-        """Refuse: there are no clients."""
+        """Refuse: this server has no clients."""
         raise _unauthenticated()
 
 

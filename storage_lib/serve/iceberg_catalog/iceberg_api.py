@@ -40,7 +40,7 @@ _WRITES = (
     ("POST", "/v1/transactions/commit"),
 )
 _READ_ONLY = (
-    "this catalog is read-only: its tables are views, which every commit of the tables they show writes anew. Write to "
+    "this catalog is read-only: its tables are views, which every commit of the tables they show rewrites. Write to "
     "the table with Python, Spark, SQL or an engine of Paimon; the view shows the commit at once"
 )
 

@@ -1,6 +1,6 @@
 """The paths of Paimon's REST catalog (apache/paimon, docs/static/rest-catalog-open-api.yaml): databases and tables.
 
-What is not here is answered by 501, which Paimon's clients take as "compute it from the files".
+Other requests get 501, which Paimon's clients take as "compute it from the files".
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def alter_database(served: ServedParts, client: Client, database: str, body: Jso
 
 @router.delete(_DATABASE, summary="Drop a database with its tables")
 def drop_database(served: ServedParts, client: Client, database: str) -> Response:
-    """Drop a database and all its tables: clients look whether it has any, unless they were told to cascade."""
+    """Drop a database and all its tables: clients look whether it has any, unless they cascade."""
     require_database(served.catalog, client, database, to_write=True)
     if served.catalog.views.names(database):
         message = "the database has views, which only SQL and Python drop"
@@ -233,7 +233,7 @@ def commit(served: ServedParts, client: Client, database: str, table: str, body:
     """Make a snapshot the next one of a table; ``success`` is false if another commit was faster."""
     found = loaded_table(served, client, database, table, to_write=True)
     if body.get("tableId") not in (None, found.uuid):
-        message = "the table was dropped and created again: load it anew"
+        message = "the table was dropped and created again: load it again"
         raise RefusedRequestError(Refusal.NO_TABLE, message, resource=table)
     is_made = commit_snapshot(found, body.get("snapshot"), body.get("baseSnapshotUuid"))
     return JSONResponse({"success": is_made})

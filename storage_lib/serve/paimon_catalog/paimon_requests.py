@@ -156,7 +156,7 @@ _ACTIONS: Mapping[str, Callable[[Mapping[str, Any], TableSchema], Iterator[Schem
 
 
 def _place(move: object, schema: TableSchema, *, default: tuple[str | None, bool] | None) -> tuple[str | None, bool]:
-    """Return after which column one moves, or that it becomes the first; ``default`` if there is no move."""
+    """Return after which column one moves, or that it becomes the first; ``default`` without a move."""
     if move is None and default is not None:
         return default
     found = _object(move, "move")

@@ -1,4 +1,4 @@
-"""What a request is answered from: the catalog, who may use it, the time, and counts of requests."""
+"""State that requests share: the catalog, who may use it, the time, and counts of requests."""
 
 from __future__ import annotations
 

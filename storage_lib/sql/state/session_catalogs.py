@@ -1,4 +1,4 @@
-"""Catalogs that a session opens beside its own, by CREATE CATALOG: other warehouses, and tables of other formats."""
+"""Catalogs that a session opens by CREATE CATALOG: other warehouses, and tables of other formats."""
 
 from __future__ import annotations
 
