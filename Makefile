@@ -35,7 +35,7 @@ help: ## List these targets
 setup: ## Create the environments and fetch Kafka into .local; later runs take no time
 	@$(PYTHON) docker/local/stack_setup.py
 
-servers: ## Also install the servers that only tests use: S3 (needs Go), PostgreSQL (has to be installed), HDFS, a registry, Paimon's Java core, Flink, Spark's Kafka connector and client of S3, archives for quick starts
+servers: ## Also install the servers that only tests use: S3 (needs Go), PostgreSQL (has to be installed), HDFS, a registry, an Iceberg REST catalog, Paimon's Java core, Flink, Spark's Kafka connector and client of S3, archives for quick starts
 	@$(PYTHON) docker/local/stack_setup.py servers
 
 demo: setup ## Run the whole product on this machine, without Docker

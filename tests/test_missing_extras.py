@@ -20,7 +20,16 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 # Nothing of these is imported by name: they are for the tests, or Airflow imports them.
 # The modules that are for an extra, as folders or single files below storage_lib.
 OF_EXTRAS = (
-    *("catalog/hive", "catalog/sql", "cli", "duckdb", "io/remote", "lakes", "log_store/codec/schema_registry.py"),
+    *(
+        "catalog/hive",
+        "catalog/sql",
+        "cli",
+        "duckdb",
+        "iceberg/register",
+        "io/remote",
+        "lakes",
+        "log_store/codec/schema_registry.py",
+    ),
     *(
         "log_store/kafka",
         "materialized",

@@ -24,6 +24,7 @@ and servers for tests of stores: `make servers`
     .local/s3       an S3 server, versitygw, built by Go
     .local/hdfs     Hadoop's jars
     .local/registry a schema registry, Apicurio
+    .local/iceberg_rest an Iceberg REST catalog, that of Iceberg's own tests
     .local/connect  Kafka Connect with Debezium's connectors of PostgreSQL and MariaDB
     .local/mariadb  MariaDB, if you unpack it there: the system's is used as well
 
@@ -73,6 +74,7 @@ LOCAL = CHECKOUT / ".local"
 VENV, PAIMON, KAFKA, SPARK = LOCAL / "venv", LOCAL / "paimon", LOCAL / "kafka", ARCHIVE.parent
 ICEBERG = LOCAL / "iceberg"
 S3, HDFS, PAIMON_CORE, REGISTRY = LOCAL / "s3", LOCAL / "hdfs", LOCAL / "paimon_core", LOCAL / "registry"
+ICEBERG_REST = LOCAL / "iceberg_rest"
 FLINK_1_20, FLINK_2_0 = LOCAL / "flink_1_20", LOCAL / "flink_2_0"
 SPARK_KAFKA, SPARK_S3 = LOCAL / "spark_kafka", LOCAL / "spark_s3"
 CONNECT, MARIADB = LOCAL / "connect", LOCAL / "mariadb"
@@ -231,6 +233,7 @@ def set_up_servers(java: Path) -> None:
         lambda: make_jars(FLINK_1_20, "Flink 1.20 with Paimon's connector (158 MB)", java),
         lambda: make_jars(REGISTRY, "a schema registry (109 MB)", java),
         lambda: make_jars(HDFS, "Hadoop's jars (106 MB)", java),
+        lambda: make_jars(ICEBERG_REST, "an Iceberg REST catalog (83 MB)", java),
         lambda: make_jars(CONNECT, "Kafka Connect with Debezium (52 MB)", java),
         lambda: make_jars(PAIMON_CORE, "Paimon's Java core (49 MB)", java),
         lambda: make_jars(SPARK_S3, "Spark's client of S3 (19 MB)", java),
@@ -430,7 +433,7 @@ def resolve_jars(java: Path, place: Path, parts: Path) -> Path:
     settings: tuple[object, ...] = ("-settings", own) if own.exists() else ()
     if "IVY_SETTINGS" in os.environ:
         settings = ("-settings", os.environ["IVY_SETTINGS"])
-    places = ("-cache", aside / "cache", "-retrieve", f"{aside}/lib/[artifact]-[revision].[ext]")
+    places = ("-cache", aside / "cache", "-retrieve", f"{aside}/lib/[artifact]-[revision](-[classifier]).[ext]")
     run(java, "-jar", ivy, *settings, "-ivy", parts, *places, output=aside / "ivy.log")
     return aside
 
@@ -491,7 +494,8 @@ def write_locks(arguments: list[str], java: Path) -> None:
     for version, release in AIRFLOWS.items():
         lock_another_airflow(uv, version, release, *shape)
     if VENV.exists():
-        for place in (KAFKA, SPARK_KAFKA, SPARK_S3, HDFS, PAIMON_CORE, CONNECT, FLINK_1_20, FLINK_2_0, REGISTRY):
+        jars = (KAFKA, SPARK_KAFKA, SPARK_S3, HDFS, PAIMON_CORE, CONNECT, FLINK_1_20, FLINK_2_0, REGISTRY, ICEBERG_REST)
+        for place in jars:
             sums = HERE / f"{place.name}_jars.sha256"
             say(f"resolving {sums.name}")
             aside = resolve_jars(java, place, HERE / f"{place.name}_ivy.xml")

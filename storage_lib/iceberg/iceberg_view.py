@@ -11,7 +11,7 @@ how far (``shown``), but it never shows a snapshot that the table does not have.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -28,12 +28,14 @@ from storage_lib.iceberg.publish.view_content import ViewContents
 from storage_lib.iceberg.publish.view_directory import ViewDirectory
 from storage_lib.iceberg.publish.view_placement import view_root
 from storage_lib.iceberg.publish.view_publisher import ViewPublisher, identity_of, shown_tags, with_schema
+from storage_lib.iceberg.register.rest_options import client_properties
 from storage_lib.io.after_commit import after_commit
 from storage_lib.io.file_io_factory import absolute_place, is_same_place
 from storage_lib.schema.options.table_options import IcebergStorage, TableOptions
 
 if TYPE_CHECKING:
     from storage_lib.file_store.store import FileStore
+    from storage_lib.iceberg.register.rest_registration import RestRegistration
     from storage_lib.io.environment import Environment
     from storage_lib.io.file_io import FileStatus
 
@@ -53,14 +55,18 @@ class IcebergView:
         location: str,
         storage: IcebergStorage,
         environment: Environment,
+        connection: Mapping[str, str],
     ) -> None:
-        """``table`` is the table's name in messages, ``location`` its directory."""
+        """``table`` is ``database.table``, ``location`` its directory; ``connection`` are the catalog's options."""
         self._store = store
         self._table = table
         self._storage = storage
         self._clock = environment.clock
         self._location = location
         self.directory = ViewDirectory(environment.file_io, view_root(storage, location))
+        self._new_name = environment.new_name
+        self._catalog = client_properties(connection)
+        self._entry: RestRegistration | None = None
         self._contents = ViewContents(self.directory, environment.new_name)
         self._publisher = ViewPublisher(
             self.directory,
@@ -75,11 +81,17 @@ class IcebergView:
         """Publish a snapshot and those before it; see ``SnapshotView``."""
         with after_commit(f"table {self._table}: publishing snapshot {snapshot.id} in the Iceberg view"):
             self.catch_up()
+            self._register()
 
     def shown(self) -> int | None:
-        """Return the newest snapshot that the view shows, 0 for one of an empty table; None without a view."""
+        """Return the newest snapshot that the view shows, 0 for one of an empty table; None without a view.
+
+        In a REST catalog, the newest one that this table's processes have registered there.
+        """
         newest = self.directory.newest()
-        return None if newest is None or newest.location != self._location else newest.snapshot_id
+        if newest is None or newest.location != self._location:
+            return None
+        return self.directory.registered() if self.is_registered else newest.snapshot_id
 
     def document(self) -> tuple[str, bytes] | None:
         """Return the absolute path and the content of the newest metadata; None if there is no view.
@@ -126,6 +138,7 @@ class IcebergView:
         updated = replace(updated, tags=shown_tags(self._store, updated.snapshots))
         if updated != newest:
             self.directory.replace(updated, self._store.of_newest_schema().schema)
+        self._register()
 
     def drop_expired(self) -> None:
         """Drop expired snapshots from the newest metadata, then the files of the view that only they need."""
@@ -146,6 +159,8 @@ class IcebergView:
             # Metadata that another process publishes now, upon the former, names them once more; the next expiry drops
             # them again.
             self.directory.replace(replace(newest, snapshots=tuple(kept), tags=tags), self._store.schema)
+            with after_commit(f"table {self._table}: dropping expired snapshots from its entry in a REST catalog"):
+                self._register()
             for number in self.directory.numbers():
                 if number < earliest_id:
                     self.directory.delete(self.directory.metadata_path(number))
@@ -175,7 +190,50 @@ class IcebergView:
 
     def drop(self) -> None:
         """Delete the view: its readers get an error instead of rows that no longer change."""
+        self.unregister()
         self.directory.delete_all()
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether the view is registered in a REST catalog."""
+        return self._storage is IcebergStorage.REST_CATALOG
+
+    def unregister(self) -> None:
+        """Remove the table's entry from its REST catalog; a failure is only logged."""
+        if self.is_registered and self._catalog is not None:
+            with after_commit(f"table {self._table}: removing its entry from a REST catalog"):
+                self._registration().drop()
+
+    def _register(self) -> None:
+        """Bring the entry in a REST catalog up to date. Raises ``StorageError``.
+
+        If this connection names no catalog, processes that have one keep the entry up to date.
+        """
+        if not self.is_registered or self._catalog is None:
+            return
+        shown = 0
+
+        def newest() -> bytes | None:
+            nonlocal shown
+            found = self.directory.newest_document()
+            if found is None:
+                return None
+            shown = found[0].snapshot_id
+            return found[2]
+
+        self._registration().follow(newest, self._write_copy)
+        self.directory.note_registered(shown)
+
+    def _registration(self) -> RestRegistration:
+        from storage_lib.iceberg.register.rest_registration import RestRegistration
+
+        if self._entry is None:
+            self._entry = RestRegistration(self._table, self._location, self._catalog or {})
+        return self._entry
+
+    def _write_copy(self, data: bytes) -> str:
+        path = self.directory.write_for_catalog(self._location, f"00000-{self._new_name()}", data)
+        return absolute_place(path)
 
     def _is_wanted(self) -> bool:
         """Return whether the newest schema still asks for this view: another process may have altered the table."""

@@ -11,6 +11,7 @@ import pytest
 
 from local_connect import ConnectNotSetUpError, LocalConnect, LocalConnectError
 from local_hdfs import HdfsNotSetUpError, LocalHdfs, LocalHdfsError
+from local_iceberg_rest import IcebergRestNotSetUpError, LocalIcebergRest, LocalIcebergRestError
 from local_metastore import LocalMetastore, LocalMetastoreError, MetastoreNotSetUpError
 from local_postgres import LocalPostgres, LocalPostgresError, PostgresNotSetUpError
 from local_process import LOOPBACK, PORTS
@@ -29,12 +30,14 @@ def test_what_is_not_installed_asks_for_make_servers(tmp_path: Path) -> None:
         LocalConnect(tmp_path, "127.0.0.1:9092", jars=tmp_path / "nowhere").start()
     with pytest.raises(PostgresNotSetUpError, match="make servers"):
         LocalPostgres(tmp_path, programs=tmp_path / "nowhere").start()
+    with pytest.raises(IcebergRestNotSetUpError, match="make servers"):
+        LocalIcebergRest(tmp_path, jars=tmp_path / "nowhere").start()
     with pytest.raises(MetastoreNotSetUpError, match="make setup"):
         LocalMetastore(tmp_path, jars=tmp_path / "nowhere").start()
 
 
 def test_a_server_never_started_has_no_address_and_is_stopped_already(tmp_path: Path) -> None:
-    servers = (LocalHdfs, LocalMetastore, LocalPostgres, LocalRegistry, LocalS3)
+    servers = (LocalHdfs, LocalIcebergRest, LocalMetastore, LocalPostgres, LocalRegistry, LocalS3)
     for server in (kind(tmp_path) for kind in servers):
         server.stop()
         assert server.pid is None
@@ -44,6 +47,8 @@ def test_a_server_never_started_has_no_address_and_is_stopped_already(tmp_path: 
         _ = LocalS3(tmp_path).options
     with pytest.raises(LocalHdfsError, match="not been started"):
         _ = LocalHdfs(tmp_path).url
+    with pytest.raises(LocalIcebergRestError, match="not been started"):
+        _ = LocalIcebergRest(tmp_path).uri
     with pytest.raises(LocalRegistryError, match="not been started"):
         _ = LocalRegistry(tmp_path).url
     with pytest.raises(LocalPostgresError, match="not been started"):

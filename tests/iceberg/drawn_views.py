@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -81,23 +81,25 @@ class DrawnView:
         return self.options.get("merge-engine") == "first-row"
 
 
-def draw_view(rng: Random, catalog: Catalog) -> DrawnView:
-    """Create a table with random columns and options."""
+def draw_view(
+    rng: Random, catalog: Catalog, name: str = "d.t", storages: Sequence[str] = ("table-location", "hadoop-catalog")
+) -> DrawnView:
+    """Create a table with random columns and options, with its view in one of the ``storages``."""
     while True:
         kind = rng.choice(["deduplicate"] * 6 + ["first-row"] * 2 + ["append-only"] * 2)
         partition = "p" if rng.random() < 0.5 else None
         types: dict[str, str] = {}
         if partition:
             types["p"] = rng.choice(PARTITIONS)
-        for name in ("k", "l")[: rng.choice([1, 1, 2])]:
-            types[name] = rng.choice(list(SCALARS))
+        for each in ("k", "l")[: rng.choice([1, 1, 2])]:
+            types[each] = rng.choice(list(SCALARS))
         key = () if kind == "append-only" else tuple(types)
         types["n"] = "INT"
         types |= {f"c{place}": rng.choice(list(VALUES)) for place in range(rng.randrange(1, 5))}
-        options = _options(rng, kind)
+        options = _options(rng, kind, storages)
         try:
             table = catalog.create_table(
-                "d.t",
+                name,
                 {name: f"{of} NOT NULL" if name in key else of for name, of in types.items()},
                 primary_key=list(key),
                 partition_by=[partition] if partition else [],
@@ -111,9 +113,9 @@ def draw_view(rng: Random, catalog: Catalog) -> DrawnView:
         return DrawnView(table, key, partition, makers, options)
 
 
-def _options(rng: Random, kind: str) -> dict[str, str]:
+def _options(rng: Random, kind: str, storages: Sequence[str]) -> dict[str, str]:
     options = {
-        "metadata.iceberg.storage": rng.choice(["table-location", "hadoop-catalog"]),
+        "metadata.iceberg.storage": rng.choice(storages),
         "log.system": "none",
         "target-file-size": rng.choice(["128 mb", "4 kb"]),
         "num-sorted-run.compaction-trigger": rng.choice(["2", "3", "5"]),

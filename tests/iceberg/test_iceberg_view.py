@@ -233,8 +233,7 @@ def test_expired_snapshots_leave_the_view_before_their_files(catalog: Catalog, t
         (["id"], {"merge-engine": "aggregation"}, "its row is in no file; use deduplicate or first-row"),
         ([], {}, "declare a primary key, or write-mode=append-only"),
         (["id"], {"file.format": "orc"}, "set file.format=parquet"),
-        (["id"], {OPTION: "rest-catalog"}, "use one of disabled, table-location, hadoop-catalog"),
-        (["id"], {OPTION: "hive-catalog"}, "use one of disabled, table-location, hadoop-catalog"),
+        (["id"], {OPTION: "hive-catalog"}, "use one of disabled, table-location, hadoop-catalog, rest-catalog"),
     ],
 )
 def test_a_table_that_cannot_be_shown_exactly_is_refused(

@@ -126,6 +126,7 @@ class TableLife:
         schema = TableSchema.from_json(note)
         self._entries.remove(name, lambda: self._is_noted(paths, note))
         self._drop_files_outside(name, paths, note)
+        self._unregister(name, paths.root, schema)
         drop_view(self._file_io, schema, paths.root)
         self._file_io.delete_tree(paths.schema_directory, below=paths.root)
         self._drop_logs(name, paths.root, schema)
@@ -137,6 +138,12 @@ class TableLife:
                 self._file_io.delete_tree(f"{paths.root}/{entry.name}", below=paths.root)
         if self._is_noted(paths, note):
             self._file_io.delete_tree(paths.root)
+
+    def _unregister(self, name: TableName, location: str, schema: TableSchema) -> None:
+        """Remove the table at ``location`` from the REST catalog that it is registered in, if it is."""
+        view = self._opened(name, location, schema).context.iceberg_view
+        if view is not None:
+            view.unregister()
 
     def _drop_files_outside(self, name: TableName, paths: TablePaths, note: bytes) -> None:
         """Delete data files outside of the table's directory. Runs before its schemas, which name them, are deleted."""
@@ -195,6 +202,9 @@ class TableLife:
         if place is None or not (is_there or has_moved):
             message = f"table {name} does not exist, so it cannot be renamed"
             raise NotFoundError(message)
+        if is_there and (schema := self._schemas(place).latest()) is not None:
+            # While the metadata is there that the entry in a REST catalog names. The next commit makes a new entry.
+            self._unregister(name, place, schema)
         if is_there and not self._file_io.rename_directory(place, target):
             message = f"table {name} can't be renamed: table {new_name}, or files of one, already exists at {target}"
             raise AlreadyExistsError(message)

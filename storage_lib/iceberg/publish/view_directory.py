@@ -20,6 +20,7 @@ from storage_lib.schema.table_schema import TableSchema
 
 _LOGGER = logging.getLogger(__name__)
 _HINT = "version-hint.text"
+_REGISTERED = "registered-hint.text"
 _PREFIX, _SUFFIX = "v", ".metadata.json"
 _KEPT_MILLIS = 600_000
 """Older metadata files stay for readers that have read the hint and not yet the file that it names."""
@@ -114,8 +115,22 @@ class ViewDirectory:
         return _number(path.rpartition("/")[2]) is not None
 
     def is_hint(self, path: str) -> bool:
-        """Return whether a path is that of the version hint."""
-        return path == self.path(_HINT)
+        """Return whether a path is that of a hint: a file with the number of a snapshot."""
+        return path in (self.path(_HINT), self.path(_REGISTERED))
+
+    def registered(self) -> int | None:
+        """Return the newest snapshot that a REST catalog is known to show; None if there is none."""
+        return self._number_in(_REGISTERED)
+
+    def note_registered(self, number: int) -> None:
+        """Note that a REST catalog shows snapshot ``number``."""
+        self._file_io.replace(self.path(_REGISTERED), str(number).encode())
+
+    def write_for_catalog(self, location: str, name: str, data: bytes) -> str:
+        """Write a metadata file that belongs to a REST catalog, where that writes its own; return its path."""
+        path = f"{location}/metadata/{name}{_SUFFIX}"
+        self._file_io.create_if_absent(path, data)
+        return path
 
     def numbers(self) -> list[int]:
         """Return the numbers of all metadata files, ascending."""
@@ -151,8 +166,11 @@ class ViewDirectory:
         yield from reversed([each for each in self.numbers() if each != number])
 
     def _hinted(self) -> int | None:
+        return self._number_in(_HINT)
+
+    def _number_in(self, name: str) -> int | None:
         try:
-            text = self._file_io.read_bytes(self.path(_HINT)).decode("ascii", "replace").strip()
+            text = self._file_io.read_bytes(self.path(name)).decode("ascii", "replace").strip()
         except NotFoundError:
             return None
         return int(text) if text.isascii() and text.isdigit() else None

@@ -2,6 +2,7 @@
 
 table-location   <warehouse>/<database>.db/<table>/metadata
 hadoop-catalog   <warehouse>/iceberg/<database>/<table>/metadata; <warehouse>/iceberg is an Iceberg Hadoop catalog
+rest-catalog     the same; the catalog itself writes its metadata into <warehouse>/<database>.db/<table>/metadata
 """
 
 from __future__ import annotations
@@ -35,6 +36,5 @@ def view_root(storage: IcebergStorage, location: str) -> str:
 def drop_view(file_io: FileIO, schema: TableSchema, location: str) -> None:
     """Delete the view of a table that is dropped, or was moved from ``location``, if it lies outside of the table."""
     storage = TableOptions.parse(schema.options).iceberg_storage
-    if UUID_OPTION not in schema.options or storage is not IcebergStorage.HADOOP_CATALOG:
-        return
-    file_io.delete_tree(view_root(IcebergStorage.HADOOP_CATALOG, location))
+    if UUID_OPTION in schema.options and storage in (IcebergStorage.HADOOP_CATALOG, IcebergStorage.REST_CATALOG):
+        file_io.delete_tree(view_root(IcebergStorage.HADOOP_CATALOG, location))

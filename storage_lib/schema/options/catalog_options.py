@@ -14,9 +14,15 @@ LOCK_ENABLED = "lock.enabled"
 LOCK_ACQUIRE_TIMEOUT = "lock-acquire-timeout"
 LOCK_CHECK_MAX_SLEEP = "lock-check-max-sleep"
 LOCK_TIMEOUT = "lock.timeout"
+ICEBERG_REST_PREFIX = "iceberg.rest."
+ICEBERG_REST_KEYS = tuple(
+    f"{ICEBERG_REST_PREFIX}{name}" for name in ("uri", "warehouse", "token", "credential", "oauth2-server-uri", "scope")
+)
+"""The Iceberg REST catalog that views with ``metadata.iceberg.storage=rest-catalog`` are registered in."""
 
 _KEYS = frozenset(
     {
+        *ICEBERG_REST_KEYS,
         METASTORE,
         URI,
         CATALOG_KEY,

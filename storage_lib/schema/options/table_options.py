@@ -237,6 +237,7 @@ class IcebergStorage(StrEnum):
     DISABLED = "disabled"
     TABLE_LOCATION = "table-location"
     HADOOP_CATALOG = "hadoop-catalog"
+    REST_CATALOG = "rest-catalog"
 
 
 def _parse_iceberg_storage(text: str) -> IcebergStorage | str:
@@ -536,8 +537,9 @@ class TableOptions:
         _parse_iceberg_storage,
         "Publish an Iceberg v3 view of the table after each commit, with the rows of that snapshot: table-location "
         "puts its metadata into the table's directory, hadoop-catalog into `<warehouse>/iceberg`, an Iceberg Hadoop "
-        "catalog; disabled: no view. For append-only tables and merge engines deduplicate and first-row, with Parquet "
-        "files.",
+        "catalog; rest-catalog does so too, and registers the table in the REST catalog that the connection names "
+        "(iceberg.rest.uri); disabled: no view. For append-only tables and merge engines deduplicate and first-row, "
+        "with Parquet files.",
     )
     snapshot_num_retained_min: int = _option(
         "snapshot.num-retained.min",

@@ -26,6 +26,7 @@ def _view_of(
     location: str,
     branch: str,
     environment: Environment,
+    connection: Mapping[str, str],
 ) -> Callable[[FileStore], IcebergView | None]:
     """Return how to open the view of a table under a schema, if that asks for one. Branches have no view."""
 
@@ -34,7 +35,13 @@ def _view_of(
         if storage is None:
             return None
         return IcebergView(
-            store, table=name, table_uuid=uuid, location=location, storage=storage, environment=environment
+            store,
+            table=name,
+            table_uuid=uuid,
+            location=location,
+            storage=storage,
+            environment=environment,
+            connection=connection,
         )
 
     return view_of
@@ -45,7 +52,7 @@ class TableContext:
     """The name, location, schema, options and both stores of a table, under one version of its schema.
 
     ``location`` is the table's directory, ``paths`` those of the branch in it. ``store_options`` are the catalog's, for
-    stream states that are stored elsewhere.
+    stream states that are stored elsewhere, and for views that are registered in a REST catalog.
     """
 
     name: str
@@ -91,7 +98,7 @@ class TableContext:
                 paths=paths,
                 schema=schema,
                 options=options,
-                view_of=_view_of(name, uuid, location, branch, environment),
+                view_of=_view_of(name, uuid, location, branch, environment, store_options),
             ),
             log=log,
             store_options=store_options,
@@ -122,6 +129,8 @@ class TableContext:
         if before is not None and (view is None or view.directory.root != before.directory.root):
             with after_commit(f"table {self.name}: deleting its former Iceberg view"):
                 before.drop()
+        elif before is not None and view is not None and not view.is_registered:
+            before.unregister()
         self.refresh_view()
 
     @property

@@ -1,4 +1,4 @@
-"""The session's catalogs and registries: PostgreSQL, a Hive metastore and a schema registry."""
+"""The session's catalogs and registries: PostgreSQL, Hive's metastore, Iceberg's REST catalog, a schema registry."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from local_iceberg_rest import JARS as ICEBERG_REST_JARS
+from local_iceberg_rest import LocalIcebergRest
 from local_metastore import LocalMetastore, find_jars
 from local_postgres import LocalPostgres, find_programs
 from local_registry import APP, LocalRegistry
@@ -35,4 +37,13 @@ def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalMetasto
     if find_jars() is None:
         pytest.skip("there is no Hive metastore here: run `make setup`")
     with LocalMetastore(tmp_path_factory.mktemp("metastore")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def iceberg_rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalIcebergRest]:
+    """One real Iceberg REST catalog for the whole session; name your databases after your test."""
+    if not ICEBERG_REST_JARS.exists():
+        pytest.skip("there is no Iceberg REST catalog here: run `make servers`")
+    with LocalIcebergRest(tmp_path_factory.mktemp("iceberg_rest")) as server:
         yield server

@@ -9,6 +9,7 @@ import pytest
 
 from local_connect import JARS as CONNECT_JARS
 from local_hdfs import JARS as HDFS_JARS
+from local_iceberg_rest import JARS as ICEBERG_REST_JARS
 from local_kafka import JARS
 from local_mariadb import find_mariadb
 from local_metastore import find_jars as find_metastore_jars
@@ -33,6 +34,7 @@ PARTS: tuple[tuple[str, tuple[tuple[str, Path | None], ...]], ...] = (
             ("S3", S3_PROGRAM),
             ("HDFS", HDFS_JARS),
             ("registry", REGISTRY_APP),
+            ("an Iceberg REST catalog", ICEBERG_REST_JARS),
             ("Kafka Connect with Debezium", CONNECT_JARS),
             ("Spark's Kafka connector", LOCAL / "spark_kafka" / "lib"),
             ("Spark's client of S3", LOCAL / "spark_s3" / "lib"),
