@@ -86,12 +86,12 @@ class IcebergView:
     def shown(self) -> int | None:
         """Return the newest snapshot that the view shows, 0 for one of an empty table; None without a view.
 
-        In a REST catalog, the newest one that this table's processes have registered there.
+        In a REST catalog, the newest one that this table's processes have registered there; 0 if none.
         """
         newest = self.directory.newest()
         if newest is None or newest.location != self._location:
             return None
-        return self.directory.registered() if self.is_registered else newest.snapshot_id
+        return self.directory.registered() or 0 if self.is_registered else newest.snapshot_id
 
     def document(self) -> tuple[str, bytes] | None:
         """Return the absolute path and the content of the newest metadata; None if there is no view.

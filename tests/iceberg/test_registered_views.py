@@ -161,6 +161,18 @@ def test_a_commit_stands_while_the_catalog_is_down_and_the_next_one_catches_up(
     assert lake.shown() == [{"id": 1, "n": 1}, {"id": 2, "n": 2}, {"id": 3, "n": 4}]
 
 
+def test_a_process_without_the_catalog_leaves_the_entry_to_others(lake: Lake) -> None:
+    table = open_catalog(lake.warehouse).create_table(lake.name, COLUMNS, primary_key=["id"], options=OPTIONS)
+    table.append([{"id": 1, "n": 1}])
+    assert table.inspect.health().view_lag == 1
+    assert not lake.rest.namespace_exists(lake.database)
+
+    lake.catalog.load_table(lake.name).append([{"id": 2, "n": 2}])
+
+    assert table.refresh().inspect.health().view_lag == 0
+    assert lake.shown() == [{"id": 1, "n": 1}, {"id": 2, "n": 2}]
+
+
 def test_two_processes_that_commit_at_once_leave_the_newest_snapshot(lake: Lake) -> None:
     lake.created()
 
