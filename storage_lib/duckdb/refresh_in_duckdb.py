@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from storage_lib.duckdb.duckdb_session import DuckDbSession, duckdb_session
-from storage_lib.duckdb.snapshot_rows import SnapshotRows
+from storage_lib.duckdb.snapshot_rows import MERGED_BYTES_MAX, SnapshotRows, select_of_rows
 from storage_lib.materialized.algebra import (
     RESULT,
     ExactDuckDb,
@@ -29,6 +29,8 @@ from storage_lib.materialized.algebra import (
 )
 from storage_lib.materialized.algebra.in_duckdb.duckdb_text import grouped, identifier
 from storage_lib.materialized.engine import EngineRefusalError
+from storage_lib.materialized.sources.lake_source import LakeSource
+from storage_lib.materialized.sources.own_source import OwnSource
 from storage_lib.materialized.sources.source_tables import needed_columns
 from storage_lib.materialized.sources.weighted_rows import WEIGHT
 from storage_lib.schema.types.spark_names import spark_name
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from storage_lib.materialized.algebra import Steps, Views
     from storage_lib.materialized.engine import RefreshRun
     from storage_lib.materialized.plan.refresh_plan import RefreshPlan
-    from storage_lib.materialized.sources.source_delta import SourceDelta
+    from storage_lib.materialized.sources.source import Source, SourceDelta
     from storage_lib.materialized.sources.source_tables import BoundQuery
     from storage_lib.table.dynamic_table import DynamicTable
 
@@ -119,16 +121,29 @@ class DuckDbRefresh:
     def _view(self, name: str, moment: Moment) -> str:
         if name == RESULT:
             return self.session.view(self._rows(self.table, RESULT).select(self.plan.based_on))
-        rows = self._rows(self.bound.sources[name], name)
+        source = self.bound.sources[name]
+        wanted = needed_columns(self.bound.compiled, name, source)
+        types = {each: self.type_of(name, each) for each in wanted}
         if moment is Moment.DELTA:
-            return self.session.view(rows.of(self.changed[name]))
-        at = self.plan.before if moment is Moment.BEFORE else self.plan.after
-        return self.session.view(rows.select(at[name]))
+            return self.session.view(select_of_rows(self.session, self.changed[name], types))
+        at = (self.plan.before if moment is Moment.BEFORE else self.plan.after)[name]
+        if isinstance(source, OwnSource):
+            return self.session.view(SnapshotRows(self.session, source.table, types).select(at))
+        return self.session.view(self._rows_of_lake(source, types, at))
 
     def _rows(self, table: DynamicTable, name: str) -> SnapshotRows:
-        fields = [field.name for field in table.schema.fields]
-        wanted = fields if name == RESULT else needed_columns(self.bound.compiled, name, table)
-        return SnapshotRows(self.session, table, {each: self.type_of(name, each) for each in wanted})
+        types = {field.name: self.type_of(name, field.name) for field in table.schema.fields}
+        return SnapshotRows(self.session, table, types)
+
+    def _rows_of_lake(self, source: Source, types: Types, number: int) -> str:
+        """Return a SELECT of the rows of a table of another format, which are read here if they are few."""
+        if not isinstance(source, LakeSource):
+            raise EngineRefusalError("Spark reads this source")
+        size = source.size_bytes(number)
+        self.session.add_size(size)
+        if size > MERGED_BYTES_MAX:
+            raise EngineRefusalError(f"the files of {source.history.name} are large")
+        return select_of_rows(self.session, source.rows(list(types), number), types)
 
 
 @contextmanager

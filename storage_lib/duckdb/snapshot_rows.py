@@ -60,17 +60,11 @@ class SnapshotRows:
 
     def of(self, rows: pa.Table) -> str:
         """Return a SELECT of rows in this process: ``columns`` with their types, then all other columns as they are."""
-        name = self.session.register(rows)
-        others = [identifier(each) for each in rows.column_names if each not in self.columns]
-        return f"SELECT {', '.join([*self._typed(), *others])} FROM {name}"
+        return select_of_rows(self.session, rows, self.columns)
 
     def _nothing(self) -> str:
         items = ", ".join(f"CAST(NULL AS {kind.duckdb}) AS {identifier(name)}" for name, kind in self.columns.items())
         return f"SELECT {items} WHERE false"
-
-    def _typed(self) -> list[str]:
-        columns = {identifier(name): kind.duckdb for name, kind in self.columns.items()}
-        return [f"CAST({name} AS {kind}) AS {name}" for name, kind in columns.items()]
 
     def _of_files(self, read: ReadBuilder, files: Sequence[UnmergedFile], names: Sequence[str]) -> list[str] | None:
         """Return one SELECT for each group of files that are read alike; None if DuckDB can't read all of them."""
@@ -100,3 +94,12 @@ class SnapshotRows:
         batches = [batch for split in read.splits(plan) for batch in read.read_split(split)]
         schema = pa.schema([self.table.arrow_schema.field(name) for name in self.columns])
         return self.of(pa.Table.from_batches(batches, schema))
+
+
+def select_of_rows(session: DuckDbSession, rows: pa.Table, columns: Mapping[str, ValueType]) -> str:
+    """Return a SELECT of rows in this process: ``columns`` with their types, then all other columns as they are."""
+    name = session.register(rows)
+    typed = {identifier(each): kind.duckdb for each, kind in columns.items()}
+    items = [f"CAST({each} AS {kind}) AS {each}" for each, kind in typed.items()]
+    others = [identifier(each) for each in rows.column_names if each not in columns]
+    return f"SELECT {', '.join([*items, *others])} FROM {name}"

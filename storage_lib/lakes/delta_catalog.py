@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.io.file_io_factory import store_family
+from storage_lib.lakes.delta_history import DeltaHistory
 from storage_lib.lakes.delta_table import DeltaVersion, version_of
 from storage_lib.lakes.lake_directories import LakeDirectories
 
@@ -51,6 +52,10 @@ class DeltaCatalog:
             message = f"table {name} is in {location}; delta-rs opens no directory that has a % in its name"
             raise InvalidInputError(message)
         return version_of(name, location, self._storage_options, number=number, before=before)
+
+    def history(self, database: str, table: str) -> DeltaHistory:
+        """See ``LakeCatalog``."""
+        return DeltaHistory.of(self.version(database, table), self._places.file_io)
 
     def _refuse_earlier(self, name: str, location: str, before: datetime) -> None:
         """Refuse a time before the oldest commit, for which delta-rs returns that commit."""

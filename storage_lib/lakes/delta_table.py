@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from storage_lib.distribution import importing_for
 from storage_lib.errors import InvalidInputError
+from storage_lib.lakes.lake_history import LakeFile
 from storage_lib.lakes.lake_version import LakeVersion
 from storage_lib.schema.filter.column_stats import ColumnStats
 
@@ -37,23 +38,39 @@ class DeltaVersion(LakeVersion):
     def schema(self) -> pa.Schema:
         """See ``LakeVersion``."""
         with _reporting(self.name):
-            return pa.schema(self._open().schema().to_arrow())
+            return pa.schema(self.open().schema().to_arrow())
 
     def files(self, predicate: Predicate | None = None) -> list[tuple[str, int]] | None:
         """See ``LakeVersion``; the paths are below the table's."""
+        found = self._actions()
+        if found is None:
+            return None
+        return [
+            (path, 0 if action is None else action["size_bytes"])
+            for path, action in found
+            if action is None or predicate is None or predicate.may_match(_stats(action))
+        ]
+
+    def data_files(self) -> list[LakeFile] | None:
+        """Return the data files; None if only the whole table can be read. Raises ``InvalidInputError``."""
+        found = self._actions()
+        if found is None:
+            return None
+        return [
+            LakeFile(path, 0, None) if action is None else LakeFile(path, action["size_bytes"], action["num_records"])
+            for path, action in found
+        ]
+
+    def listed_files(self) -> list[LakeFile]:
+        """Return the data files, with all of their rows. Raises ``InvalidInputError``."""
         with _reporting(self.name):
-            table = self._open()
-            self._refuse_partitions(table)
-            features = table.protocol().reader_features or ()
-            if _READ_BY_ENGINE & {*features} or _maps_columns(table):
-                return None
-            added = {unquote(each["path"]): each for each in pa.table(table.get_add_actions()).to_pylist()}
-            found = []
-            for fragment in _dataset(table).get_fragments():
-                action = added.get(fragment.path)
-                if action is None or predicate is None or predicate.may_match(_stats(action)):
-                    found.append((fragment.path, 0 if action is None else action["size_bytes"]))
-            return found
+            actions = pa.table(self.open().get_add_actions()).to_pylist()
+        return [LakeFile(unquote(each["path"]), each["size_bytes"], each["num_records"]) for each in actions]
+
+    def table_id(self) -> str:
+        """Return the id of the table, which a new table of the same name does not have."""
+        with _reporting(self.name):
+            return str(self.open().metadata().id)
 
     def parts(self, tasks: Sequence[Sequence[str]]) -> list[object]:
         """See ``LakeVersion``: the paths alone."""
@@ -62,7 +79,7 @@ class DeltaVersion(LakeVersion):
     def batches(self, columns: Sequence[str], part: object) -> Iterator[pa.RecordBatch]:
         """See ``LakeVersion``; files are missing after a vacuum."""
         with _reporting(self.name):
-            table = self._open()
+            table = self.open()
             whole = pa.schema(table.schema().to_arrow())
             wanted = pa.schema([whole.field(name) for name in columns])
             if part is None:
@@ -72,8 +89,21 @@ class DeltaVersion(LakeVersion):
             for batch in found:
                 yield from pa.Table.from_batches([batch]).select(list(columns)).cast(wanted).to_batches()
 
-    def _open(self) -> DeltaTable:
-        return DeltaTable(self.location, version=self.version, storage_options=dict(self.storage_options))
+    def open(self) -> DeltaTable:
+        """Open the version. Raises ``InvalidInputError`` if it is gone."""
+        with _reporting(self.name):
+            return DeltaTable(self.location, version=self.version, storage_options=dict(self.storage_options))
+
+    def _actions(self) -> list[tuple[str, Mapping[str, Any] | None]] | None:
+        """Return the paths of the data files with the actions that added them; None if delta-rs reads all of them."""
+        with _reporting(self.name):
+            table = self.open()
+            self._refuse_partitions(table)
+            features = table.protocol().reader_features or ()
+            if _READ_BY_ENGINE & {*features} or _maps_columns(table):
+                return None
+            added = {unquote(each["path"]): each for each in pa.table(table.get_add_actions()).to_pylist()}
+            return [(each.path, added.get(each.path)) for each in _dataset(table).get_fragments()]
 
     def _refuse_partitions(self, table: DeltaTable) -> None:
         """Refuse partitions by bytes, which delta-rs reads as the text that the log escapes them by."""

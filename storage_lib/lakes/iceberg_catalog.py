@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from storage_lib.distribution import importing_for
 from storage_lib.errors import InvalidInputError, NotFoundError, UnavailableError
 from storage_lib.io.file_io_factory import STORE_OPTION_PREFIXES, store_family
+from storage_lib.lakes.iceberg_history import IcebergHistory
 from storage_lib.lakes.iceberg_table import IcebergVersion, version_of
 from storage_lib.lakes.lake_directories import LakeDirectories
 from storage_lib.lakes.lake_kinds import OPTIONS_OF_REST
@@ -64,6 +65,10 @@ class IcebergDirectories:
         name = f"{self.name}.{database}.{table}"
         metadata = self._newest_metadata(name, self._places.location(database, table))
         return version_of(name, metadata, self._storage_options, number=number, before=before, tag=tag)
+
+    def history(self, database: str, table: str) -> IcebergHistory:
+        """See ``LakeCatalog``."""
+        return IcebergHistory.of(self.version(database, table))
 
     def _newest_metadata(self, name: str, location: str) -> str:
         """Return the metadata file with the highest number.
@@ -131,6 +136,10 @@ class IcebergRest:
                 raise NotFoundError(message) from error
         settings = {**_settings_of_server(loaded.io.properties), **self._storage_options}
         return version_of(name, loaded.metadata_location, settings, number=number, before=before, tag=tag)
+
+    def history(self, database: str, table: str) -> IcebergHistory:
+        """See ``LakeCatalog``."""
+        return IcebergHistory.of(self.version(database, table))
 
     def _no_database(self, database: str) -> NotFoundError:
         message = f"database {self.name}.{database} does not exist{did_you_mean(database, self.databases())}"

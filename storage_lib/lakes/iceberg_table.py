@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from storage_lib.distribution import importing_for
 from storage_lib.errors import InvalidInputError
+from storage_lib.lakes.lake_history import LakeFile
 from storage_lib.lakes.lake_version import LakeVersion
 from storage_lib.schema.filter.column_stats import ColumnStats
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
     from pyiceberg.schema import Schema
     from pyiceberg.table import DataScan
+    from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.types import NestedField
 
     from storage_lib.schema.filter.predicate import Predicate
@@ -44,19 +46,36 @@ _WHOLE_NUMBERS = (IntegerType, LongType, DateType)
 """Types whose bounds are exact in every writer's metadata. Those of texts may be truncated, and floats have NaN."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergVersion(LakeVersion):
     """The snapshot with the id ``version``, or the current one (0), in the metadata file ``location``.
 
+    ``has_columns_of_today``: its rows have the table's columns of today, as those of the current snapshot have.
     ``storage_options`` are those of PyIceberg's ``PyArrowFileIO``. The table's own properties do not choose how its
     files are opened, because PyIceberg would import the module that they name.
     """
 
     KIND: ClassVar[str] = "iceberg"
 
+    has_columns_of_today: bool = False
+
     def schema(self) -> pa.Schema:
         """See ``LakeVersion``."""
         with _reporting(self.name):
-            return pa.schema([_as_engine_type(each) for each in schema_to_pyarrow(self._scan().projection())])
+            return pa.schema([_as_engine_type(each) for each in schema_to_pyarrow(self._columns(self._scan()))])
+
+    def metadata(self) -> TableMetadata:
+        """Return what the metadata file says. Raises ``InvalidInputError`` if it can't be read."""
+        with _reporting(self.name):
+            return self._open().metadata
+
+    def files_with_deletes(self) -> dict[str, LakeFile]:
+        """Return the data files, by keys that also name the files that say which rows of them are deleted."""
+        with _reporting(self.name):
+            return {
+                _key(task): LakeFile(task.file.file_path, task.file.file_size_in_bytes, task.file.record_count)
+                for task in self._scan().plan_files()
+            }
 
     def files(self, predicate: Predicate | None = None) -> list[tuple[str, int]]:
         """See ``LakeVersion``."""
@@ -66,7 +85,7 @@ class IcebergVersion(LakeVersion):
             return [
                 (task.file.file_path, task.file.file_size_in_bytes)
                 for task in scan.plan_files()
-                if predicate is None or predicate.may_match(_stats(table, scan.projection(), task.file))
+                if predicate is None or predicate.may_match(_stats(table, self._columns(scan), task.file))
             ]
 
     def parts(self, tasks: Sequence[Sequence[str]]) -> list[object]:
@@ -80,7 +99,7 @@ class IcebergVersion(LakeVersion):
         with _reporting(self.name):
             table = self._open()
             scan = self._scan(table)
-            wanted = scan.projection().select(*columns)
+            wanted = self._columns(scan).select(*columns)
             tasks = scan.plan_files() if part is None else cast("list[FileScanTask]", part)
             reader = ArrowScan(table.metadata, table.io, wanted, AlwaysTrue())
             schema = pa.schema([_as_engine_type(each) for each in schema_to_pyarrow(wanted)])
@@ -93,6 +112,9 @@ class IcebergVersion(LakeVersion):
         io = PyArrowFileIO(dict(self.storage_options))
         metadata = FromInputFile.table_metadata(io.new_input(self.location))
         return Table((self.name,), metadata, self.location, io, NoopCatalog("none"))
+
+    def _columns(self, scan: DataScan) -> Schema:
+        return scan.table_metadata.schema() if self.has_columns_of_today else scan.projection()
 
     def _scan(self, table: Table | None = None) -> DataScan:
         table = self._open() if table is None else table
@@ -125,6 +147,11 @@ def version_of(
         message = f"table {name} of Iceberg has no snapshot {wanted}"
         raise InvalidInputError(message)
     return replace(current, version=found.snapshot_id)
+
+
+def _key(task: FileScanTask) -> str:
+    deletes = sorted(each.file_path for each in task.delete_files)
+    return "\n".join([task.file.file_path, *deletes])
 
 
 def _stats(table: Table, schema: Schema, file: DataFile) -> dict[str, ColumnStats]:

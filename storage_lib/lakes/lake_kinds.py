@@ -9,6 +9,9 @@ if TYPE_CHECKING:
 
 DELTA = "delta"
 ICEBERG = "iceberg"
+LAKES = (DELTA, ICEBERG)
+TYPE = "type"
+WAREHOUSE = "warehouse"
 URI = "uri"
 OPTIONS_OF_REST = (URI, "token", "credential", "oauth2-server-uri", "scope")
 """Options of a REST catalog of Iceberg, by PyIceberg's names; the last four are how the client shows who it is."""

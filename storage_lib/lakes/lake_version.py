@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from storage_lib.lakes.lake_history import LakeHistory
     from storage_lib.schema.filter.predicate import Predicate
 
 
@@ -76,3 +77,6 @@ class LakeCatalog(Protocol):
         Raises ``NotFoundError`` if the database or the table does not exist, ``InvalidInputError`` if there is no such
         version or it can't be read.
         """
+
+    def history(self, database: str, table: str) -> LakeHistory:
+        """Return the states of a table up to the newest; raises as ``version``."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from storage_lib.materialized.plan.accumulated_plan import AccumulatedPlan
     from storage_lib.materialized.plan.refresh_plan import RefreshPlan
     from storage_lib.materialized.plan.refresh_result import RefreshEngine
-    from storage_lib.materialized.sources.source_delta import SourceDelta
+    from storage_lib.materialized.sources.source import SourceDelta
     from storage_lib.materialized.sources.source_tables import BoundQuery
     from storage_lib.schema.filter.predicate import Predicate
     from storage_lib.table.dynamic_table import DynamicTable

@@ -25,7 +25,6 @@ from storage_lib.materialized.plan.refresh_plan import RefreshPlan, query_of, re
 from storage_lib.materialized.plan.refresh_result import RefreshEngine, RefreshResult, RefreshWork
 from storage_lib.materialized.sources.downstream_tables import tables_refreshed_first
 from storage_lib.materialized.sources.kept_snapshots import keep_snapshots
-from storage_lib.materialized.sources.source_delta import source_delta, stored_rows
 from storage_lib.materialized.sources.source_tables import bound_query, definition_of, needed_columns
 from storage_lib.schema.options.materialized_table import RefreshStatus
 from storage_lib.table.input.partition_spec import PartitionSpecs
@@ -56,7 +55,7 @@ def refresh_table(
     started = clock.monotonic()
     table = table.refresh()
     bound, first = _bound(table), {}
-    for each in tables_refreshed_first(table, bound.sources):
+    for each in tables_refreshed_first(table, bound.tables):
         begun = clock.monotonic()
         _, done = _refreshed(engines, each, _bound(each), full=False, commit_user=None)
         if done.mode is not RefreshWork.NONE:
@@ -75,7 +74,7 @@ def idle_refresh(table: DynamicTable) -> RefreshResult | None:
     """
     newest = table.refresh()
     bound = _bound(newest)
-    first = tables_refreshed_first(newest, bound.sources)
+    first = tables_refreshed_first(newest, bound.tables)
     plans = [refresh_plan(each, definition_of(each), _bound(each), full=False) for each in first]
     plans.append(refresh_plan(newest, definition_of(newest), bound, full=False))
     return _nothing_done(plans[-1]) if all(plan.work is RefreshWork.NONE for plan in plans) else None
@@ -169,7 +168,7 @@ def _run(
     compute = _applied if plan.work is RefreshWork.INCREMENTAL else _whole
     rows_read, engine, snapshot = compute(engines, run, accumulated)
     if table.definition is not None and table.definition.status is RefreshStatus.ACTIVATED and plan.keeps_snapshots:
-        keep_snapshots(table, bound.sources, plan.after)
+        keep_snapshots(table, bound.tables, plan.after)
     if snapshot is not None and not table.options.write_only:
         engines[-1].compact(table)
     return RefreshResult(
@@ -191,9 +190,7 @@ def _applied(engines: Sequence[Engine], run: RefreshRun, accumulated: Accumulate
     """Apply the changes of the sources to the table in one commit."""
     plan, sources = run.plan, run.bound.sources
     deltas = {
-        name: source_delta(
-            source, needed_columns(run.bound.compiled, name, source), plan.before[name], plan.after[name]
-        )
+        name: source.delta(needed_columns(run.bound.compiled, name, source), plan.before[name], plan.after[name])
         for name, source in sources.items()
         if plan.before[name] != plan.after[name]
     }
@@ -211,7 +208,7 @@ def _applied(engines: Sequence[Engine], run: RefreshRun, accumulated: Accumulate
 def _whole(engines: Sequence[Engine], run: RefreshRun, accumulated: AccumulatedPlan | None) -> _Outcome:
     """Write the rows of the whole answer that differ from the table's."""
     engine, snapshot = first_able(run.table.name, engines, lambda engine: engine.write_answer(run, accumulated))
-    rows_read = {name: stored_rows(source, run.plan.after[name]) for name, source in run.bound.sources.items()}
+    rows_read = {name: source.row_count(run.plan.after[name]) for name, source in run.bound.sources.items()}
     return rows_read, engine.kind, snapshot
 
 

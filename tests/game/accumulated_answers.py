@@ -21,7 +21,6 @@ from storage_lib.materialized.accumulators.accumulated_state import (
 from storage_lib.materialized.accumulators.tidy_state import tidy_state
 from storage_lib.materialized.algebra import ROW_COUNT, ItemTypes
 from storage_lib.materialized.commit.refresh_commit import commit_difference
-from storage_lib.materialized.sources.source_delta import source_delta
 from storage_lib.materialized.sources.source_tables import needed_columns
 from storage_lib.materialized.sources.weighted_rows import WEIGHT
 
@@ -66,7 +65,7 @@ def build_state(run: RefreshRun, plan: AccumulatedPlan) -> Snapshot | None:
     """Build a state as the change from empty sources, and write the difference between the table and its answer."""
     sources, table = run.bound.sources, run.table
     changed = {
-        name: source_delta(source, needed_columns(run.bound.compiled, name, source), 0, run.plan.after[name])
+        name: source.delta(needed_columns(run.bound.compiled, name, source), 0, run.plan.after[name])
         for name, source in sources.items()
         if run.plan.after[name]
     }

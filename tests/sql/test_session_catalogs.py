@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 import random
-import struct
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -15,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from pyroaring import BitMap
 
 from storage_lib import open_catalog
 from storage_lib.errors import AlreadyExistsError, InvalidInputError, NotFoundError
 from storage_lib.schema.filter.filter_text import parse_filter
 from storage_lib.schema.table_schema import new_table_schema
 from storage_lib.sql.state.session_catalogs import open_session_catalog
+from tests.support.delta_vectors import inline_vector
 
 if TYPE_CHECKING:
     from storage_lib.sql import Session
@@ -194,20 +193,6 @@ def test_rows_that_a_deletion_vector_marks_are_left_out(sql: Session, lake: Path
     assert len(rows_of(sql, "SELECT id FROM lake.shop.t VERSION AS OF 0")) == 4
 
 
-def inline_vector(positions: list[int]) -> dict[str, Any]:
-    """Return a deletion vector as Delta's protocol writes it into a commit: a 64-bit Roaring array in Z85."""
-    data = struct.pack("<IQI", 1681511377, 1, 0) + BitMap(positions).serialize()
-    size = len(data)
-    return {"pathOrInlineDv": z85(data + b"\0" * (-size % 4)), "sizeInBytes": size, "cardinality": len(positions)}
-
-
-def z85(data: bytes) -> str:
-    """Encode bytes as ZeroMQ's RFC 32 does; Python has that from 3.13 on."""
-    letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-    words = struct.unpack(f">{len(data) // 4}I", data)
-    return "".join(letters[word // 85**place % 85] for word in words for place in (4, 3, 2, 1, 0))
-
-
 def test_files_without_a_matching_row_are_left_out(sql: Session, lake: Path) -> None:
     for part, first in (("a", 0), ("b", 10), (None, 20)):
         rows = {"part": [part] * 3, "id": [first, first + 1, first + 2]}
@@ -326,7 +311,9 @@ REFUSED: tuple[tuple[str, type[Exception], str], ...] = (
     ("INSERT INTO lake.shop.t VALUES (1)", NotFoundError, "which queries read"),
     ("DELETE FROM lake.shop.t", NotFoundError, "which queries read"),
     ("CREATE VIEW v AS SELECT * FROM lake.shop.t", InvalidInputError, "keep a copy of its rows"),
-    ("CREATE MATERIALIZED TABLE m AS SELECT id FROM lake.shop.t", InvalidInputError, "keep a copy of its rows"),
+    ("CREATE MATERIALIZED TABLE m AS SELECT id FROM lake.shop.t VERSION AS OF 0", InvalidInputError, "follows the new"),
+    ("CREATE MATERIALIZED TABLE m AS SELECT id FROM lake.shop.u", NotFoundError, "lake.shop.u does not exist"),
+    ("CREATE MATERIALIZED TABLE m AS SELECT x FROM lake.shop.t", InvalidInputError, "column 38"),
     ("DESCRIBE EXTENDED lake.shop.t", InvalidInputError, "the columns only"),
     ("CREATE CATALOG lake WITH ('type' = 'delta', 'warehouse' = '/x')", AlreadyExistsError, "DROP CATALOG lake"),
     ("CREATE CATALOG dynamic_tables WITH ('type' = 'delta', 'warehouse' = '/x')", AlreadyExistsError, "another name"),

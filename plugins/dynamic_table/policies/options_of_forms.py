@@ -140,7 +140,8 @@ ALLOWED = frozenset({*_OF_TABLES.split(), *_OF_OTHER_ENGINES.split(), "bucket-ke
 # A refresh runs the query of a materialized table without the restrictions of a form's SQL; CREATE MATERIALIZED TABLE
 # sets these options.
 _OF_QUERIES = """
-    materialized-table.definition-columns materialized-table.definition-database
+    materialized-table.definition-catalogs materialized-table.definition-columns
+    materialized-table.definition-database
     materialized-table.definition-query materialized-table.definition-settings
     materialized-table.definition-sources materialized-table.interval-freshness
     materialized-table.interval-freshness.time-unit materialized-table.logical-refresh-mode

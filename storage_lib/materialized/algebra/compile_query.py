@@ -142,12 +142,12 @@ def _resolved(text: str, written: exp.Query, sources: Mapping[str, SourceTable],
             raise InvalidInputError(
                 f"{source.name} has columns that differ only in case; such a table cannot be queried"
             )
-        within, _, table = source.name.partition(".")
+        within, _, table = source.name.rpartition(".")
         columns = {name.lower(): kind.upper().removesuffix(" NOT NULL") for name, kind in source.columns}
         schema.setdefault(within.lower(), {})[table.lower()] = columns  # type: ignore[index]
     try:
         resolved = qualify(
-            written.copy(),
+            _with_catalogs_as_databases(written),
             dialect="spark",
             db=database,
             schema=schema,
@@ -160,6 +160,18 @@ def _resolved(text: str, written: exp.Query, sources: Mapping[str, SourceTable],
         raise InvalidInputError(_in_words(str(error), written, list(sources.values()))) from None
     except (SqlglotError, RecursionError) as error:
         raise InvalidInputError(f"the query cannot be resolved: {str(error)[:300]}") from None
+
+
+def _with_catalogs_as_databases(written: exp.Query) -> exp.Query:
+    """Return a copy in which a table of a catalog is one of a database ``catalog.database``."""
+    query = written.copy()
+    for table in query.find_all(exp.Table):
+        if table.catalog:
+            within = exp.to_identifier(f"{table.catalog}.{table.db}", quoted=True)
+            within.meta.update(table.args["catalog"].meta)
+            table.set("db", within)
+            table.set("catalog", None)
+    return query
 
 
 _UNRESOLVED = re.compile(r"(?:Column '(?P<column>[^']*)' could not be resolved|Unknown column: (?P<unknown>\S+))")
@@ -192,7 +204,7 @@ def _read(resolved: exp.Expr, used: Mapping[str, SourceTable]) -> Answer:
         raise NotIncrementalError("there is no rule for COLLATE, by which different texts are equal")
     by_name = {}
     for source in used.values():
-        within, _, table = source.name.partition(".")
+        within, _, table = source.name.rpartition(".")
         by_name[within.lower(), table.lower()] = source
     literal = first_sized_literal(resolved)
     if literal is not None:

@@ -24,8 +24,8 @@ class Moment(enum.Enum):
 class SourceTable:
     """A table that a query may read.
 
-    ``name`` is "database.table"; ``columns`` are pairs of a name and its type in Spark SQL's words, which may end with
-    " NOT NULL"; columns of the primary key are never null.
+    ``name`` is "database.table", or "catalog.database.table"; ``columns`` are pairs of a name and its type in Spark
+    SQL's words, which may end with " NOT NULL"; columns of the primary key are never null.
     """
 
     name: str

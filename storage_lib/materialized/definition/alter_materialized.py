@@ -13,9 +13,11 @@ from storage_lib.materialized.definition.checked_definition import (
     definition_for,
     refresh_mode_of,
 )
+from storage_lib.materialized.sources.catalogs_of_queries import catalogs_of_session
 from storage_lib.materialized.sources.downstream_tables import refuse_unread
 from storage_lib.materialized.sources.kept_snapshots import release_snapshots
-from storage_lib.materialized.sources.source_tables import definition_of, source_at, with_columns
+from storage_lib.materialized.sources.own_source import source_at
+from storage_lib.materialized.sources.source_tables import definition_of, with_columns
 from storage_lib.schema.evolution.schema_changes import AddColumn, RemoveOption, SchemaChange, SetOption
 from storage_lib.schema.options.materialized_table import (
     PREFIX,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from storage_lib.materialized.engine import AnswerColumn, Engine
+    from storage_lib.materialized.sources.catalogs_of_queries import Catalogs
     from storage_lib.table.dynamic_table import DynamicTable
 
 
@@ -75,7 +78,12 @@ def set_refresh_mode(table: DynamicTable, refresh_mode: RefreshMode | str) -> Dy
 
 
 def set_query_by(
-    engine: Callable[[], Engine], table: DynamicTable, query: str, *, database: str | None
+    engine: Callable[[], Engine],
+    table: DynamicTable,
+    query: str,
+    *,
+    database: str | None,
+    catalogs: Catalogs | None,
 ) -> DynamicTable:
     """Set the query of a table as ``storage_lib.spark.set_query`` does; ``engine`` types the answer."""
     newest = table.refresh()
@@ -86,12 +94,25 @@ def set_query_by(
         database=database or before.database,
         freshness=before.freshness,
         refresh_mode=before.refresh_mode,
+        catalogs=catalogs if catalogs is not None else {each.name: dict(each.options) for each in before.catalogs},
     )
+    if catalogs is None:
+        secrets = {each.name: each.secrets for each in before.catalogs}
+        known = tuple(replace(each, secrets=secrets[each.name]) for each in definition.catalogs)
+        definition = replace(definition, catalogs=known)
     definition = replace(definition, status=before.status)
+    with catalogs_of_session(catalogs or {}):
+        return _with_query(engine, newest, definition)
+
+
+def _with_query(
+    engine: Callable[[], Engine], newest: DynamicTable, definition: MaterializedTableDefinition
+) -> DynamicTable:
+    """Return the table with the query of a definition."""
     definition = with_columns(definition, checked_query(newest.address, definition))  # before Spark starts
     typing = engine()
     definition = replace(definition, settings=typing.settings())
-    columns = answer_columns(typing, table.name, checked_query(newest.address, definition))
+    columns = answer_columns(typing, newest.name, checked_query(newest.address, definition))
     altered = _with(newest, definition, _added_columns(newest, columns))
     dropped = {name: source for name, source in _existing_sources(newest).items() if name not in definition.sources}
     release_snapshots(altered, dropped)

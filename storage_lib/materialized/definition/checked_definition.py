@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.materialized.algebra import tables_of
+from storage_lib.materialized.sources.catalogs_of_queries import Catalogs, catalogs_of_query
 from storage_lib.materialized.sources.source_tables import BoundQuery, bound_query
 from storage_lib.materialized.sources.weighted_rows import WEIGHT
 from storage_lib.schema.options.materialized_table import (
@@ -21,17 +22,35 @@ if TYPE_CHECKING:
     from storage_lib.materialized.engine import AnswerColumn, Engine
     from storage_lib.table.protocol.table_address import TableAddress
 
+_DOTS_OF_CATALOGS = 2
+"""Dots in the name of a table of another catalog."""
+
 
 def definition_for(
-    name: str, query: str, *, database: str, freshness: Freshness | None, refresh_mode: RefreshMode
+    name: str,
+    query: str,
+    *,
+    database: str,
+    freshness: Freshness | None,
+    refresh_mode: RefreshMode,
+    catalogs: Catalogs,
 ) -> MaterializedTableDefinition:
-    """Return the definition of table ``name``; ``InvalidInputError`` for a query that is invalid or reads ``name``."""
-    sources = tables_of(query, database=database)
+    """Return the definition of table ``name``, which reads ``catalogs`` of other formats by three parts.
+
+    Raises ``InvalidInputError`` for a query that is invalid or reads ``name``, and as ``catalogs_of_query``.
+    """
+    named = tables_of(query, database=database)
+    sources = tuple(each for each in named if each.count(".") < _DOTS_OF_CATALOGS)
     if name in sources:
         message = f"table {name}: its query reads {name} itself; a materialized table can't be its own source"
         raise InvalidInputError(message)
     return MaterializedTableDefinition(
-        query=query.strip(), database=database, sources=sources, freshness=freshness, refresh_mode=refresh_mode
+        query=query.strip(),
+        database=database,
+        sources=sources,
+        freshness=freshness,
+        refresh_mode=refresh_mode,
+        catalogs=catalogs_of_query(name, [each for each in named if each not in sources], catalogs),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from storage_lib.materialized.definition.checked_definition import (
     refresh_mode_of,
 )
 from storage_lib.materialized.definition.unfit_options import unfit_option
+from storage_lib.materialized.sources.catalogs_of_queries import catalogs_of_session
 from storage_lib.materialized.sources.source_tables import with_columns
 from storage_lib.schema.options.materialized_table import RefreshMode, parse_freshness
 from storage_lib.schema.options.option_precedence import effective_options
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
 
     from storage_lib.catalog.catalog import Catalog
     from storage_lib.materialized.engine import AnswerColumn, Engine
+    from storage_lib.materialized.sources.catalogs_of_queries import Catalogs
     from storage_lib.materialized.sources.source_tables import BoundQuery
+    from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
     from storage_lib.schema.options.table_options import TableOptions
     from storage_lib.table.dynamic_table import DynamicTable
 
@@ -46,6 +50,7 @@ def create_materialized(
     comment: str | None,
     if_not_exists: bool,
     database: str | None,
+    catalogs: Catalogs = MappingProxyType({}),
 ) -> DynamicTable:
     """Create a table as ``storage_lib.spark.create_materialized_table`` does; ``engine`` types the answer."""
     table_name = TableName.parse_plain(name)
@@ -57,7 +62,34 @@ def create_materialized(
         database=database or table_name.database,
         freshness=parse_freshness(freshness),
         refresh_mode=refresh_mode_of(name, refresh_mode),
+        catalogs=catalogs,
     )
+    with catalogs_of_session(catalogs):
+        return _created(
+            engine,
+            catalog,
+            name,
+            definition,
+            primary_key=primary_key,
+            partition_keys=partition_keys,
+            options=options,
+            comment=comment,
+            if_not_exists=if_not_exists,
+        )
+
+
+def _created(
+    engine: Callable[[], Engine],
+    catalog: Catalog,
+    name: str,
+    definition: MaterializedTableDefinition,
+    *,
+    primary_key: Sequence[str] | None,
+    partition_keys: Sequence[str],
+    options: Mapping[str, str] | None,
+    comment: str | None,
+    if_not_exists: bool,
+) -> DynamicTable:
     home = TableAddress(warehouse=catalog.warehouse, name=name, options=catalog.options)
     definition = with_columns(definition, checked_query(home, definition))  # before Spark starts
     typing = engine()

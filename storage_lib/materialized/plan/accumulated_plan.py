@@ -10,7 +10,6 @@ from storage_lib.materialized.accumulators.accumulated_query import AccumulatedQ
 from storage_lib.materialized.accumulators.accumulated_state import ACCUMULATORS, NamedState, named_state, state_range
 from storage_lib.materialized.plan.refresh_plan import RefreshPlan, refresh_plan
 from storage_lib.materialized.plan.refresh_result import RefreshWork
-from storage_lib.materialized.sources.source_delta import stored_rows
 from storage_lib.materialized.sources.source_positions import recorded_position
 from storage_lib.schema.options.materialized_table import RefreshMode
 from storage_lib.table.protocol.source_offsets import SourceOffsets
@@ -86,6 +85,6 @@ def accumulated_plan(
 
 def why_not_worth_it(table: DynamicTable, bound: BoundQuery, after: Mapping[str, int]) -> str | None:
     """Return why the sources at the snapshots ``after`` are too small for accumulators; None if they are not."""
-    rows = sum(stored_rows(bound.sources[name], snapshot_id) for name, snapshot_id in after.items())
+    rows = sum(bound.sources[name].row_count(number) for name, number in after.items())
     least = table.options.accumulators_rows_min
     return None if rows >= least else f"the sources have {rows:,} rows, and accumulators.rows-min is {least:,}"

@@ -7,20 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import NotFoundError, SnapshotExpiredError
-from storage_lib.file_store.snapshot.snapshot import CommitKind
 from storage_lib.materialized.plan.refresh_costs import COSTS, RefreshSize
 from storage_lib.materialized.plan.refresh_result import RefreshWork
 from storage_lib.materialized.sources.consistent_snapshots import consistent_snapshots
-from storage_lib.materialized.sources.full_reasons import why_full
+from storage_lib.materialized.sources.own_source import OwnSource
 from storage_lib.materialized.sources.source_positions import (
     COLUMNS,
     DEFINITION,
     SourcePosition,
-    position_of,
     position_of_columns,
     position_of_definition,
     recorded_position,
-    source_name,
 )
 from storage_lib.materialized.sources.source_tables import columns_read, needed_columns
 from storage_lib.schema.options.materialized_table import RefreshMode
@@ -28,6 +25,7 @@ from storage_lib.table.protocol.source_offsets import SourceOffsets, SourceRange
 
 if TYPE_CHECKING:
     from storage_lib.materialized.algebra import CompiledQuery
+    from storage_lib.materialized.sources.source import Source
     from storage_lib.materialized.sources.source_tables import BoundQuery
     from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
     from storage_lib.table.dynamic_table import DynamicTable
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshPlan:
-    """Work of one refresh. ``before`` and ``after`` are snapshot ids of the sources, by ``database.table``; 0: empty.
+    """Work of one refresh. ``before`` and ``after`` are numbers of the sources' states, by name; 0: empty.
 
     ``before`` is only set for an incremental refresh. ``ranges`` are the positions from which and to which the commit
     moves the table, ``based_on`` is the table's newest snapshot (0: none).
@@ -58,7 +56,7 @@ def refresh_plan(
     """Plan a refresh of the table. ``full``: compute the whole query, for the reason ``why``, even without changes."""
     newest = table.inspect.latest_snapshot()
     recorded = SourceOffsets() if newest is None else table.inspect.source_positions(newest.id)
-    names = {name: source_name(source) for name, source in bound.sources.items()}
+    names = {name: source.key for name, source in bound.sources.items()}
     known = {name: recorded_position(recorded, key) for name, key in names.items()}
     is_current = recorded_position(recorded, DEFINITION) == position_of_definition(definition)
     columns = position_of_columns(columns_read(bound))
@@ -71,8 +69,7 @@ def refresh_plan(
         reached = {name: each.snapshot_id for name, each in known.items() if each is not None}
         waits = "the sources derive from different snapshots of a table; refresh the ones that are behind first"
         return _nothing(waits, based_on, reached)
-    snapshots = {name: bound.sources[name].inspect.snapshot(at) if at else None for name, at in after.items()}
-    ends = {name: position_of(snapshot) for name, snapshot in snapshots.items()}
+    ends = {name: bound.sources[name].position(at) for name, at in after.items()}
     has_moved = not is_current or not has_columns or any(known[name] != end for name, end in ends.items())
     compiled = bound.compiled
     if not has_moved and not full and compiled.is_deterministic:
@@ -84,7 +81,7 @@ def refresh_plan(
         found = _why_faster(query_of(table, definition), bound.sources, known, after)
     reason = (why or found or "requested") if full else found
     work = RefreshWork.INCREMENTAL if reason is None else RefreshWork.FULL
-    marks = [None if each is None else each.watermark for each in snapshots.values()]
+    marks = [bound.sources[name].watermark(at) for name, at in after.items()]
     return RefreshPlan(
         work=work,
         reason=reason or "the changes of the sources are known",
@@ -112,10 +109,12 @@ def _applies_changes(compiled: CompiledQuery) -> bool:
     return compiled.is_incremental and compiled.is_deterministic
 
 
-def _why_nothing(sources: Mapping[str, DynamicTable], after: Mapping[str, int]) -> str:
+def _why_nothing(sources: Mapping[str, Source], after: Mapping[str, int]) -> str:
     """Return why no position moves: without newer snapshots, or because newer ones would not agree."""
-    newest = {name: source.inspect.latest_snapshot_id() or 0 for name, source in sources.items()}
-    derived = sorted(name for name, each in sources.items() if each.definition is not None)
+    newest = {name: source.newest() for name, source in sources.items()}
+    derived = sorted(
+        name for name, each in sources.items() if isinstance(each, OwnSource) and each.table.definition is not None
+    )
     if newest == after or not derived:
         return "no source has changed"
     behind = [name for name in derived if newest[name] == after[name]] or derived
@@ -149,7 +148,7 @@ def _why_whole(
         return compiled.reason or "the query is not deterministic"
     for name, source in bound.sources.items():
         columns = needed_columns(compiled, name, source)
-        reason = why_full(name, source, columns, known[name], after[name])
+        reason = source.why_full(name, columns, known[name], after[name])
         if reason is not None:
             return reason
     return None
@@ -162,7 +161,7 @@ def query_of(table: DynamicTable, definition: MaterializedTableDefinition) -> st
 
 def _why_faster(
     query: str,
-    sources: Mapping[str, DynamicTable],
+    sources: Mapping[str, Source],
     known: Mapping[str, SourcePosition | None],
     after: Mapping[str, int],
 ) -> str | None:
@@ -171,14 +170,8 @@ def _why_faster(
     changed = stored = 0
     try:
         for name, each in known.items():
-            rows = sources[name].inspect.snapshot(after[name]).total_record_count if after[name] else 0
-            stored += rows
-            if each is None or each.snapshot_id == 0:
-                changed += rows
-                continue
-            for snapshot_id in range(each.snapshot_id + 1, after[name] + 1):
-                snapshot = sources[name].inspect.snapshot(snapshot_id)
-                changed += 0 if snapshot.commit_kind is CommitKind.COMPACT else abs(snapshot.delta_record_count)
+            stored += sources[name].row_count(after[name])
+            changed += sources[name].changed_row_count(0 if each is None else each.snapshot_id, after[name])
     except (SnapshotExpiredError, NotFoundError):
         # Expired just now; the refresh will say so.
         return None

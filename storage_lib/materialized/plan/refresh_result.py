@@ -30,8 +30,9 @@ class RefreshResult:
     one read (before versions of one key are merged). ``rows_written`` counts the rows that the commit added to the
     table's files, deletions included. ``snapshot_id`` is the snapshot that the refresh created; None if it created
     none. ``engine`` computed the rows; None if there were none to compute. ``positions`` are the snapshots of the
-    sources, by ``database.table``, whose answer the table now holds. ``refreshed_first`` are the refreshes of tables
-    with TARGET_LAG = DOWNSTREAM that it reads, by name, without those that had nothing to do.
+    sources, by name, whose answer the table now holds (versions of Delta plus one, as 0 is the empty table).
+    ``refreshed_first`` are the refreshes of tables with TARGET_LAG = DOWNSTREAM that it reads, by name, without those
+    that had nothing to do.
     """
 
     mode: RefreshWork

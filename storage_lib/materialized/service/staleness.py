@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from storage_lib.errors import NotFoundError, SnapshotExpiredError
 from storage_lib.materialized.sources.downstream_tables import tables_refreshed_first
 from storage_lib.materialized.sources.source_positions import (
     COLUMNS,
@@ -15,7 +14,6 @@ from storage_lib.materialized.sources.source_positions import (
     position_of_columns,
     position_of_definition,
     recorded_position,
-    source_name,
 )
 from storage_lib.materialized.sources.source_tables import BoundQuery, bound_query, columns_read, definition_of
 from storage_lib.schema.options.materialized_table import Freshness, TargetLag
@@ -63,7 +61,7 @@ def staleness(table: DynamicTable, definition: MaterializedTableDefinition) -> S
     """
     bound = bound_query(table.address, definition)
     own = _of_one(table, definition, bound)
-    first = tables_refreshed_first(table, bound.sources)
+    first = tables_refreshed_first(table, bound.tables)
     if not first:
         return own
     of_first = [_of_one(each, (of := definition_of(each)), bound_query(each.address, of)) for each in first]
@@ -81,12 +79,12 @@ def _of_one(table: DynamicTable, definition: MaterializedTableDefinition, bound:
     oldest: list[int] = []
     snapshots: list[tuple[str, int]] = []
     for name, source in bound.sources.items():
-        latest = source.inspect.latest_snapshot_id() or 0
+        latest = source.newest()
         snapshots.append((name, latest))
-        position = None if positions is None else recorded_position(positions, source_name(source))
+        position = None if positions is None else recorded_position(positions, source.key)
         reached = 0 if position is None else position.snapshot_id
         if latest != reached:
-            oldest.append(_time_of(source, reached + 1, latest))
+            oldest.append(source.behind_since(reached, latest))
     is_current = positions is not None and _is_current(bound, definition, positions)
     return Staleness(
         since_millis=min(oldest, default=None),
@@ -101,14 +99,3 @@ def _is_current(bound: BoundQuery, definition: MaterializedTableDefinition, posi
         return False
     columns = position_of_columns(columns_read(bound))
     return recorded_position(positions, COLUMNS) in (None, columns)
-
-
-def _time_of(source: DynamicTable, first: int, latest: int) -> int:
-    """Return the time of the first snapshot that the table does not contain; 0 if it is not there any more."""
-    if first > latest:
-        # The source was rolled back or recreated.
-        return 0
-    try:
-        return source.inspect.snapshot(first).time_millis
-    except (NotFoundError, SnapshotExpiredError):
-        return 0

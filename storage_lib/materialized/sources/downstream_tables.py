@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from storage_lib.catalog.open_catalog import open_catalog
 from storage_lib.errors import InvalidInputError, NotFoundError
+from storage_lib.materialized.sources.own_source import source_at
 from storage_lib.materialized.sources.refresh_order import refresh_order
-from storage_lib.materialized.sources.source_tables import source_at
 
 if TYPE_CHECKING:
     from storage_lib.schema.options.materialized_table import MaterializedTableDefinition

@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from storage_lib.materialized.sources.source_positions import recorded_position, source_name
+from storage_lib.materialized.sources.source_positions import recorded_position
 from storage_lib.table.protocol.source_offsets import SourceOffsets
 
 if TYPE_CHECKING:
+    from storage_lib.materialized.sources.source import Source
     from storage_lib.table.dynamic_table import DynamicTable
 
 
-def held_snapshots(table: DynamicTable, sources: Mapping[str, DynamicTable]) -> dict[str, str]:
+def held_snapshots(table: DynamicTable, sources: Mapping[str, Source]) -> dict[str, str]:
     """Return, by the name of the source, which of its snapshots the table holds and which is the newest."""
     newest = table.inspect.latest_snapshot_id()
     recorded = SourceOffsets() if newest is None else table.inspect.source_positions(newest)
     found = {}
     for name, source in sources.items():
-        position = recorded_position(recorded, source_name(source))
-        held = "not read yet" if position is None else _named(position.snapshot_id)
-        found[name] = f"{held}, the newest is {_named(source.inspect.latest_snapshot_id() or 0)}"
+        position = recorded_position(recorded, source.key)
+        held = "not read yet" if position is None else source.named(position.snapshot_id)
+        found[name] = f"{held}, the newest is {source.named(source.newest())}"
     return found
-
-
-def _named(snapshot_id: int) -> str:
-    return f"snapshot {snapshot_id}" if snapshot_id else "the empty table"

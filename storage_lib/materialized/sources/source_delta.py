@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from storage_lib.materialized.sources.shared_changes import SharedChanges
+from storage_lib.materialized.sources.source import SourceDelta
 from storage_lib.materialized.sources.weighted_rows import WEIGHT
 from storage_lib.schema.types.row_kind import RETRACT_BIT
 from storage_lib.table.changes.multiset_change import summed_changes
@@ -21,19 +22,17 @@ from storage_lib.table.changes.multiset_change import summed_changes
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
 
-_BYTES_HERE_MAX = 16 << 20
+BYTES_HERE_MAX = 16 << 20
+"""Size of files whose changed rows this process reads."""
+
 _ROWS_HERE_MAX = 200_000
 _SHARED = SharedChanges()
 _WEIGHT_FIELD = pa.field(WEIGHT, pa.int64(), nullable=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceDelta:
-    """Net changes of ``columns`` of a source from snapshot ``before`` (0: the empty table) to ``after``.
-
-    ``here`` are the rows with ``_weight``, if they are few; otherwise an engine reads them. ``row_count`` counts the
-    rows; for changes that an engine reads, it is the number of stored rows to read. 0: the source has not changed.
-    """
+class TableDelta(SourceDelta):
+    """The ``SourceDelta`` of a dynamic table from snapshot ``before`` (0: the empty table) to ``after``."""
 
     table: DynamicTable
     columns: Sequence[str]
@@ -48,14 +47,14 @@ class SourceDelta:
         return self.before != 0 and _shows_only_compacted(self.table)
 
 
-def source_delta(table: DynamicTable, columns: Sequence[str], before: int, after: int) -> SourceDelta:
+def source_delta(table: DynamicTable, columns: Sequence[str], before: int, after: int) -> TableDelta:
     """Return the changes of ``columns`` from snapshot ``before`` (0: the empty table) to ``after``.
 
     Raises ``SnapshotExpiredError`` or ``NotFoundError`` for a snapshot that has expired.
     """
 
-    def delta(row_count: int, here: pa.Table | None = None) -> SourceDelta:
-        return SourceDelta(table=table, columns=columns, before=before, after=after, row_count=row_count, here=here)
+    def delta(row_count: int, here: pa.Table | None = None) -> TableDelta:
+        return TableDelta(table=table, columns=columns, before=before, after=after, row_count=row_count, here=here)
 
     if before == 0:
         count = stored_rows(table, after)
@@ -64,7 +63,7 @@ def source_delta(table: DynamicTable, columns: Sequence[str], before: int, after
         return delta(stored_rows(table, before) + stored_rows(table, after))
     splits = table.new_read().plan_changes(start_snapshot_id=before, end_snapshot_id=after)
     row_count = sum(split.row_count for split in splits)
-    if row_count > _ROWS_HERE_MAX or sum(split.size_bytes for split in splits) > _BYTES_HERE_MAX:
+    if row_count > _ROWS_HERE_MAX or sum(split.size_bytes for split in splits) > BYTES_HERE_MAX:
         return delta(row_count)
     rows = delta_rows(table, columns, before, after)
     return delta(rows.num_rows, rows)
@@ -76,7 +75,7 @@ def _first_rows(table: DynamicTable, columns: Sequence[str], snapshot_id: int) -
     if snapshot_id:
         read = table.new_read(columns=list(columns), snapshot_id=snapshot_id)
         divided = read.plan_divided()
-        if divided.unmerged.size_bytes + divided.merged.size_bytes > _BYTES_HERE_MAX:
+        if divided.unmerged.size_bytes + divided.merged.size_bytes > BYTES_HERE_MAX:
             return None
         # The process that made the snapshot may not have known a column that was added since.
         rows = read.to_table()
@@ -100,8 +99,13 @@ def delta_rows(table: DynamicTable, columns: Sequence[str], before: int, after: 
     ``before`` and ``after`` are snapshot ids. Raises as ``DynamicTable.changes``.
     """
     changed = _SHARED.rows(table, columns, before, after)
-    rows = pa.concat_tables([changed.old, changed.new])
-    weights = np.repeat(np.array([-1, 1], dtype=np.int64), [changed.old.num_rows, changed.new.num_rows])
+    return net_change(changed.old, changed.new)
+
+
+def net_change(old: pa.Table, new: pa.Table) -> pa.Table:
+    """Return the rows that turn ``old`` into ``new``, with ``_weight``; rows of both cancel out."""
+    rows = pa.concat_tables([old, new])
+    weights = np.repeat(np.array([-1, 1], dtype=np.int64), [old.num_rows, new.num_rows])
     batches = []
     for batch, net in summed_changes(rows, weights):
         signs = 1 - 2 * (net.to_numpy() & RETRACT_BIT).astype(np.int64)

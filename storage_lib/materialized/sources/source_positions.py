@@ -15,6 +15,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from storage_lib.log_store.log_offsets import LogOffsets
+from storage_lib.schema.options.materialized_table import catalogs_text
 from storage_lib.schema.options.value_settings import settings_text
 
 if TYPE_CHECKING:
@@ -71,4 +72,6 @@ def position_of_definition(definition: MaterializedTableDefinition) -> SourcePos
     text = f"{definition.database}\n{definition.query}"
     if definition.settings is not None:
         text += f"\n{settings_text(definition.settings)}"
+    if definition.catalogs:
+        text += f"\n{catalogs_text(definition.catalogs)}"
     return SourcePosition(0, sha256(text.encode()).hexdigest()[:_HASH_LENGTH])

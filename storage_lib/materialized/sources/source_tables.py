@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from storage_lib.catalog.table_cache import table_at
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.materialized.algebra import CompiledQuery, SourceTable, compile_query
+from storage_lib.materialized.sources.lake_source import lake_sources
+from storage_lib.materialized.sources.own_source import OwnSource, source_at
 from storage_lib.materialized.sources.weighted_rows import WEIGHT
 from storage_lib.schema.options.value_settings import unusual_reading
 from storage_lib.schema.types.spark_names import spark_name
 
 if TYPE_CHECKING:
+    from storage_lib.materialized.sources.source import Source
     from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
     from storage_lib.schema.table_schema import DataField
     from storage_lib.table.dynamic_table import DynamicTable
@@ -25,15 +27,21 @@ _COMPILED_QUERIES_MAX = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundQuery:
-    """A compiled query with its sources, by ``database.table``, under their newest schemas, which are ``described``.
+    """A compiled query with its sources, by name, under their newest schemas, which are ``described``.
 
+    A table of the query's catalog is named ``database.table``, one of another catalog ``catalog.database.table``.
     ``settings`` are those of Spark under which it is computed; None: those of the session that computes it.
     """
 
     compiled: CompiledQuery
-    sources: Mapping[str, DynamicTable]
+    sources: Mapping[str, Source]
     described: tuple[SourceTable, ...]
     settings: tuple[tuple[str, str], ...] | None = None
+
+    @property
+    def tables(self) -> dict[str, DynamicTable]:
+        """The sources that are tables of the query's catalog."""
+        return {name: source.table for name, source in self.sources.items() if isinstance(source, OwnSource)}
 
 
 def definition_of(table: DynamicTable) -> MaterializedTableDefinition:
@@ -48,24 +56,20 @@ def definition_of(table: DynamicTable) -> MaterializedTableDefinition:
     return definition
 
 
-def source_at(home: TableAddress, name: str) -> DynamicTable:
-    """Load ``database.table`` from the catalog of ``home``; ``NotFoundError`` if it does not exist."""
-    return table_at(replace(home, name=name))
-
-
 def bound_query(home: TableAddress, definition: MaterializedTableDefinition, *, has_names: bool = True) -> BoundQuery:
     """Load the sources of a query and compile it; ``has_names`` as for ``compile_query``.
 
     Raises ``NotFoundError`` for a source that does not exist, ``InvalidInputError`` for a query that does not fit the
     sources' columns.
     """
-    sources = {}
+    sources: dict[str, Source] = {}
     for name in definition.sources:
         try:
-            sources[name] = source_at(home, name)
+            sources[name] = OwnSource(source_at(home, name))
         except NotFoundError as error:
             message = f"table {home.name} reads {name} in its query: {error}"
             raise NotFoundError(message) from error
+    sources |= lake_sources(home.name, definition.catalogs)
     recorded = dict(definition.columns or ())
     described = tuple(source_table(name, table, recorded.get(name)) for name, table in sources.items())
     refusal = unusual_reading(definition.settings or ())
@@ -85,7 +89,7 @@ def _compiled(
     return compile_query(query, described, database=database, has_names=has_names, refusal=refusal)
 
 
-def source_table(name: str, table: DynamicTable, only: Collection[str] | None = None) -> SourceTable:
+def source_table(name: str, table: DynamicTable | Source, only: Collection[str] | None = None) -> SourceTable:
     """Return the columns and the key of a table for the compiler; ``only`` these columns, None: all."""
     return SourceTable(
         name=name,
@@ -114,6 +118,6 @@ def columns_read(bound: BoundQuery) -> dict[str, list[DataField]]:
     }
 
 
-def needed_columns(compiled: CompiledQuery, name: str, source: DynamicTable) -> tuple[str, ...]:
+def needed_columns(compiled: CompiledQuery, name: str, source: DynamicTable | Source) -> tuple[str, ...]:
     """Return the columns of a source that a query reads, in the query's order; one column if it only counts rows."""
     return tuple(compiled.needed.get(name, ())) or tuple(field.name for field in source.schema.fields)[:1]

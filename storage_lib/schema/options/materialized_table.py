@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -28,6 +29,7 @@ MODE_OPTION = f"{PREFIX}refresh-mode"
 STATUS_OPTION = f"{PREFIX}refresh-status"
 SETTINGS_OPTION = f"{PREFIX}definition-settings"
 COLUMNS_OPTION = f"{PREFIX}definition-columns"
+CATALOGS_OPTION = f"{PREFIX}definition-catalogs"
 
 _INTERVAL = re.compile(r"(?:INTERVAL\s+)?'?\s*(\d+)\s*'?\s*(SECOND|MINUTE|HOUR|DAY)S?'?", re.IGNORECASE)
 _ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
@@ -82,6 +84,20 @@ _MODES = {stored.lower(): mode for mode, stored in _STORED_MODES.items()} | {str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogOfQuery:
+    """A catalog of another format whose tables a query reads by three parts.
+
+    ``options`` are those by which it is opened, except the secret ones, of which ``secrets`` are the names. ``tables``
+    are those that the query reads, as ``database.table``.
+    """
+
+    name: str
+    options: tuple[tuple[str, str], ...]
+    secrets: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MaterializedTableDefinition:
     """The query of a materialized table, and when it is refreshed.
 
@@ -90,6 +106,7 @@ class MaterializedTableDefinition:
     or DOWNSTREAM; None: it is refreshed on request, or when a source changes. ``settings`` are those of Spark under
     which it is refreshed (``value_settings``); None: those of the session that refreshes it, as in older versions.
     ``columns`` are those of each source that ``*`` stands for, which later ones do not join; None: all of them.
+    ``catalogs`` are those of other formats whose tables it reads as well.
     """
 
     query: str
@@ -100,6 +117,12 @@ class MaterializedTableDefinition:
     status: RefreshStatus = RefreshStatus.ACTIVATED
     settings: tuple[tuple[str, str], ...] | None = None
     columns: tuple[tuple[str, tuple[str, ...]], ...] | None = None
+    catalogs: tuple[CatalogOfQuery, ...] = ()
+
+    @property
+    def tables_of_catalogs(self) -> tuple[str, ...]:
+        """Tables of other formats that the query reads, as ``catalog.database.table``."""
+        return tuple(f"{catalog.name}.{table}" for catalog in self.catalogs for table in catalog.tables)
 
     @property
     def is_refreshed_by_readers(self) -> bool:
@@ -121,9 +144,37 @@ class MaterializedTableDefinition:
             options[SETTINGS_OPTION] = settings_text(self.settings)
         if self.columns is not None:
             options[COLUMNS_OPTION] = json.dumps(dict(self.columns))
+        if self.catalogs:
+            options[CATALOGS_OPTION] = catalogs_text(self.catalogs)
         if self.freshness is not None:
             options |= freshness_options(self.freshness)
         return options
+
+
+def catalogs_text(catalogs: Sequence[CatalogOfQuery]) -> str:
+    """Return catalogs of a query as they are stored."""
+    stored = {
+        each.name: {"options": dict(each.options), "tables": list(each.tables), "withheld": list(each.secrets)}
+        for each in catalogs
+    }
+    return json.dumps(stored)
+
+
+def parse_catalogs(text: str) -> tuple[CatalogOfQuery, ...]:
+    """Parse stored catalogs. Raises ``ValueError`` for another text."""
+    try:
+        return tuple(
+            CatalogOfQuery(
+                name=name,
+                options=tuple((str(key), str(value)) for key, value in each["options"].items()),
+                secrets=tuple(map(str, each["withheld"])),
+                tables=tuple(map(str, each["tables"])),
+            )
+            for name, each in json.loads(text).items()
+        )
+    except (ValueError, TypeError, KeyError, AttributeError):
+        message = "it has to be a JSON object of catalogs with options, tables and withheld"
+        raise ValueError(message) from None
 
 
 def parse_source_columns(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -22,6 +22,7 @@ from storage_lib.schema.options.external_paths import (
     ExternalPathStrategy,
 )
 from storage_lib.schema.options.materialized_table import (
+    CATALOGS_OPTION,
     COLUMNS_OPTION,
     DATABASE_OPTION,
     FRESHNESS_OPTION,
@@ -33,11 +34,13 @@ from storage_lib.schema.options.materialized_table import (
     SOURCES_OPTION,
     STATUS_OPTION,
     TARGET_LAG_OPTION,
+    CatalogOfQuery,
     FreshnessUnit,
     MaterializedTableDefinition,
     RefreshMode,
     RefreshStatus,
     TargetLag,
+    parse_catalogs,
     parse_refresh_mode,
     parse_refresh_status,
     parse_source_columns,
@@ -767,6 +770,13 @@ class TableOptions:
         "Columns of the sources for which `*` stands in a materialized table's query, as a JSON object: those at the "
         "time when it was given its query. Default: all columns.",
     )
+    materialized_catalogs: tuple[CatalogOfQuery, ...] = _option(
+        CATALOGS_OPTION,
+        (),
+        parse_catalogs,
+        "Catalogs of other formats whose tables a materialized table's query reads, as a JSON object: by name the "
+        "`options` by which a refresh opens it, the names of its secret options (`withheld`), and the `tables`.",
+    )
     materialized_freshness: int | None = _option(
         FRESHNESS_OPTION,
         None,
@@ -842,6 +852,7 @@ class TableOptions:
             status=self.materialized_status,
             settings=self.materialized_settings,
             columns=self.materialized_columns,
+            catalogs=self.materialized_catalogs,
         )
 
     @classmethod

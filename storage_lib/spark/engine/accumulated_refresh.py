@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from storage_lib.materialized.algebra import Views
     from storage_lib.materialized.commit.refresh_commit import RefreshCommit
     from storage_lib.materialized.plan.accumulated_plan import AccumulatedPlan
-    from storage_lib.materialized.sources.source_delta import SourceDelta
+    from storage_lib.materialized.sources.source import SourceDelta
     from storage_lib.table.dynamic_table import DynamicTable
 
 

@@ -14,7 +14,7 @@ from storage_lib.spark.engine.accumulated_refresh import add_changes
 from storage_lib.spark.engine.answer_columns import answer_rows
 from storage_lib.spark.engine.commit_difference import commit_difference_of
 from storage_lib.spark.engine.computed_once import computed_steps
-from storage_lib.spark.engine.source_frames import delta_frame, source_rows
+from storage_lib.spark.engine.source_frames import delta_frame, rows_of_source, source_rows
 from storage_lib.spark.engine.source_views import shared_prefix, source_views
 from storage_lib.spark.engine.weighted_frames import net_rows
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from storage_lib.materialized.algebra import Views
     from storage_lib.materialized.engine import RefreshRun
     from storage_lib.materialized.plan.accumulated_plan import AccumulatedPlan
-    from storage_lib.materialized.sources.source_delta import SourceDelta
+    from storage_lib.materialized.sources.source import SourceDelta
 
 
 def apply_changes(
@@ -60,7 +60,7 @@ def _views(spark: SparkSession, run: RefreshRun, changed: Mapping[str, SourceDel
             return delta_frame(spark, changed[name])
         source = run.bound.sources[name]
         at = plan.before if moment is Moment.BEFORE else plan.after
-        return source_rows(spark, source, needed_columns(compiled, name, source), at[name])
+        return rows_of_source(spark, source, needed_columns(compiled, name, source), at[name])
 
     with source_views(spark, system_environment().new_name(), frame_of) as views:
         yield views

@@ -33,6 +33,7 @@ def create_materialized_table(
     comment: str | None = None,
     if_not_exists: bool = False,
     database: str | None = None,
+    catalogs: Mapping[str, Mapping[str, str]] | None = None,
 ) -> DynamicTable:
     """Create a table whose rows are the answer of a query over tables of the catalog; it is empty until a ``refresh``.
 
@@ -47,6 +48,10 @@ def create_materialized_table(
     tables that read it refresh it, before themselves. ``refresh_mode`` is ``auto``, ``incremental``, which refuses
     queries that can't be refreshed incrementally, or ``full``. With ``if_not_exists`` an
     existing table is returned unchanged.
+
+    ``catalogs`` are the options of catalogs of Delta Lake and Iceberg, by name, whose tables the query names by three
+    parts: those of CREATE CATALOG, such as ``{"lake": {"type": "delta", "warehouse": "s3://lake"}}``. The definition
+    stores them, except secrets, which refreshes take from the environment (docs/incremental.md).
 
     Raises ``InvalidInputError`` for an invalid query, naming the place in it, and for options that would not keep the
     table equal to the answer; ``NotFoundError`` for a source that does not exist; otherwise as
@@ -65,4 +70,5 @@ def create_materialized_table(
         comment=comment,
         if_not_exists=if_not_exists,
         database=database,
+        catalogs=catalogs or {},
     )

@@ -9,13 +9,20 @@ from storage_lib.spark.engine.spark_engine import SparkEngine
 from storage_lib.spark.runtime.spark_session import session
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
 
     from storage_lib.table.dynamic_table import DynamicTable
 
 
 def set_query(
-    table: DynamicTable, query: str, *, spark: SparkSession | None = None, database: str | None = None
+    table: DynamicTable,
+    query: str,
+    *,
+    spark: SparkSession | None = None,
+    database: str | None = None,
+    catalogs: Mapping[str, Mapping[str, str]] | None = None,
 ) -> DynamicTable:
     """Set the query of a materialized table; the next refresh computes it in full. Returns the altered table.
 
@@ -23,8 +30,9 @@ def set_query(
     these.
 
     The answer has the table's columns in their order and types, and may have further columns at the end, which are
-    added. ``database`` is that of names without one (default: as before). The table keeps its key.
+    added. ``database`` is that of names without one (default: as before), and ``catalogs`` are those of
+    ``create_materialized_table`` (default: as before). The table keeps its key.
 
     Raises ``InvalidInputError`` for an answer that does not fit, otherwise as ``create_materialized_table``.
     """
-    return set_query_by(lambda: SparkEngine(spark or session()), table, query, database=database)
+    return set_query_by(lambda: SparkEngine(spark or session()), table, query, database=database, catalogs=catalogs)

@@ -10,7 +10,7 @@ from storage_lib.materialized.sources.source_tables import needed_columns
 from storage_lib.spark.engine.accumulated_refresh import build_state
 from storage_lib.spark.engine.answer_columns import answer_rows
 from storage_lib.spark.engine.commit_difference import commit_difference_of
-from storage_lib.spark.engine.source_frames import source_rows
+from storage_lib.spark.engine.source_frames import rows_of_source, source_rows
 from storage_lib.spark.engine.source_views import source_views
 from storage_lib.spark.engine.weighted_frames import net_rows, weighted
 from storage_lib.spark.types.predicate_column import column_of
@@ -49,6 +49,6 @@ def _newest(spark: SparkSession, run: RefreshRun) -> AbstractContextManager[View
 
     def frame_of(name: str, _: Moment) -> DataFrame:
         source = run.bound.sources[name]
-        return source_rows(spark, source, needed_columns(run.bound.compiled, name, source), run.plan.after[name])
+        return rows_of_source(spark, source, needed_columns(run.bound.compiled, name, source), run.plan.after[name])
 
     return source_views(spark, system_environment().new_name(), frame_of)

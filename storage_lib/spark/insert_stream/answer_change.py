@@ -10,7 +10,7 @@ from storage_lib.errors import InvalidInputError, NotFoundError, SnapshotExpired
 from storage_lib.io.environment import system_environment
 from storage_lib.materialized.algebra import Moment, of_one_moment
 from storage_lib.materialized.sources.full_reasons import why_full
-from storage_lib.materialized.sources.source_delta import SourceDelta, all_few, source_delta
+from storage_lib.materialized.sources.source_delta import TableDelta, all_few, source_delta
 from storage_lib.materialized.sources.source_positions import SourcePosition, position_of, source_name
 from storage_lib.materialized.sources.source_tables import needed_columns
 from storage_lib.spark.engine.computed_once import computed_steps
@@ -39,15 +39,16 @@ def answer_change(
     ``SnapshotExpiredError`` if a snapshot has expired: the answer that was written can't be computed any more.
     """
     names = bound.sources.keys()
-    ends = {name: _checked(name, bound.sources[name], after.get(name)) for name in names}
-    starts = {name: _checked(name, bound.sources[name], before.get(name)) for name in names}
-    deltas: dict[str, SourceDelta] = {}
+    tables = bound.tables
+    ends = {name: _checked(name, tables[name], after.get(name)) for name in names}
+    starts = {name: _checked(name, tables[name], before.get(name)) for name in names}
+    deltas: dict[str, TableDelta] = {}
     # A source may have been without a snapshot before; the answer over no rows was written all the same.
     is_first = not before
     if not is_first and _is_known(bound, before, ends):
         deltas = {
             name: source_delta(source, needed_columns(bound.compiled, name, source), starts[name], ends[name])
-            for name, source in bound.sources.items()
+            for name, source in tables.items()
             if starts[name] != ends[name]
         }
         if not any(each.row_count for each in deltas.values()):
@@ -57,7 +58,7 @@ def answer_change(
     def frame_of(name: str, moment: Moment) -> DataFrame:
         if moment is Moment.DELTA:
             return delta_frame(spark, deltas[name])
-        source, at = bound.sources[name], starts if moment is Moment.BEFORE else ends
+        source, at = tables[name], starts if moment is Moment.BEFORE else ends
         return source_rows(spark, source, needed_columns(bound.compiled, name, source), at[name])
 
     with source_views(spark, system_environment().new_name(), frame_of) as views:
@@ -114,7 +115,7 @@ def _checked(name: str, source: DynamicTable, at: TablePosition | None) -> int:
 
 
 def _is_known(bound: BoundQuery, before: Positions, ends: dict[str, int]) -> bool:
-    for name, source in bound.sources.items():
+    for name, source in bound.tables.items():
         at = before.get(name)
         position = SourcePosition(0) if at is None else at.position
         if why_full(name, source, needed_columns(bound.compiled, name, source), position, ends[name]) is not None:

@@ -19,6 +19,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from storage_lib.catalog.table_cache import table_at
 from storage_lib.materialized.sources.consistent_snapshots import consistent_snapshots
+from storage_lib.materialized.sources.own_source import OwnSource
 from storage_lib.materialized.sources.source_positions import SourcePosition, position_of, source_name
 from storage_lib.spark.data_source.remembering_reader import reader_for_spark
 from storage_lib.spark.data_source.statement_options import StatementOptions
@@ -136,7 +137,7 @@ class CommitReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _newest(self, start: Offset) -> Offset:
         tables = {name: table_at(replace(self._home, name=name)) for name in self._names}
         reached = {name: int(each["snapshot"]) for name, each in start.items() if each["snapshot"]}
-        chosen = consistent_snapshots(tables, reached)
+        chosen = consistent_snapshots({name: OwnSource(table) for name, table in tables.items()}, reached)
         if chosen is None:
             return start
         same = {

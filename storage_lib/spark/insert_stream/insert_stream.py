@@ -97,8 +97,8 @@ def insert_stream(
     own = copy_with_settings(spark, stored.settings)
     definition = replace(definition, settings=stored.settings)
     refuse_query(bound_query(home, definition, has_names=False))
-    options = statement_options.options_of(next(iter(bound.sources.values())))
-    commits = spark.readStream.format(SOURCE_NAME).options(**options, **{TABLES: json.dumps(sorted(bound.sources))})
+    options = statement_options.options_of(next(iter(bound.tables.values())))
+    commits = spark.readStream.format(SOURCE_NAME).options(**options, **{TABLES: json.dumps(sorted(bound.tables))})
 
     def commit_batch(batch: DataFrame, batch_id: int) -> None:
         target = table.refresh()
@@ -108,7 +108,7 @@ def insert_stream(
         before, after = map(positions_in, batch.collect()[0])
         now = bound_query(home, definition, has_names=False)
         refuse_altered(stored, now)
-        _keep(now.sources, user, {**after, **before})
+        _keep(now.tables, user, {**after, **before})
 
         def begin() -> WriteContext:
             return target.new_write().begin(commit_user=user, tracked=change_tracking, needs_lease=True)
@@ -126,7 +126,7 @@ def insert_stream(
                     change_tracking=change_tracking,
                     sources=(reached,),
                 )
-        _keep(now.sources, user, after)
+        _keep(now.tables, user, after)
 
     df = commits.load()
     writer = df.writeStream.foreachBatch(commit_batch)

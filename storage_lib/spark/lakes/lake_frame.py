@@ -47,14 +47,16 @@ def lake_frame(
     *,
     needed: Collection[str] | None = None,
     predicate: Predicate | None = None,
+    only: Sequence[tuple[str, int]] | None = None,
 ) -> DataFrame:
     """Return some columns of a version, lazily. ``struct`` is a part of ``lake_struct``.
 
     Columns that are not ``needed`` (None: all are) are null. Files without a row that ``predicate`` may hold for are
-    left out; the rows still have to be filtered.
+    left out; the rows still have to be filtered. ``only`` these files (see ``LakeVersion.files``) are read, if it is
+    given.
     """
     _register(spark)
-    files = version.files(predicate)
+    files = version.files(predicate) if only is None else only
     options = {
         _KIND: version.KIND,
         _VERSION: json.dumps(asdict(replace(version, storage_options={}))),

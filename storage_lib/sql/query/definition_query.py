@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.materialized.algebra import compile_query
+from storage_lib.materialized.sources.lake_source import LakeSource
 from storage_lib.materialized.sources.source_tables import source_table
 from storage_lib.sql.definition.virtual_columns import computed_columns
 from storage_lib.sql.query.query_runner import dataframe_of
@@ -22,6 +23,7 @@ from storage_lib.sql.query.stored_views import why_not_lasting, without_views
 from storage_lib.sql.text.qualified_query import in_place, qualified
 
 if TYPE_CHECKING:
+    from storage_lib.sql.state.session_catalogs import SessionCatalog
     from storage_lib.sql.state.session_state import SessionState
     from storage_lib.sql.text.query_tables import Query, TableReference
     from storage_lib.sql.text.source_text import SourceText
@@ -46,10 +48,12 @@ def definition_query(
     table: str,
     reader: str = "a materialized table",
     has_names: bool = True,
+    reads_lakes: bool = False,
 ) -> DefinitionQuery:
     """Check a query and return it as it is stored as the definition of ``table``, which ``reader`` is in messages.
 
-    ``has_names`` as for ``compile_query``. Views of the catalog are stored as the queries that they are now.
+    ``has_names`` as for ``compile_query``. ``reads_lakes``: it may name tables of Delta Lake and Iceberg. Views of the
+    catalog are stored as the queries that they are now.
 
     Raises ``InvalidInputError`` for temporary views and tables, tables of Spark, system tables, branches, hints, AS OF
     and ``table`` itself, and for anything that Spark refuses; ``NotFoundError`` for missing tables. Each shows its
@@ -57,23 +61,33 @@ def definition_query(
     """
     query, source = without_views(state, query, source)
     for reference in query.tables:
-        _check(state, reference, source, table=table, reader=reader, has_star=query.has_star)
+        _check(state, reference, source, table=table, reader=reader, has_star=query.has_star, reads_lakes=reads_lakes)
     dataframe_of(state, query, source, streaming=False, only_plans=True)
     columns = _compiled_columns(state, query, source, has_names=has_names)
-    return DefinitionQuery(text=qualified(query, state.database), columns=columns)
+    return DefinitionQuery(text=qualified(query, state.database, state.catalogs), columns=columns)
 
 
 def _compiled_columns(state: SessionState, query: Query, source: SourceText, *, has_names: bool) -> tuple[str, ...]:
     """Compile the query where it is in the statement, as a refresh will do with the stored text."""
-    names = dict.fromkeys(state.full_name(reference.parts) for reference in query.tables)
+    lakes = {each.parts for each in query.tables if state.session_catalog(each.parts) is not None}
+    names = dict.fromkeys(state.full_name(each.parts) for each in query.tables if each.parts not in lakes)
     tables = [state.catalog.load_table(name) for name in names]
     sources = [source_table(table.name, table) for table in tables]
+    sources += [source_table(".".join(parts), _lake_source(state, parts)) for parts in sorted(lakes)]
     try:
-        text = in_place(query, source)
+        text = in_place(query, source, state.catalogs)
         return compile_query(text, sources, database=state.database, has_names=has_names).columns
     except InvalidInputError as error:
         hint = _hint_at_computed(str(error), tables)
         raise InvalidInputError(_marked(f"{error}{hint}", query, source)) from error
+
+
+def _lake_source(state: SessionState, parts: tuple[str, ...]) -> LakeSource:
+    catalog, database, table = parts
+    lake = state.catalogs[catalog].lake
+    if lake is None:
+        raise AssertionError(catalog)
+    return LakeSource(lake.history(database, table))
 
 
 def _hint_at_computed(message: str, tables: Iterable[DynamicTable]) -> str:
@@ -93,11 +107,20 @@ def _marked(message: str, query: Query, source: SourceText) -> str:
 
 
 def _check(
-    state: SessionState, reference: TableReference, source: SourceText, *, table: str, reader: str, has_star: bool
+    state: SessionState,
+    reference: TableReference,
+    source: SourceText,
+    *,
+    table: str,
+    reader: str,
+    has_star: bool,
+    reads_lakes: bool,
 ) -> None:
-    problem = _problem(state, reference, table=table, reader=reader)
+    problem = _problem(state, reference, table=table, reader=reader, reads_lakes=reads_lakes)
     if problem is not None:
         raise InvalidInputError(source.marked(reference.start, problem))
+    if state.session_catalog(reference.parts) is not None:
+        return
     if state.home_of(reference.parts) is None:
         try:
             error = state.not_found(reference.parts)
@@ -116,14 +139,37 @@ def _check(
         raise InvalidInputError(source.marked(reference.start, problem))
 
 
-def _problem(state: SessionState, reference: TableReference, *, table: str, reader: str) -> str | None:
+def _problem(
+    state: SessionState, reference: TableReference, *, table: str, reader: str, reads_lakes: bool
+) -> str | None:
     """Return why the query can't name this table; None if it can or the table is missing."""
-    temporary = why_not_lasting(state, reference)
+    catalog = state.session_catalog(reference.parts)
+    temporary = None if catalog is not None else why_not_lasting(state, reference)
     if temporary is not None:
         return f"{reference} is {temporary}"
     if reference.as_of is not None or reference.hint:
         return f"{reader} follows the newest rows of {reference}; leave the hint or AS OF out"
+    if catalog is not None:
+        return _problem_of_catalog(catalog, reference, reader, reads_lakes=reads_lakes)
     return _problem_of_name(state, reference, table, reader)
+
+
+def _problem_of_catalog(
+    catalog: SessionCatalog, reference: TableReference, reader: str, *, reads_lakes: bool
+) -> str | None:
+    if catalog.lake is None:
+        return (
+            f"{reference} is a table of catalog {catalog.name} of type {catalog.kind}; {reader} reads tables of the "
+            "session's own catalog, and of catalogs of the types delta and iceberg"
+        )
+    if not reads_lakes:
+        return (
+            f"{reference} is a table of catalog {catalog.name}, of which {reader} gets no changes; CREATE MATERIALIZED "
+            "TABLE ... AS SELECT reads it, and its refreshes apply the changes"
+        )
+    if any("." in part for part in reference.parts):
+        return f"{reference} has a dot in a part of its name, which {reader} can't read"
+    return None
 
 
 def _problem_of_name(state: SessionState, reference: TableReference, table: str, reader: str) -> str | None:

@@ -9,6 +9,7 @@ from storage_lib.materialized.accumulators.accumulated_query import AccumulatedQ
 from storage_lib.materialized.plan.accumulated_plan import AccumulatedPlan, accumulated_plan, why_not_worth_it
 from storage_lib.materialized.plan.refresh_plan import RefreshPlan, refresh_plan
 from storage_lib.materialized.plan.refresh_result import RefreshWork
+from storage_lib.materialized.sources.catalogs_of_queries import catalogs_of_session
 from storage_lib.materialized.sources.held_snapshots import held_snapshots
 from storage_lib.materialized.sources.source_tables import BoundQuery, bound_query
 from storage_lib.schema.options.materialized_table import RefreshMode
@@ -31,7 +32,8 @@ def run_explain_refresh(state: SessionState, statement: ExplainRefresh) -> Resul
     if definition is None:
         message = f"table {table.name} is not a materialized table; SHOW MATERIALIZED TABLES lists those of a database"
         raise InvalidInputError(message)
-    bound = bound_query(table.address, definition)
+    with catalogs_of_session(state.lake_options()):
+        bound = bound_query(table.address, definition)
     plan = refresh_plan(table, definition, bound, full=False)
     engine = SparkEngine(state.spark)
     plan, accumulated = accumulated_plan(lambda: engine.accumulated_query(bound), table, definition, bound, plan)
@@ -70,8 +72,8 @@ def _sources(table: DynamicTable, bound: BoundQuery, plan: RefreshPlan) -> list[
     for name, held in held_snapshots(table, bound.sources).items():
         columns = ", ".join(bound.compiled.needed.get(name, ())) or "no columns"
         read = plan.after.get(name)
-        newest = bound.sources[name].inspect.latest_snapshot_id()
-        behind = "" if read is None or read == newest else f"; the next refresh reads snapshot {read}"
+        source = bound.sources[name]
+        behind = "" if read is None or read == source.newest() else f"; the next refresh reads {source.named(read)}"
         lines.append(f"{name} ({columns}): {held}{behind}")
     return lines
 

@@ -13,6 +13,7 @@ from storage_lib.materialized.definition.alter_materialized import (
     suspend,
 )
 from storage_lib.materialized.plan.refresh_result import RefreshResult, RefreshWork
+from storage_lib.materialized.sources.catalogs_of_queries import catalogs_of_session
 from storage_lib.materialized.sources.kept_snapshots import release_snapshots
 from storage_lib.schema.options.materialized_table import TargetLag
 from storage_lib.schema.options.nearest import did_you_mean
@@ -60,7 +61,7 @@ def run_create_materialized(state: SessionState, statement: CreateMaterializedTa
         message = f"table {name} already exists; drop it first, or write CREATE MATERIALIZED TABLE IF NOT EXISTS"
         raise AlreadyExistsError(message)
     refuse_definition_options(f"table {name}", statement.options)
-    query = definition_query(state, statement.query, source, table=name)
+    query = definition_query(state, statement.query, source, table=name, reads_lakes=True)
     _check_keys(name, statement, query.columns)
     with errors_in_words():
         table = create_materialized_table(
@@ -75,6 +76,7 @@ def run_create_materialized(state: SessionState, statement: CreateMaterializedTa
             options=merged_options(table=statement.options, session=state.settings.table_options),
             comment=statement.comment,
             database=state.database,
+            catalogs=state.lake_options(),
         )
     try:
         done = _refreshed(state, table, None)
@@ -95,7 +97,7 @@ def _existing(state: SessionState, statement: CreateMaterializedTable, table: Dy
     if definition is None:
         return Result(message=f"{message}; WARNING: it is not a materialized table and was not changed")
     different = {
-        "query": definition.query != qualified(statement.query, state.database),
+        "query": definition.query != qualified(statement.query, state.database, state.catalogs),
         "freshness": definition.freshness != statement.freshness,
         "refresh mode": definition.refresh_mode != statement.refresh_mode,
     }
@@ -130,7 +132,7 @@ def _new_name(state: SessionState, named: NamedTable) -> str:
 def run_alter_materialized(state: SessionState, statement: AlterMaterializedTable, source: SourceText) -> Result:
     """Refresh the table, or change its definition."""
     table = _materialized(state, statement.table)
-    with errors_in_words():
+    with errors_in_words(), catalogs_of_session(state.lake_options()):
         match statement.change:
             case Refresh(partition=partition):
                 return _refreshed(state, table, partition)
@@ -147,8 +149,8 @@ def run_alter_materialized(state: SessionState, statement: AlterMaterializedTabl
                 set_refresh_mode(table, mode)
                 return Result(message=f"materialized table {table.name}: refresh mode {mode.upper()}")
             case SetQuery(query=query):
-                text = definition_query(state, query, source, table=table.name).text
-                set_query(table, text, spark=state.spark, database=state.database)
+                text = definition_query(state, query, source, table=table.name, reads_lakes=True).text
+                set_query(table, text, spark=state.spark, database=state.database, catalogs=state.lake_options())
                 return Result(
                     message=f"materialized table {table.name} has a new query; the next refresh is a full one"
                 )
@@ -156,7 +158,7 @@ def run_alter_materialized(state: SessionState, statement: AlterMaterializedTabl
 
 def _refreshed(state: SessionState, table: DynamicTable, partition: PartitionClause | None) -> Result:
     values = None if partition is None else static_values(table, partition)
-    with errors_in_words():
+    with errors_in_words(), catalogs_of_session(state.lake_options()):
         done = refresh(state.spark, table, partition=values)
     if done.mode is RefreshWork.NONE:
         return Result(message=f"{table.name}: nothing to refresh: {done.reason}{_first(done)}")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from storage_lib.errors import InvalidInputError, NotFoundError
+from storage_lib.errors import InvalidInputError, NotFoundError, StorageError
+from storage_lib.materialized.sources.catalogs_of_queries import catalogs_of_session
 from storage_lib.materialized.sources.held_snapshots import held_snapshots
+from storage_lib.materialized.sources.lake_source import lake_sources
+from storage_lib.materialized.sources.own_source import OwnSource
 from storage_lib.schema.filter.literal import typed_literal
 from storage_lib.schema.options.event_time import watermarks
 from storage_lib.schema.options.metadata_options import metadata_names
@@ -41,6 +44,7 @@ from storage_lib.sql.statements.show_describe import (
 
 if TYPE_CHECKING:
     from storage_lib.catalog.views.view import View
+    from storage_lib.schema.options.materialized_table import MaterializedTableDefinition
     from storage_lib.table.dynamic_table import DynamicTable
 
 
@@ -62,7 +66,7 @@ def run_describe(state: SessionState, statement: Describe) -> Result:
     spec = None if statement.partition is None else static_values(table, statement.partition)
     lines = [*table.describe(spec).items()]
     if table.definition is not None:
-        lines += _source_lines(state, table, table.definition.sources)
+        lines += _source_lines(state, table, table.definition)
     return Result(rows=rows_of(("field", "value"), list(lines)))
 
 
@@ -91,10 +95,22 @@ def _described_elsewhere(catalog: SessionCatalog, statement: Describe) -> Result
     return Result(rows=rows_of(("name", "type", "nullable", "key", "comment"), lines))
 
 
-def _source_lines(state: SessionState, table: DynamicTable, names: Sequence[str]) -> list[tuple[str, str]]:
-    there = {name: state.catalog.load_table(name) for name in names if state.catalog.table_exists(name)}
+def _source_lines(
+    state: SessionState, table: DynamicTable, definition: MaterializedTableDefinition
+) -> list[tuple[str, str]]:
+    names = definition.sources
+    there = {name: OwnSource(state.catalog.load_table(name)) for name in names if state.catalog.table_exists(name)}
     held = held_snapshots(table, there)
-    return [(f"source {name}", held.get(name, "does not exist")) for name in names]
+    lines = [(f"source {name}", held.get(name, "does not exist")) for name in names]
+    for catalog in definition.catalogs:
+        lines.append((f"catalog {catalog.name}", ", ".join(f"{key} = {value}" for key, value in catalog.options)))
+        try:
+            with catalogs_of_session(state.lake_options()):
+                of_catalog = held_snapshots(table, lake_sources(table.name, [catalog]))
+        except StorageError as error:
+            of_catalog = {f"{catalog.name}.{name}": f"can't be read: {error}" for name in catalog.tables}
+        lines += [(f"source {name}", text) for name, text in of_catalog.items()]
+    return lines
 
 
 def static_values(table: DynamicTable, partition: PartitionClause) -> dict[str, object]:

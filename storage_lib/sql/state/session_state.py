@@ -115,6 +115,10 @@ class SessionState:
             raise NotFoundError(message)
         return self.catalogs[name]
 
+    def lake_options(self) -> dict[str, dict[str, str]]:
+        """Return the options, secrets included, of the catalogs of other formats that the session opened."""
+        return {name: dict(each.options) for name, each in self.catalogs.items() if each.lake is not None}
+
     def find_stored_view(self, parts: Sequence[str]) -> View | None:
         """Return the view that the catalog stores under that name; None if it does not exist or the name is none."""
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from storage_lib.sql.text.query_clauses import blank_around
 from storage_lib.sql.text.query_tables import Query, quoted
@@ -13,9 +13,10 @@ _FIRST_PART = re.compile(r"(?:`(?:[^`]|``)+`|[^`.\s]+)\s*\.\s*")
 _PARTS_MAX = 3
 
 
-def qualified(query: Query, database: str) -> str:
-    """Return the query's text with each table as ``database.table``, without a catalog, and otherwise as written.
+def qualified(query: Query, database: str, catalogs: Collection[str] = ()) -> str:
+    """Return the query's text with each table as ``database.table``, and otherwise as written.
 
+    Tables of ``catalogs`` keep their catalog.
     ``database`` is the one of names without a database. Columns lose the ``database.`` before their table, whose name
     qualifies them.
     """
@@ -23,7 +24,7 @@ def qualified(query: Query, database: str) -> str:
     for table in query.tables:
         if len(table.parts) == 1:
             edits.append((table.start, table.start, f"{quoted(database)}."))
-        elif len(table.parts) == _PARTS_MAX:
+        elif len(table.parts) == _PARTS_MAX and table.parts[0] not in catalogs:
             edits.append((table.start, table.end, ".".join(quoted(part) for part in table.parts[1:])))
     return edited(query, edits)
 
@@ -37,15 +38,16 @@ def edited(query: Query, edits: Iterable[tuple[int, int, str]]) -> str:
     return "".join(parts) + query.text[at:]
 
 
-def in_place(query: Query, source: SourceText) -> str:
-    """Return the query's text at its place in the script: the text before it and the names of catalogs are blank.
+def in_place(query: Query, source: SourceText, catalogs: Collection[str] = ()) -> str:
+    """Return the query's text at its place in the script: the text before it and names of other ``catalogs`` are blank.
 
     Positions in it are those of the script, so that errors about it show where the user wrote the query.
     """
     text = blank_around(source, query.start, query.start + len(query.text))
     spans = list(query.qualifiers)
     for table in query.tables:
-        catalog = _FIRST_PART.match(text, table.start) if len(table.parts) == _PARTS_MAX else None
+        is_blanked = len(table.parts) == _PARTS_MAX and table.parts[0] not in catalogs
+        catalog = _FIRST_PART.match(text, table.start) if is_blanked else None
         spans += [] if catalog is None else [catalog.span()]
     for start, end in spans:
         text = text[:start] + " " * (end - start) + text[end:]

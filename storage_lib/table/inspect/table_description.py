@@ -138,7 +138,7 @@ class TableDescription:
         refreshed, freshness = last_refresh(self._file_store.snapshots), definition.freshness
         return {
             "query": definition.query,
-            "sources": ", ".join(definition.sources),
+            "sources": ", ".join((*definition.sources, *definition.tables_of_catalogs)),
             "freshness": "" if freshness is None else " ".join(freshness_options(freshness).values()),
             "refresh mode": str(definition.refresh_mode),
             "refresh status": str(definition.status),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage_lib.errors import InvalidInputError
-from storage_lib.schema.options.materialized_table import COLUMNS_OPTION, QUERY_OPTION, SETTINGS_OPTION
+from storage_lib.schema.options.materialized_table import CATALOGS_OPTION, COLUMNS_OPTION, QUERY_OPTION, SETTINGS_OPTION
 
 if TYPE_CHECKING:
     from storage_lib.schema.table_schema import TableSchema
     from storage_lib.table.protocol.table_context import TableContext
 
-_OF_COLUMNS = (QUERY_OPTION, COLUMNS_OPTION, SETTINGS_OPTION)
+_OF_COLUMNS = (QUERY_OPTION, COLUMNS_OPTION, CATALOGS_OPTION, SETTINGS_OPTION)
 
 
 def refuse_user_rows(table: TableContext) -> None:

@@ -28,7 +28,6 @@ from storage_lib.materialized.accumulators.accumulated_state import NamedState, 
 from storage_lib.materialized.commit.refresh_commit import commit_difference
 from storage_lib.materialized.definition.create_materialized import create_materialized
 from storage_lib.materialized.refresh_table import refresh_table
-from storage_lib.materialized.sources.source_delta import source_delta
 from storage_lib.materialized.sources.source_tables import needed_columns
 from storage_lib.schema.options.materialized_table import RefreshMode
 from storage_lib.spark.engine.spark_engine import SparkEngine
@@ -71,7 +70,7 @@ class StateBuilder(DuckDbEngine):
         if is_other or accumulated is None or accumulated.query.accumulators.groups.is_global:
             return DuckDbEngine.write_answer(self, run, accumulated, where)
         changed = {
-            name: source_delta(source, needed_columns(run.bound.compiled, name, source), 0, run.plan.after[name])
+            name: source.delta(needed_columns(run.bound.compiled, name, source), 0, run.plan.after[name])
             for name, source in run.bound.sources.items()
             if run.plan.after[name]
         }

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable
 
 ALWAYS = {"accumulators.rows-min": "0"}
-READ_SOURCE = "storage_lib.spark.engine.apply_changes.source_rows"
+READ_SOURCE = "storage_lib.spark.engine.apply_changes.rows_of_source"
 READ_SNAPSHOT = "storage_lib.duckdb.refresh_in_duckdb.SnapshotRows.select"
 ORDERS = {"id": "INT NOT NULL", "cat": "STRING", "amount": "BIGINT", "price": "DECIMAL(12, 2)", "day": "DATE"}
 QUERIES = {

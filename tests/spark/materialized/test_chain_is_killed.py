@@ -17,7 +17,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from storage_lib.materialized.service.staleness import staleness
-from storage_lib.materialized.sources.consistent_snapshots import lineage
+from storage_lib.materialized.sources.own_source import lineage
 from storage_lib.spark import create_materialized_table
 from tests.support.deep_tests import thinned
 from tests.support.materialized_answers import expected_bag, stored_bag

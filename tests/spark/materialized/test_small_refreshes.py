@@ -16,7 +16,7 @@ from storage_lib.materialized.sources import source_tables
 from storage_lib.spark import create_materialized_table, refresh
 from storage_lib.spark.compaction import distributed_compaction
 from storage_lib.spark.engine import apply_changes
-from storage_lib.spark.engine.source_frames import source_rows
+from storage_lib.spark.engine.source_frames import rows_of_source
 from storage_lib.spark.writing import commit_rows
 from tests.support.materialized_answers import expected_bag, stored_bag
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from storage_lib.catalog.catalog import Catalog
+    from storage_lib.materialized.sources.own_source import OwnSource
     from storage_lib.table.dynamic_table import DynamicTable
 
 ORDERS = {"id": "BIGINT NOT NULL", "item": "BIGINT", "amount": "BIGINT"}
@@ -80,11 +81,11 @@ def test_an_unchanged_source_is_planned_once_and_a_changed_one_at_both_moments(
     refresh(spark, table)
     planned: Counter[str] = Counter()
 
-    def counted(spark: SparkSession, source: DynamicTable, columns: Any, snapshot_id: int) -> DataFrame:
-        planned[source.name] += 1
-        return source_rows(spark, source, columns, snapshot_id)
+    def counted(spark: SparkSession, source: OwnSource, columns: Any, snapshot_id: int) -> DataFrame:
+        planned[source.table.name] += 1
+        return rows_of_source(spark, source, columns, snapshot_id)
 
-    monkeypatch.setattr(apply_changes, "source_rows", counted)
+    monkeypatch.setattr(apply_changes, "rows_of_source", counted)
     for _ in range(2):
         orders.append([{"id": 30, "item": 1, "amount": 90}, {"id": 4, "item": 2, "amount": 91}])
         planned.clear()

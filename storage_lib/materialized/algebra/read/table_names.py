@@ -38,6 +38,8 @@ class NamedTables:
 def tables_of(text: str, *, database: str) -> tuple[str, ...]:
     """Return the qualified names of the tables that a query reads, each once, in order of appearance.
 
+    Names of three parts begin with a catalog.
+
     Raises ``InvalidInputError`` if it cannot be parsed or is not a query.
     """
     return tuple(dict.fromkeys(name for _, _, name, _ in read_table_names(text, database=database).places))
@@ -90,10 +92,10 @@ def read_table_names(text: str, *, database: str) -> NamedTables:
         if table.args.get("version") or table.args.get("when"):
             what = "a query that is kept up to date reads the newest rows; remove AS OF"
             raise InvalidInputError(f"{_place(parts[0])}{parts[-1].name}: {what}")
-        if len(parts) > 2:
+        if len(parts) > 3:
             name = ".".join(each.name for each in parts)
             raise InvalidInputError(f"{_place(parts[0])}{name}: name tables as database.table")
-        name = ".".join(each.name for each in parts) if len(parts) == 2 else f"{database}.{parts[0].name}"
+        name = ".".join(each.name for each in parts) if len(parts) > 1 else f"{database}.{parts[0].name}"
         places.append((int(parts[0].meta["start"]), int(parts[-1].meta["end"]) + 1, name, bool(table.alias)))
     return NamedTables(text, tuple(sorted(places)))
 
