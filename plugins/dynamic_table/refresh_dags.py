@@ -11,7 +11,7 @@ so a chain of tables is refreshed in order: each refresh emits the asset of its 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from airflow.sdk import DAG, AssetAny, Param, get_parsing_context
 
@@ -30,6 +30,9 @@ __all__ = ["DAG_PREFIX", "refresh_dags", "schedule_of"]
 DAG_PREFIX = "refresh."
 # A scheduler that starts runs more often than this is busy with nothing else; the refresher does better.
 TICK_SECONDS_MIN = 10
+
+Schedule: TypeAlias = AssetOrTimeSchedule | AssetAny | DeltaTriggerTimetable
+"""When the DAG of a table runs."""
 
 
 def refresh_dags(
@@ -67,21 +70,23 @@ def refresh_dags(
     }
 
 
-def schedule_of(table: ListedTable, listed: Mapping[str, ListedTable]) -> AssetOrTimeSchedule | AssetAny | None:
+def schedule_of(table: ListedTable, listed: Mapping[str, ListedTable]) -> Schedule | None:
     """Return when a table's DAG runs: after a commit of any source, and after half of its freshness at the latest.
 
     Half, as in the refresher: a commit that no task reports is found by the next run, which then has the
     other half of the time. In place of a source with TARGET_LAG = DOWNSTREAM, which the run refreshes first, the
-    sources of that one count. None for a table with this lag itself, a suspended one, and one without sources: by
-    hand only. ``listed`` are all materialized tables by name.
+    sources of that one count. Commits of tables of Delta Lake and Iceberg are only found after half of the freshness.
+    None, by hand only, for a table with this lag itself, a suspended one, one without sources, and one of which all
+    sources are of these formats and which has no freshness. ``listed`` are all materialized tables by name.
     """
-    if table.is_suspended or table.is_downstream or not table.sources:
+    if table.is_suspended or table.is_downstream:
         return None
+    seconds = table.freshness_seconds
+    tick = None if seconds is None else DeltaTriggerTimetable(timedelta(seconds=max(seconds / 2, TICK_SECONDS_MIN)))
+    if not table.sources:
+        return tick if table.reads_catalogs else None
     changes = AssetAny(*(table_asset(source) for source in _sources_of(table, listed)))
-    if table.freshness_seconds is None:
-        return changes
-    tick = timedelta(seconds=max(table.freshness_seconds / 2, TICK_SECONDS_MIN))
-    return AssetOrTimeSchedule(timetable=DeltaTriggerTimetable(tick), assets=changes)
+    return changes if tick is None else AssetOrTimeSchedule(timetable=tick, assets=changes)
 
 
 def _sources_of(table: ListedTable, listed: Mapping[str, ListedTable]) -> list[str]:
@@ -100,7 +105,7 @@ def _sources_of(table: ListedTable, listed: Mapping[str, ListedTable]) -> list[s
     return list(found)
 
 
-def _refresh_dag(name: str, dag_id: str, schedule: AssetOrTimeSchedule | AssetAny | None, head: dict[str, Any]) -> DAG:
+def _refresh_dag(name: str, dag_id: str, schedule: Schedule | None, head: dict[str, Any]) -> DAG:
     with DAG(
         dag_id=dag_id,
         description=f"Refresh the materialized table {name}",

@@ -168,6 +168,13 @@ def test_a_table_without_freshness_waits_for_its_sources_only_and_a_suspended_on
     assert uris(schedule) == ["dynamic-table://a/x"]
     assert schedule_of(ListedTable(sources=("a.x",), freshness_seconds=60, is_suspended=True), {}) is None
     assert schedule_of(ListedTable(sources=()), {}) is None
+    assert schedule_of(ListedTable(sources=(), reads_catalogs=True), {}) is None
+
+
+def test_a_table_that_reads_only_other_catalogs_is_refreshed_after_half_of_its_freshness() -> None:
+    schedule = schedule_of(ListedTable(sources=(), freshness_seconds=300, reads_catalogs=True), {})
+
+    assert delta_of(schedule) == timedelta(seconds=150)
 
 
 def test_a_table_waits_for_what_the_tables_read_that_it_refreshes_first() -> None:

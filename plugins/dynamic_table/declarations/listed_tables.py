@@ -33,12 +33,14 @@ class ListedTable:
 
     ``sources`` are the tables that its query reads, ``freshness_seconds`` the longest time that it may lag behind them;
     None: no limit. ``is_downstream``: it has TARGET_LAG = DOWNSTREAM, so refreshes of its readers refresh it first.
+    ``reads_catalogs``: its query also reads tables of Delta Lake or Iceberg, whose commits are no events of Airflow.
     """
 
     sources: tuple[str, ...]
     freshness_seconds: int | None = None
     is_suspended: bool = False
     is_downstream: bool = False
+    reads_catalogs: bool = False
 
 
 def materialized_tables(
@@ -78,6 +80,7 @@ def _entry(definition: MaterializedTableDefinition) -> ListedTable:
         freshness_seconds=None if isinstance(freshness, TargetLag | None) else round(freshness.total_seconds()),
         is_suspended=definition.status is RefreshStatus.SUSPENDED,
         is_downstream=isinstance(freshness, TargetLag),
+        reads_catalogs=bool(definition.catalogs),
     )
 
 
@@ -109,5 +112,6 @@ def _listed(stored: Mapping[str, Any]) -> ListedTable:
         sources=tuple(map(str, stored["sources"])),
         freshness_seconds=None if freshness is None else int(freshness),
         is_suspended=bool(stored["is_suspended"]),
-        is_downstream=bool(stored.get("is_downstream", False)),  # lists of older versions lack it
+        is_downstream=bool(stored.get("is_downstream", False)),  # lists of older versions lack it, and the next one
+        reads_catalogs=bool(stored.get("reads_catalogs", False)),
     )
