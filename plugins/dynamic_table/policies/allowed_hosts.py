@@ -8,6 +8,7 @@ name, because a proxy in front of it may use other names.
 
 from __future__ import annotations
 
+import re
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -20,20 +21,38 @@ if TYPE_CHECKING:
 __all__ = ["AllowedHosts", "allowed_hosts"]
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_HOST = re.compile(r"(?P<host>\[[0-9a-f:.]+\]|[^\s\[\]:/?#@,]+)(:[0-9]*)?")
 
 
 class AllowedHosts:
-    """An ASGI middleware: Starlette's check of the Host header, with Airflow's configuration."""
+    """An ASGI middleware that checks the Host header.
+
+    Starlette's own check differs between the versions of Airflow: older ones can't read the port of an IPv6 address.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
-        # Every Airflow process imports this module; only the API server creates the middleware.
-        from starlette.middleware.trustedhost import TrustedHostMiddleware
-
-        self._checked = TrustedHostMiddleware(app, allowed_hosts(), www_redirect=False)
+        self._app = app
+        self._patterns = tuple(pattern.lower() for pattern in allowed_hosts())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer 400."""
-        await self._checked(scope, receive, send)
+        if scope["type"] not in ("http", "websocket") or "*" in self._patterns or self._is_allowed(scope):
+            await self._app(scope, receive, send)
+            return
+        # Every Airflow process imports this module; only the API server answers requests.
+        from starlette.responses import PlainTextResponse
+
+        await PlainTextResponse("Invalid host header", status_code=400)(scope, receive, send)
+
+    def _is_allowed(self, scope: Scope) -> bool:
+        values = [value for name, value in scope["headers"] if name == b"host"]
+        found = _HOST.fullmatch(values[0].decode("latin-1").lower()) if len(values) == 1 else None
+        return found is not None and any(_matches(found["host"], pattern) for pattern in self._patterns)
+
+
+def _matches(host: str, pattern: str) -> bool:
+    """Return whether a host is the one that a pattern names, or a name below that of ``*.name``."""
+    return host.endswith(pattern[1:]) if pattern.startswith("*.") else host == pattern
 
 
 def allowed_hosts() -> list[str]:
