@@ -33,6 +33,7 @@ from storage_lib.sql.text.tree_values import (
     names_of,
     one,
     properties_of,
+    span_of,
     trees,
 )
 
@@ -74,7 +75,13 @@ def _rename_table(source: SourceText, tree: Node) -> RenameTable:
 
 
 def _modify_columns(source: SourceText, tree: Node) -> ModifyColumns:
-    return ModifyColumns(columns=tuple(column_of(source, each) for each in trees(tree, "new_column")))
+    columns = tuple(trees(tree, "new_column"))
+    for each in columns:
+        default = first(each, "default")
+        if default is not None:
+            message = "MODIFY leaves the default as it is; change it by SET or RESET ('fields.<column>.default-value')"
+            raise source.syntax_error(span_of(default)[0], message)
+    return ModifyColumns(columns=tuple(column_of(source, each) for each in columns))
 
 
 def _alter_column(source: SourceText, tree: Node) -> AlterOneColumn:

@@ -112,6 +112,7 @@ def partition_of(source: SourceText, tree: Node) -> PartitionClause:
 
 def column_of(source: SourceText, tree: Node) -> ColumnDefinition:
     """Convert a ``column`` or ``new_column``."""
+    _check_default(source, tree)
     path = first(tree, "column_path")
     after = first(tree, "after")
     return ColumnDefinition(
@@ -124,6 +125,25 @@ def column_of(source: SourceText, tree: Node) -> ColumnDefinition:
         first=has(tree, "first"),
         after=None if after is None else name_of(one(after, "name")),
     )
+
+
+def _check_default(source: SourceText, tree: Node) -> None:
+    """Accept DEFAULT NULL, which is what a column without DEFAULT has; raise ``SqlSyntaxError`` for other values.
+
+    SQL gives the value to existing rows as well, which the option of defaults does not.
+    """
+    found = first(tree, "default")
+    if found is None:
+        return
+    position = span_of(found)[0]
+    if not has(found, "null_literal"):
+        message = (
+            "DEFAULT accepts only NULL; declare another value for rows written from now on by the option "
+            "'fields.<column>.default-value', in WITH or by ALTER TABLE ... SET; existing rows read null"
+        )
+        raise source.syntax_error(position, message)
+    if has(tree, "not_null"):
+        raise source.syntax_error(position, "a column that is NOT NULL can't have DEFAULT NULL; leave one of them out")
 
 
 def _metadata_of(source: SourceText, tree: Node) -> str | None:

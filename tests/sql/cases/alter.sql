@@ -7,7 +7,7 @@ INSERT INTO t SELECT 1, 'a', 2, named_struct('x', 3);
 --> default.t: snapshot 1
 ALTER TABLE t ADD w DOUBLE COMMENT 'new' AFTER id;
 --> table default.t altered
-ALTER TABLE t ADD COLUMNS (p STRING FIRST, a.y STRING);
+ALTER TABLE t ADD COLUMNS (p STRING DEFAULT NULL FIRST, a.y STRING);
 --> table default.t altered
 ALTER TABLE t RENAME COLUMN n TO number;
 --> table default.t altered
@@ -42,6 +42,18 @@ ALTER TABLE t DROP up;
 --> InvalidInputError: table default.t: column 'up' is computed; take it away by RESET ('column.up.expression'), or change it by SET ('column.up.expression' = '...')
 ALTER TABLE t ADD x INT NOT NULL;
 --> InvalidInputError: table default.t: new column 'x' is INT NOT NULL, but existing rows have no value for it; make it nullable
+ALTER TABLE t ADD x INT DEFAULT 5;
+--> SqlSyntaxError: line 1, column 25: DEFAULT accepts only NULL; declare another value for rows written from now on by the option 'fields.<column>.default-value', in WITH or by ALTER TABLE ... SET; existing rows read null
+-->   ALTER TABLE t ADD x INT DEFAULT 5
+-->                           ^
+ALTER TABLE t ADD x INT NOT NULL DEFAULT NULL;
+--> SqlSyntaxError: line 1, column 34: a column that is NOT NULL can't have DEFAULT NULL; leave one of them out
+-->   ALTER TABLE t ADD x INT NOT NULL DEFAULT NULL
+-->                                    ^
+ALTER TABLE t MODIFY number BIGINT DEFAULT NULL;
+--> SqlSyntaxError: line 1, column 36: MODIFY leaves the default as it is; change it by SET or RESET ('fields.<column>.default-value')
+-->   ALTER TABLE t MODIFY number BIGINT DEFAULT NULL
+-->                                      ^
 ALTER TABLE t ADD v STRING;
 --> InvalidInputError: table default.t: column 'v' is there already; choose another name
 ALTER TABLE t MODIFY number INT;
