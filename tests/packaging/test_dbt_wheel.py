@@ -47,7 +47,7 @@ def test_the_adapter_has_the_version_of_the_library_and_requires_it() -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.timeout(1800)  # it installs a gigabyte
+@pytest.mark.timeout(1800)  # without uv's cache, it downloads half a gigabyte
 @pytest.mark.integration
 def test_the_two_wheels_install_into_an_empty_environment_and_build_a_project(
     wheel: Path, dbt_wheel: Path, tmp_path: Path
@@ -59,12 +59,14 @@ def test_the_two_wheels_install_into_an_empty_environment_and_build_a_project(
     with zipfile.ZipFile(dbt_wheel) as archive:
         assert {name.split("/")[0] for name in archive.namelist()} == {"dbt", f"dbt_dynamic_tables-{VERSION}.dist-info"}
 
-    uv, wanted = find_uv(), f"dbt-dynamic-tables=={VERSION}"
+    # The temporary directory may be in memory: links to uv's cache save it a gigabyte.
+    uv, settings = find_uv(), {**environment_for_uv(), "UV_LINK_MODE": "symlink"}
+    wanted = f"dbt-dynamic-tables=={VERSION}"
     for words in (
         (uv, "venv", "--quiet", "--python", sys.executable, environment),
         (uv, "pip", "install", "--quiet", "--python", environment / "bin" / "python", "--find-links", index, wanted),
     ):
-        done = subprocess.run(words, env=environment_for_uv(), capture_output=True, text=True, check=False)
+        done = subprocess.run(words, env=settings, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     work = tmp_path / "work"
     for name, text in FILES.items():
