@@ -11,6 +11,7 @@ import pytest
 
 from airflow_rest import AirflowRest
 from dynamic_table.sinks.sink_job import SinkJob, SinkState, newest_job
+from dynamic_table.versions.airflow_feature import AirflowFeature
 from local_airflow import LocalAirflow
 from tests.support.waiting import wait_until
 
@@ -54,7 +55,7 @@ def active_runs(rest: AirflowRest) -> list[str]:
 def watched(rest: AirflowRest) -> set[str]:
     """Return the tables whose sinks the triggerer watches now."""
     return {
-        one["rendered_map_index"]
+        one["rendered_map_index"] if AirflowFeature.LABELS_OF_DEFERRED.is_here else one["rendered_fields"]["table"]
         for run in active_runs(rest)
         for one in rest.task_instances(DAG_ID, run)
         if one["task_id"] == "stream_sink" and one["triggerer_job"]

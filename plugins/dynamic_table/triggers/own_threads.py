@@ -16,6 +16,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
+from dynamic_table.versions.requests_of_threads import let_threads_send
+
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable
@@ -64,6 +66,7 @@ async def in_own_thread(
     `ABANDONED_MAX` calls of the group have not returned.
     """
     loop = asyncio.get_running_loop()
+    let_threads_send(loop)
     found = _groups.setdefault(loop, {}).setdefault(group, _Group())
     async with found.slots:
         if found.abandoned >= ABANDONED_MAX:

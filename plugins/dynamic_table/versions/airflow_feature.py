@@ -21,6 +21,16 @@ class AirflowFeature(Enum):
         "a form for the connection in the UI",
         "its extra is typed as JSON",
     )
+    REQUESTS_OF_THREADS = (
+        (3, 2),
+        "requests that several threads of a triggerer send at a time",
+        "the triggers send theirs in the triggerer's event loop; nothing is lost",
+    )
+    LABELS_OF_DEFERRED = (
+        (3, 2),
+        "the label of a mapped task while it is deferred, such as the table of a sink",
+        "its number until it ends; the rendered template has the table",
+    )
     # Airflow 3.2 has them, but there a backfill names the days on which the runs are due, each for the day before.
     PARTITIONED_RUNS = (
         (3, 3),
