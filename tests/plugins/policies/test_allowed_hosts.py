@@ -37,7 +37,14 @@ def test_a_server_on_loopback_answers_to_names_of_loopback_only(configured: Any,
     for own in ("127.0.0.1:8080", "localhost:8080", "[::1]:8080", "[::1]", "LOCALHOST"):
         assert status(client, own) == 200, own
     others = ("rebound.example:8080", "127.0.0.1.rebound.example", "localhost.rebound.example", "10.0.0.1", "")
-    malformed = ("[::1", "::1", "[::1].rebound.example", "localhost:8080@rebound.example", "localhost:a", "localhost, x")
+    malformed = (
+        "[::1",
+        "::1",
+        "[::1].rebound.example",
+        "localhost:8080@rebound.example",
+        "localhost:a",
+        "localhost, x",
+    )
     for other in (*others, *malformed):
         assert status(client, other) == 400, other
 
