@@ -207,6 +207,17 @@ class TableBranches(Generic[TableT]):
                 history=history,
             )
 
+    def check_unchanged(self, name: str) -> None:
+        """Check that a fast-forward would not undo changes of the table's rows.
+
+        Raises ``InvalidInputError`` if they have changed since the branch was created or last fast-forwarded, and
+        ``NotFoundError`` for an unknown branch.
+        """
+        self._refuse_on_branch()
+        self._file_store.branches.check_exists(name)
+        guard = self._guard(name, self._synced(name, self._file_store.branches.history(name)))
+        guard(self._file_store.snapshots.latest())
+
     def _tag(self, name: str, start: Snapshot) -> None:
         """Tag a branch's first snapshot, unless an interrupted creation has done so."""
         tags, tag = self._file_store.tags, tag_of_branch(name)

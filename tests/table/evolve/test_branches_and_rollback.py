@@ -239,8 +239,11 @@ def test_a_table_that_has_moved_on_is_not_fast_forwarded(log: str) -> None:
     table = table_of(log)
     table.branches.create("audit")
     table.branches.open("audit").append(rows("+I c 3 30"))
+    table.branches.check_unchanged("audit")
     table.append(rows("+I d 4 40"))
 
+    with pytest.raises(InvalidInputError, match="has changed since branch 'audit'"):
+        table.branches.check_unchanged("audit")
     with pytest.raises(InvalidInputError, match="has changed since branch 'audit'"):
         table.branches.fast_forward("audit")
 
