@@ -18,7 +18,7 @@ from dbt.tests.adapter.persist_docs.test_persist_docs import (
 if TYPE_CHECKING:
     from dbt.tests.fixtures.project import TestProjInfo
 
-TYPES = {"id_type": "BIGINT", "text_type": "STRING", "time_type": "TIMESTAMP"}
+TYPES = {"id_type": "BIGINT", "text_type": "STRING", "time_type": "TIMESTAMP(6)"}
 
 
 class TestComments(BasePersistDocs):

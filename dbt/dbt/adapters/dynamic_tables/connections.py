@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dbt.adapters.contracts.connection import AdapterResponse, Connection, ConnectionState, Credentials
+from dbt.adapters.dynamic_tables.branch import Branch
 from dbt.adapters.sql import SQLConnectionManager
 from dbt_common.exceptions import DbtConfigError, DbtDatabaseError, DbtRuntimeError
 
@@ -22,7 +23,8 @@ from storage_lib.sql import Result, Session
 class DynamicTablesCredentials(Credentials):
     """A profile: the warehouse and options of its catalog, settings of Spark, and the database of the models.
 
-    ``options`` are those of ``open_catalog``; ``spark`` are settings of the Spark session.
+    ``options`` are those of ``open_catalog``; ``spark`` are settings of the Spark session. ``branch`` is the branch of
+    the tables that models are written to; empty for the tables themselves.
     """
 
     schema: str = ""
@@ -30,9 +32,10 @@ class DynamicTablesCredentials(Credentials):
     database: str | None = None  # type: ignore[assignment]  # names have two parts
     options: dict[str, Any] = field(default_factory=dict)
     spark: dict[str, Any] = field(default_factory=dict)
+    branch: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a profile without a warehouse, and one with a database as well as a schema."""
+        """Refuse a profile without a warehouse, one with a database as well as a schema, and names of no branch."""
         if not self.warehouse or not self.schema:
             missing = (
                 "schema: the database of the models" if self.warehouse else "warehouse: the tables' directory or URL"
@@ -46,6 +49,12 @@ class DynamicTablesCredentials(Credentials):
             )
             raise DbtConfigError(message)
         self.database = None
+        if self.branch and (self.branch == "main" or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", self.branch)):
+            message = (
+                f"branch {self.branch!r} is not the name of a branch: a letter, then letters, digits and '_', and not "
+                "main, which is the tables themselves: leave branch out"
+            )
+            raise DbtConfigError(message)
 
     @property
     def type(self) -> str:
@@ -58,7 +67,7 @@ class DynamicTablesCredentials(Credentials):
         return self.warehouse
 
     def _connection_keys(self) -> tuple[str, ...]:
-        return ("warehouse", "schema")
+        return ("warehouse", "schema", "branch")
 
 
 class Cursor:
@@ -138,7 +147,7 @@ class DynamicTablesConnectionManager(SQLConnectionManager):
         if connection.state == ConnectionState.OPEN:
             return connection
         credentials = connection.credentials
-        session = Session(_spark(credentials), _catalog(credentials), database=credentials.schema)
+        session = Session(_spark(credentials), catalog_of(credentials), database=credentials.schema)
         connection.handle, connection.state = Handle(session), ConnectionState.OPEN
         return connection
 
@@ -181,15 +190,21 @@ class DynamicTablesConnectionManager(SQLConnectionManager):
 
     @classmethod
     def data_type_code_to_name(cls, type_code: int | str) -> str:
-        """Return the name of a type, as contracts compare it: without lengths."""
-        return re.split(r"[(<]", str(type_code), maxsplit=1)[0].lower()
+        """Return the name of a type, as contracts compare it: without lengths, in capitals as tables show it."""
+        return re.sub(r"\([^)]*\)", "", str(type_code)).upper()
 
 
 _LOCK = threading.Lock()
 _CATALOGS: dict[tuple[str, tuple[tuple[str, str], ...]], Catalog] = {}
 
 
-def _catalog(credentials: DynamicTablesCredentials) -> Catalog:
+def branch_of(credentials: DynamicTablesCredentials) -> Branch | None:
+    """Return the branch that a profile names; None for the tables themselves."""
+    return Branch(credentials.branch, catalog_of(credentials)) if credentials.branch else None
+
+
+def catalog_of(credentials: DynamicTablesCredentials) -> Catalog:
+    """Return the catalog of a profile, one per process."""
     key = (credentials.warehouse, tuple(sorted(_texts(credentials.options).items())))
     with _LOCK:
         if key not in _CATALOGS:

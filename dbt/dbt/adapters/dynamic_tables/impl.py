@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,10 @@ from dbt.adapters.base.impl import AdapterTrackingRelationInfo, ConstraintSuppor
 from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
 from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.dynamic_tables.__version__ import version
+from dbt.adapters.dynamic_tables.branch import Branch, is_of_branch, without_branch
 from dbt.adapters.dynamic_tables.column import DynamicTablesColumn
-from dbt.adapters.dynamic_tables.connections import DynamicTablesConnectionManager
+from dbt.adapters.dynamic_tables.connections import DynamicTablesConnectionManager, branch_of
+from dbt.adapters.dynamic_tables.publication import Publication
 from dbt.adapters.dynamic_tables.relation import DynamicTablesRelation
 from dbt.adapters.sql import SQLAdapter
 from dbt_common.contracts.constraints import ColumnLevelConstraint, ConstraintType, ModelLevelConstraint
@@ -103,9 +105,16 @@ class DynamicTablesAdapter(SQLAdapter):
     # --- relations ---
 
     def list_relations_without_caching(self, schema_relation: DynamicTablesRelation) -> list[DynamicTablesRelation]:
-        """Return the tables, materialized tables and views of a database."""
+        """Return the tables, materialized tables and views of a database.
+
+        In a target with a branch, each table also has it: the branch is created when it is first written.
+        """
         schema, catalog = str(schema_relation.schema), self._catalog()
         kinds = {name: self._kind(catalog, name) for name in catalog.list_tables(schema)}
+        branch = self._branch()
+        if branch is not None:
+            plain = [name for name, kind in kinds.items() if kind is RelationType.Table]
+            kinds |= {f"{name}$branch_{branch.name}": RelationType.Table for name in plain}
         kinds |= dict.fromkeys(catalog.views.names(schema), RelationType.View)
         return [
             self.Relation.create(schema=schema, identifier=name.partition(".")[2], type=kind)
@@ -252,10 +261,7 @@ class DynamicTablesAdapter(SQLAdapter):
     @available.parse(lambda *_, **__: None)
     def load_seed(self, relation: DynamicTablesRelation, rows: agate.Table) -> None:
         """Replace the rows of a table by those of a seed, in one commit."""
-        table = self._table(relation)
-        if table is None:
-            message = f"{relation} was dropped while it was seeded"
-            raise DbtRuntimeError(message)
+        table = self._catalog().load_table(relation.name_in_catalog)
         schema = pa.schema([table.schema.arrow_schema.field(name) for name in rows.column_names])
         columns = [
             pa.array([_value(value, field.type) for value in column.values()], field.type)
@@ -281,6 +287,57 @@ class DynamicTablesAdapter(SQLAdapter):
             return True
         return bool(table.definition.freshness != parse_freshness(target_lag))
 
+    # --- branches ---
+
+    def _branch(self) -> Branch | None:
+        return branch_of(self.config.credentials)
+
+    def pre_model_hook(self, config: Mapping[str, Any]) -> None:
+        """Create what a model is written to in a target with a branch. Raises ``DbtRuntimeError`` for snapshots."""
+        branch, node = self._branch(), getattr(config, "model", None)
+        if branch is None or node is None:
+            return
+        if node.resource_type == "snapshot" or (node.resource_type == "test" and config.get("store_failures")):
+            what = "snapshots" if node.resource_type == "snapshot" else "tests with store_failures"
+            message = f"{what} would write to main; exclude them in a target with a branch ({branch.name})"
+            raise DbtRuntimeError(message)
+        if node.resource_type in ("model", "seed"):
+            branch.prepare(node.schema, node.identifier, str(config.get("materialized")))
+
+    @available.parse(lambda *_, **__: False)
+    def is_on_branch(self) -> bool:
+        """Return whether the target has a branch."""
+        return self._branch() is not None
+
+    @available.parse(lambda _, relation: relation)
+    def whole_of(self, relation: DynamicTablesRelation) -> DynamicTablesRelation:
+        """Return what is built if a table is built anew: of a branch, a table in the database next to the table's."""
+        branch = self._branch()
+        if branch is None or not relation.is_of_branch:
+            return relation
+        schema, identifier = branch.database_next_to(str(relation.schema)), without_branch(str(relation.identifier))
+        return relation.incorporate(path={"schema": schema, "identifier": identifier})
+
+    @available.parse(lambda *_, **__: [])
+    def publish_branch(self, nodes: Sequence[Mapping[str, Any]], *, dry_run: bool = False) -> Iterator[str]:
+        """Yield the differences of the branch's rows to main's, then replace main by the branch unless ``dry_run``."""
+        publication = Publication(self._named_branch(), nodes)
+        yield from publication.differences()
+        if not dry_run:
+            yield from publication.publish()
+
+    @available.parse(lambda *_, **__: [])
+    def drop_branch(self, nodes: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Delete the branch of all tables in the databases of a project; return what was deleted."""
+        return self._named_branch().drop(sorted({each["schema"] for each in nodes}))
+
+    def _named_branch(self) -> Branch:
+        branch = self._branch()
+        if branch is None:
+            message = "this target has no branch; choose one whose profile names a branch, by --target"
+            raise DbtRuntimeError(message)
+        return branch
+
     # --- dbt docs, freshness ---
 
     def _get_one_catalog(
@@ -302,7 +359,7 @@ class DynamicTablesAdapter(SQLAdapter):
             view = None if table is not None else self._catalog().views.find(relation.name_in_catalog)
             comments |= {} if view is None else dict(view.column_comments)
             comment = table.schema.comment if table is not None else None if view is None else view.comment
-            for index, column in enumerate(self.get_columns_in_relation(relation)):
+            for index, column in enumerate(self.get_columns_in_relation(relation), start=1):
                 values = (
                     None,
                     schema,
@@ -371,11 +428,17 @@ class DynamicTablesAdapter(SQLAdapter):
         return self._session().catalog
 
     def _table(self, relation: DynamicTablesRelation) -> DynamicTable | None:
-        """Return the table of that name; None for a view, and for a name that is not there."""
-        catalog = self._catalog()
-        if relation.schema is None or not catalog.table_exists(relation.name_in_catalog):
+        """Return the table of that name, to ask it; None for a view, and for a name that is not there.
+
+        For a branch that was not created yet, this is the table itself.
+        """
+        catalog, name = self._catalog(), relation.name_in_catalog
+        plain = without_branch(name)
+        if relation.schema is None or not catalog.table_exists(plain):
             return None
-        return catalog.load_table(relation.name_in_catalog)
+        branch = self._branch()
+        is_created = is_of_branch(name) and branch is not None and branch.has_table(plain)
+        return catalog.load_table(name if is_created else plain)
 
 
 def _described_columns() -> tuple[str, ...]:

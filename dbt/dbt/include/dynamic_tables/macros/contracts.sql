@@ -20,6 +20,10 @@
 
 {% macro dynamic_tables__replace_by_contract(relation, sql) -%}
   {{ get_assert_columns_equivalent(sql) }}
+  {{ dynamic_tables__replace_rows(relation, get_select_subquery(sql)) }}
+{%- endmacro %}
+
+{% macro dynamic_tables__replace_rows(relation, sql) -%}
   {{ config.get('sql_header') or '' }}
-  insert overwrite {{ relation }} /*+ OPTIONS('dynamic-partition-overwrite' = 'false') */ by name {{ get_select_subquery(sql) }}
+  insert overwrite {{ relation }} /*+ OPTIONS('dynamic-partition-overwrite' = 'false') */ by name {{ sql }}
 {%- endmacro %}

@@ -40,13 +40,19 @@
     {{ config.get('sql_header') or '' }}
     {{ dynamic_tables__create_by_contract(relation, sql) }}
   {%- else -%}
-    {%- set keys = dynamic_tables__list_of('primary_key') -%}
+    {%- set keys = dynamic_tables__list_of('primary_key') or dynamic_tables__key_of_snapshot() -%}
     {{ config.get('sql_header') or '' }}
     {{ verb }} table {{ relation }}
     {%- if keys %} (primary key ({{ dynamic_tables__names(keys) }}) not enforced){% endif -%}
     {{ dynamic_tables__table_clauses() }} as
     {{ sql }}
   {%- endif -%}
+{%- endmacro %}
+
+{% macro dynamic_tables__key_of_snapshot() -%}
+  {#- MERGE finds the rows of a snapshot by this column; a table with a key takes the columns that its source gets. -#}
+  {%- if model.resource_type != 'snapshot' -%}{{ return([]) }}{%- endif -%}
+  {{ return([(config.get('snapshot_table_column_names') or get_snapshot_table_column_names()).dbt_scd_id]) }}
 {%- endmacro %}
 
 {% macro dynamic_tables__create_view_as(relation, sql) -%}
@@ -69,7 +75,7 @@
 {%- endmacro %}
 
 {% macro dynamic_tables__make_temp_relation(base_relation, suffix) -%}
-  {{ return(api.Relation.create(identifier=base_relation.identifier ~ suffix, type='view').include(schema=false)) }}
+  {{ return(api.Relation.create(identifier=base_relation.identifier | replace('$', '_') ~ suffix, type='view').include(schema=false)) }}
 {%- endmacro %}
 
 {% macro dynamic_tables__get_columns_in_relation(relation) -%}

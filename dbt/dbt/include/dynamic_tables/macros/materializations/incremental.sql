@@ -119,7 +119,7 @@
   {{ dynamic_tables__apply_grants(target, config.get('grants'), false) }}
 
   {%- if existing is none or should_full_refresh() or not existing.is_table -%}
-    {{ dynamic_tables__build_aside(existing, target, sql) }}
+    {%- set target = dynamic_tables__build_aside(existing, target, sql) -%}
   {%- else -%}
     {%- if dynamic_tables__has_contract() -%}{{ get_assert_columns_equivalent(sql) }}{%- endif -%}
     {%- set temporary = make_temp_relation(target) -%}

@@ -9,6 +9,8 @@
 {% endmaterialization %}
 
 {% macro dynamic_tables__materialized() %}
+  {#- A materialized table can't read branches: there it is a table of the same rows. -#}
+  {%- if adapter.is_on_branch() -%}{{ return(dynamic_tables__table()) }}{%- endif -%}
   {%- set existing = load_cached_relation(this) -%}
   {%- set target = this.incorporate(type='materialized_view') -%}
   {{ run_hooks(pre_hooks) }}

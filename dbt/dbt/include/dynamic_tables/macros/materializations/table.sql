@@ -1,4 +1,8 @@
 {% materialization table, adapter='dynamic_tables' %}
+  {{ return(dynamic_tables__table()) }}
+{% endmaterialization %}
+
+{% macro dynamic_tables__table() %}
   {%- set existing = load_cached_relation(this) -%}
   {%- set target = this.incorporate(type='table') -%}
 
@@ -11,18 +15,20 @@
     {%- call statement('main') -%}
       {%- if dynamic_tables__has_contract() -%}
         {{ dynamic_tables__replace_by_contract(target, sql) }}
+      {%- elif target.is_of_branch -%}
+        {{ dynamic_tables__replace_rows(target, sql) }}
       {%- else -%}
         {{ dynamic_tables__create_table_as(false, target, sql, verb='create or replace') }}
       {%- endif -%}
     {%- endcall -%}
   {%- else -%}
-    {{ dynamic_tables__build_aside(existing, target, sql) }}
+    {%- set target = dynamic_tables__build_aside(existing, target, sql) -%}
   {%- endif -%}
 
   {% do persist_docs(target, model) %}
   {{ run_hooks(post_hooks) }}
   {{ return({'relations': [target]}) }}
-{% endmaterialization %}
+{% endmacro %}
 
 {% macro dynamic_tables__keeps_its_definition(existing, sql) -%}
   {%- set partition_by = dynamic_tables__list_of('partition_by') -%}
