@@ -55,11 +55,18 @@ def active_runs(rest: AirflowRest) -> list[str]:
 def watched(rest: AirflowRest) -> set[str]:
     """Return the tables whose sinks the triggerer watches now."""
     return {
-        one["rendered_map_index"] if AirflowFeature.LABELS_OF_DEFERRED.is_here else one["rendered_fields"]["table"]
+        one["rendered_map_index"]
+        if AirflowFeature.LABELS_OF_DEFERRED.is_here
+        else table_of(rest, run, one["map_index"])
         for run in active_runs(rest)
         for one in rest.task_instances(DAG_ID, run)
         if one["task_id"] == "stream_sink" and one["triggerer_job"]
     }
+
+
+def table_of(rest: AirflowRest, run: str, map_index: int) -> str:
+    """Return the table of a mapped task, which its label does not tell while the task is deferred."""
+    return str(rest.result(DAG_ID, run, "read_streams")[map_index]["table"])
 
 
 def test_every_declared_stream_has_one_sink_whatever_dies_and_changes(

@@ -29,7 +29,7 @@ class AirflowFeature(Enum):
     LABELS_OF_DEFERRED = (
         (3, 2),
         "the label of a mapped task while it is deferred, such as the table of a sink",
-        "its number until it ends; the rendered template has the table",
+        "its number until it ends",
     )
     # Airflow 3.2 has them, but there a backfill names the days on which the runs are due, each for the day before.
     PARTITIONED_RUNS = (
