@@ -134,6 +134,20 @@ class TestRefused(_Shop):
         assert not catalog.database_exists(f"{main}__pr_42")
         assert {name: rows(project, f"{main}.{name}") for name in NAMES} == before
 
+    def test_a_database_of_something_else_is_never_dropped(
+        self, project: TestProjInfo, dbt_profile_target: dict[str, Any]
+    ) -> None:
+        main, catalog = project.test_schema, warehouse(dbt_profile_target)
+        project.run_sql(f"create database {main}__pr_42")
+        project.run_sql(f"create table {main}__pr_42.precious as select 1 as id")
+
+        _, built = run_dbt_and_capture(["run", "--target", "pr", "--select", "busy"], expect_pass=False)
+        _, dropped = run_dbt_and_capture(["run-operation", "drop_branch", "--target", "pr"], expect_pass=False)
+
+        assert all("branch pr_42 did not create it" in text for text in (built, dropped))
+        assert rows(project, f"{main}__pr_42.precious") == [(1,)]
+        catalog.drop_database(f"{main}__pr_42", cascade=True)
+
     @pytest.mark.usefixtures("project")
     def test_operations_in_a_target_without_a_branch_are_refused(self) -> None:
         _, shown = run_dbt_and_capture(["run-operation", "drop_branch"], expect_pass=False)

@@ -95,7 +95,11 @@ class DynamicTablesAdapter(SQLAdapter):
 
     def create_schema(self, relation: DynamicTablesRelation) -> None:
         """Create a database if it is missing."""
-        self._catalog().create_database(str(relation.schema), if_not_exists=True)
+        branch, schema = self._branch(), str(relation.schema)
+        if branch is not None and branch.is_next_to_tables(schema):
+            branch.create_database(schema)
+        else:
+            self._catalog().create_database(schema, if_not_exists=True)
 
     def drop_schema(self, relation: DynamicTablesRelation) -> None:
         """Drop a database with its tables and views."""
