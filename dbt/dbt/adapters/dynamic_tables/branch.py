@@ -58,7 +58,7 @@ class Branch:
         return self.catalog.table_exists(name) or self.catalog.views.exists(name)
 
     def is_plain_table(self, name: str) -> bool:
-        """Return whether a table exists that is no materialized one."""
+        """Return whether a table exists and is not a materialized one."""
         return self.catalog.table_exists(name) and self.catalog.load_table(name).definition is None
 
     def has_table(self, name: str) -> bool:

@@ -315,7 +315,7 @@ class DynamicTablesAdapter(SQLAdapter):
 
     @available.parse(lambda _, relation: relation)
     def whole_of(self, relation: DynamicTablesRelation) -> DynamicTablesRelation:
-        """Return what is built if a table is built anew: of a branch, a table in the database next to the table's."""
+        """Return what a rebuild creates: for a branch, a table in the database next to the table's."""
         branch = self._branch()
         if branch is None or not relation.is_of_branch:
             return relation
