@@ -24,6 +24,7 @@ OF_OTHER_LIBRARIES = {
     "storage_lib/sql/state/spark_words.py": {"disabled"},
     "plugins/dynamic_table/policies/pool_policy.py": {"is_noop", "pool"},
     "plugins/dynamic_table/versions/own_retry_policy.py": {"execute"},
+    "plugins/dynamic_table/versions/requests_of_threads.py": {"send"},
     "plugins/dynamic_table/quality/data_quality.py": {"progress_bars"},
     "plugins/dynamic_table/sinks/sink_job.py": {"returncode"},
 }
