@@ -10,6 +10,7 @@ import pytest
 
 from storage_lib.errors import (
     AlreadyExistsError,
+    InvalidInputError,
     LeaseLostError,
     LogOffsetsExpiredError,
     NotFoundError,
@@ -339,6 +340,13 @@ def test_expired_offsets_are_refused_and_the_rest_is_read(
         list(log.read(LogOffsets({0: 3})))
     with pytest.raises(LogOffsetsExpiredError):
         log.is_committed(gone)
+
+
+def test_a_bucket_that_the_log_does_not_have_is_refused(log: LogStore) -> None:
+    with pytest.raises(InvalidInputError, match="has 2 partitions, but bucket 2 was asked for"):
+        log.is_committed(WrittenRange(bucket=2, first_offset=0, next_offset=1))
+    with pytest.raises(InvalidInputError, match="has 2 partitions, but bucket 2 was asked for"):
+        list(log.read(LogOffsets(), buckets=(2,)))
 
 
 def test_offsets_at_a_time_are_those_of_the_first_record_since(log: LogStore, schema: TableSchema) -> None:

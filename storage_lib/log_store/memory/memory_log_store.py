@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from storage_lib.errors import (
     AlreadyExistsError,
+    InvalidInputError,
     LogOffsetsExpiredError,
     NotFoundError,
     UnavailableError,
@@ -31,6 +32,7 @@ from storage_lib.log_store.log_store import (
     WrittenRange,
 )
 from storage_lib.log_store.memory.memory_log import (
+    MemoryBucket,
     MemoryLog,
     MemoryTransaction,
     TransactionState,
@@ -148,7 +150,7 @@ class MemoryLogStore:
         log = self._log()
         last = written.next_offset - 1
         with log.lock:
-            bucket = log.buckets[written.bucket]
+            bucket = self._bucket(log, written.bucket)
             if last < bucket.start_offset:
                 raise self._expired(written.bucket, last, bucket.start_offset)
             owners = [s.transaction for s in bucket.stretches if s.columns.offsets[0] <= last <= s.columns.offsets[-1]]
@@ -203,7 +205,7 @@ class MemoryLogStore:
         latest = self.latest_offsets()
         stops: dict[int, int] = {}
         for bucket in asked:
-            held, position = log.buckets[bucket], start.of(bucket)
+            held, position = self._bucket(log, bucket), start.of(bucket)
             if not held.start_offset <= position <= held.end_offset:
                 raise self._expired(bucket, position, held.start_offset)
             stops[bucket] = max(position, latest.of(bucket) if end is None else end.of(bucket))
@@ -252,6 +254,12 @@ class MemoryLogStore:
         with log.lock:
             log.let_time_pass(self._clock.now_millis())
         return log
+
+    def _bucket(self, log: MemoryLog, bucket: int) -> MemoryBucket:
+        if bucket >= len(log.buckets):
+            message = f"log {self._name!r} has {len(log.buckets)} partitions, but bucket {bucket} was asked for"
+            raise InvalidInputError(message)
+        return log.buckets[bucket]
 
     def _expired(self, bucket: int, offset: int, earliest: int) -> LogOffsetsExpiredError:
         return LogOffsetsExpiredError(

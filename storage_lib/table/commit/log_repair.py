@@ -29,6 +29,7 @@ from storage_lib.errors import (
 )
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.log_store.log_store import LogStore
+from storage_lib.schema.placing.layout import layout_of
 from storage_lib.table.changelog.complete_appends import CompleteAppends
 from storage_lib.table.changelog.snapshot_changes import SnapshotChanges
 from storage_lib.table.protocol.log_endings import not_in_log
@@ -95,11 +96,7 @@ class LogRepair:
         needed = [snapshot.id for snapshot in foreign[:1]]
         if newest_lease is not None:
             snapshot, part = newest_lease
-            try:
-                lost = self._lost_buckets(part)
-            except UnavailableError:
-                # Unknown, so assume that all are lost.
-                lost = [each.written.bucket for each in part.transactions]
+            lost = self._perhaps_lost_buckets(snapshot, part)
             needed += [part.covers_from.get(bucket, snapshot.id - 1) + 1 for bucket in lost]
             if lost:
                 needed.append(snapshot.id)
@@ -118,8 +115,14 @@ class LogRepair:
             self._ended = part.transactions
         return lost
 
-    def is_of_log(self, part: SnapshotLogProperties) -> bool:
-        """Whether a snapshot's transactions may be in the log: those of one that was recreated since ended with it."""
+    def is_of_log(self, snapshot: Snapshot, part: SnapshotLogProperties) -> bool:
+        """Whether a snapshot's transactions may be in this log: not if it was recreated, or the table rewritten, since.
+
+        Those of a log that was recreated ended with it; a rewritten table has another log.
+        """
+        ours = self._file_store.schema
+        if snapshot.schema_id != ours.id and layout_of(self._file_store.version(snapshot.schema_id)) != layout_of(ours):
+            return False
         return part.offsets is None or part.offsets.is_of(self.log.log_id())
 
     def changes_of(self, missing: MissingChanges) -> Iterator[tuple[int, pa.RecordBatch, pa.Array]]:
@@ -159,6 +162,14 @@ class LogRepair:
                 "table again, or restart the stream"
             )
             raise UnavailableError(message)
+
+    def _perhaps_lost_buckets(self, snapshot: Snapshot, part: SnapshotLogProperties) -> list[int]:
+        """Return the buckets whose changes this log lacks; all where it cannot tell."""
+        written = [each.written.bucket for each in part.transactions]
+        try:
+            return self._lost_buckets(part) if written and self.is_of_log(snapshot, part) else written
+        except UnavailableError:
+            return written
 
     def _lost_buckets(self, part: SnapshotLogProperties) -> list[int]:
         return [lost.written.bucket for lost in self.finish(part)]

@@ -73,7 +73,7 @@ class SnapshotPublisher:
         snapshot = self._file_store.snapshots.find_commit(commit_user, commit_identifier, ascending=ascending)
         if snapshot is not None and self._repair is not None:
             part = SnapshotLogProperties.of_snapshot(snapshot)
-            if part is not None and part.transactions and self._repair.is_of_log(part):
+            if part is not None and part.transactions and self._repair.is_of_log(snapshot, part):
                 self._repair.finish(part)
         return snapshot
 

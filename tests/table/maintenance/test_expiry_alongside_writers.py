@@ -15,6 +15,7 @@ from storage_lib import (
 from storage_lib.file_store.commit_message import BATCH_COMMIT_IDENTIFIER, Committable
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.log_store import EndOutcome, LogStore, TransactionHandle
+from storage_lib.schema.placing.layout import layout_of
 from storage_lib.table.commit.table_overwrite import scope_of
 from storage_lib.table.protocol.source_offsets import SourceRange
 from tests.support.breaking_log import BreakingLog
@@ -91,6 +92,26 @@ def test_expiry_finishes_what_a_dead_writer_left_open() -> None:
 
     assert table.inspect.snapshots().num_rows == 1
     assert streamed(table) == ["+I a 1 10"]
+
+
+@pytest.mark.parametrize("bucket", ["1", "3"])
+def test_expiry_by_a_process_from_before_a_rewrite_keeps_what_the_new_log_lacks(bucket: str) -> None:
+    opened = orders(None, bucket="2")
+    for number in range(4):
+        opened.append(rows(*(f"+U a {id_} {number}" for id_ in range(8))))
+    table = opened.rewrite(options={"bucket": bucket})
+    assert table.log is not None
+    log = BreakingLog(table.log)
+    log.dies_before_commit = True
+    with pytest.raises(SimulatedCrash):
+        reopened(table, log).append(rows(*(f"+U a {id_} 10" for id_ in range(8))))
+    table.overwrite(rows("+I b 1 1"), change_tracking=False)
+
+    opened.maintenance.expire_snapshots(retain_last=1)
+    reopened(table).append(rows("+I a 20 20"))
+
+    beginning = StreamPosition(snapshot_id=0, offsets=LogOffsets(), layout=layout_of(table.schema))
+    assert applied(streamed(table, beginning)) == {*(f"a {id_} 10" for id_ in range(8)), "a 20 20"}
 
 
 def test_the_append_of_a_writer_that_knows_no_log_does_not_expire_before_it_is_published() -> None:
