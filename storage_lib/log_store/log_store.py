@@ -154,8 +154,8 @@ class LogStore(Protocol):
     def is_committed(self, written: WrittenRange) -> bool:
         """Whether a reader of committed records sees the records of this range. Reads the log.
 
-        Raises ``LogOffsetsExpiredError`` if the log no longer holds them, ``InvalidInputError`` for a bucket that it does
-        not have.
+        Raises ``LogOffsetsExpiredError`` if the log no longer holds them, ``InvalidInputError`` for a bucket that it
+        lacks.
         """
 
     def earliest_offsets(self) -> LogOffsets:
