@@ -122,6 +122,10 @@ class FileStore:
         newest = schema_in_force(self._environment.file_io, self._paths)
         return self if newest is None or newest.id <= self._schema.id else self.of_schema(newest.id)
 
+    def may_lack_columns_of(self, snapshot: Snapshot | None) -> bool:
+        """Whether rows of a snapshot may have values in columns that were added after this store's schema."""
+        return snapshot is not None and snapshot.schema_id > self._schema.id
+
     def version(self, schema_id: int) -> TableSchema:
         """Return one version of the table's schema; raises as ``SchemaHistory.load``."""
         return self._schemas.of(schema_id)

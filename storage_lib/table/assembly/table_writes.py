@@ -119,6 +119,7 @@ class TableWrites:
             overwrite_changelog=self._overwrite_changelog,
             compact=self.post_commit.compact_changed,
             new_task_write=self.tasks.open,
+            of_newest_schema=lambda: self._newest().restore,
         )
 
     @built_once

@@ -172,15 +172,18 @@ class TableOverwrite:
         files: tuple[CommitMessage, ...],
         commit_identifier: int,
     ) -> Snapshot | None:
-        append = self._commit.open(
-            commit_user=write_context.commit_user, tracked=True, purpose="tracked overwrite", is_difference=True
-        )
+        append, base = self._opened(write_context)
+        if self._file_store.may_lack_columns_of(base):
+            # The table was altered while this process waited for the lease.
+            self._commit.abort(append, [])
+            newest = self._of_newest_schema()
+            return newest._commit_difference(write_context, scope, files, commit_identifier)  # noqa: SLF001  the same class
         try:
             earlier = self._commit.committed(write_context.commit_user, commit_identifier)
             if earlier is not None:
                 self._commit.abort(append, [])
                 return earlier
-            old, new = self._contents(append, scope, files)
+            old, new = self._contents(base, scope, files)
             places = sorted({*old, *new})
             write = self._new_task_write(append)
             try:
@@ -205,13 +208,23 @@ class TableOverwrite:
             raise
         return self._commit.commit(append, [message], commit_identifier)
 
+    def _opened(self, write_context: WriteContext) -> tuple[WriteContext, Snapshot | None]:
+        """Return the context of the difference, under a lease, and its base."""
+        append = self._commit.open(
+            commit_user=write_context.commit_user, tracked=True, purpose="tracked overwrite", is_difference=True
+        )
+        if append.base_snapshot_id is None:
+            return append, None
+        try:
+            return append, self._file_store.snapshots.load(append.base_snapshot_id)
+        except BaseException:
+            self._commit.abort(append, [])
+            raise
+
     def _contents(
-        self, append: WriteContext, scope: OverwriteScope, files: tuple[CommitMessage, ...]
+        self, base: Snapshot | None, scope: OverwriteScope, files: tuple[CommitMessage, ...]
     ) -> tuple[FilesByPlace, FilesByPlace]:
         """Return the files that the overwrite replaces, and the files that replace them."""
-        base = None
-        if append.base_snapshot_id is not None:
-            base = self._file_store.snapshots.load(append.base_snapshot_id)
         old: dict[tuple[bytes, int], list[DataFileMeta]] = defaultdict(list)
         new: dict[tuple[bytes, int], list[DataFileMeta]] = defaultdict(list)
         for entry in self._live(base, scope, files):

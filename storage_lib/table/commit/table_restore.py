@@ -49,7 +49,10 @@ _ATTEMPTS = 5
 
 
 class TableRestore:
-    """Commits restored contents of one table. The caller keeps the target's files from expiring (``TableTags``)."""
+    """Commits restored contents of one table. The caller keeps the target's files from expiring (``TableTags``).
+
+    ``of_newest_schema`` returns the same object under the table's newest schema.
+    """
 
     def __init__(
         self,
@@ -60,7 +63,9 @@ class TableRestore:
         overwrite_changelog: OverwriteChangelog | None,
         compact: Callable[[Snapshot], None],
         new_task_write: Callable[[WriteContext], TableWrite],
+        of_newest_schema: Callable[[], TableRestore],
     ) -> None:
+        self._of_newest_schema = of_newest_schema
         self._table = context.name
         self._file_store = context.file_store
         self._has_log = context.log is not None
@@ -97,15 +102,26 @@ class TableRestore:
         properties from other writers are restored; ``history`` is that of the target's branch (None: the table's). Due
         compactions run afterwards. Call ``committed`` first. Raises otherwise as ``TableCommit.commit``.
         """
-        snapshot = self._restored(
-            target,
-            tracked=tracked,
-            commit_user=commit_user,
-            commit_identifier=commit_identifier,
-            properties=properties,
-            guard=guard,
-            history=history,
-        )
+        try:
+            snapshot = self._restored(
+                target,
+                tracked=tracked,
+                commit_user=commit_user,
+                commit_identifier=commit_identifier,
+                properties=properties,
+                guard=guard,
+                history=history,
+            )
+        except _AlteredError:
+            return self._of_newest_schema().restore(
+                target,
+                tracked=tracked,
+                commit_user=commit_user,
+                commit_identifier=commit_identifier,
+                properties=properties,
+                guard=guard,
+                history=history,
+            )
         if snapshot is not None:
             # Rows may be back in level 0, which other engines skip in some tables.
             self._compact(snapshot)
@@ -158,6 +174,7 @@ class TableRestore:
         assert overwrite_changelog is not None  # noqa: S101  the caller has asked
         for attempt in range(1, _ATTEMPTS + 1):
             base = self._file_store.snapshots.latest()
+            self._check_columns(base)
             before, after = self._file_store.scan.live_files(base), self._file_store.scan.live_files(target)
             old, new = places_that_differ(before, after)
             messages = overwrite_changelog.messages(
@@ -216,6 +233,7 @@ class TableRestore:
             base = None
             if write_context.base_snapshot_id is not None:
                 base = self._file_store.snapshots.load(write_context.base_snapshot_id)
+            self._check_columns(base)
             if guard is not None:
                 guard(base)
             scan = self._file_store.scan
@@ -259,6 +277,11 @@ class TableRestore:
                 return True
         return at is None or at.id != target.id
 
+    def _check_columns(self, base: Snapshot | None) -> None:
+        """Raise ``_AlteredError`` if rows may have columns that were added after this process looked at the schema."""
+        if self._file_store.may_lack_columns_of(base):
+            raise _AlteredError
+
     def _refuse_another_layout(self, target: Snapshot) -> None:
         was = self._file_store.version(target.schema_id)
         if layout_of(was) != layout_of(self._file_store.schema):
@@ -278,6 +301,10 @@ class TableRestore:
 
 class _MovedError(StorageError):
     """Another writer has committed since the contents were compared."""
+
+
+class _AlteredError(StorageError):
+    """The content that is replaced was written under a newer schema: streams need its rows with all columns."""
 
 
 def _bucket_count(partition: bytes, *contents: LiveFiles) -> int:

@@ -8,8 +8,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from storage_lib import DynamicTable, InvalidInputError, MemoryCatalog, NotFoundError, col
+from storage_lib import (
+    CommitConflictError,
+    DynamicTable,
+    InvalidInputError,
+    LeaseLostError,
+    MemoryCatalog,
+    NotFoundError,
+    StreamPosition,
+    col,
+)
 from storage_lib.schema.evolution.schema_changes import AddColumn, AlterType, DropColumn
+from tests.support.fake_environment import fake_environment
+from tests.support.mortal_process import reopened_in
+from tests.support.sleepy_storage import SleepyStorage
 
 COLUMNS = {"id": "INT", "p": "STRING", "v": "INT", "gone": "INT"}
 CHANGES = (AddColumn("x", "STRING"), AlterType("v", "BIGINT"), DropColumn("gone"))
@@ -92,6 +104,58 @@ def test_rows_that_an_older_writer_drops_or_rolls_back_reach_streams_whole(produ
         ("+I", 3, 1, "kept"),
         ("-D", 3, 1, "kept"),
     ]
+
+
+DIFFERENCES: dict[str, Callable[[DynamicTable], object]] = {
+    "tracked overwrite": lambda table: table.overwrite([{**ROW, "id": 3}], partition={"p": "a"}, change_tracking=True),
+    "rollback": lambda table: table.rollback_to(snapshot_id=1, change_tracking=True),
+}
+
+
+@pytest.mark.parametrize("verb", DIFFERENCES)
+@pytest.mark.parametrize(
+    ("engine", "places"),
+    [
+        ("deduplicate", range(2, 14, 2)),
+        pytest.param("deduplicate", range(1, 500), marks=pytest.mark.deep),
+        pytest.param("aggregation", range(1, 500), marks=pytest.mark.deep),
+    ],
+)
+def test_a_row_with_a_column_that_came_while_another_process_slept_reaches_streams_whole(
+    engine: str, places: range, verb: str
+) -> None:
+    """It may come after the process has looked for a newer schema, and before it has taken the lease."""
+    options = {"bucket": "1", "log.system": "none", "changelog-producer": "input", "lease.timeout": "1 s"}
+    if engine != "deduplicate":
+        options |= {"merge-engine": engine, "changelog-producer": "lookup"}
+    for at in places:
+        catalog = MemoryCatalog(environment=fake_environment())
+        table = catalog.create_table("shop.t", COLUMNS, primary_key=["id", "p"], partition_by=["p"], options=options)
+        table.append([{**ROW, "id": 2}])
+        altered: list[DynamicTable] = []
+
+        def others(table: DynamicTable = table, altered: list[DynamicTable] = altered) -> None:
+            altered.append(table.alter(*CHANGES))
+            altered[0].append([{"id": 1, "p": "a", **ADDED}])
+
+        storage = SleepyStorage(table.environment.file_io, at, others)
+        try:
+            DIFFERENCES[verb](reopened_in(storage, table, names="sleeper"))
+        except (CommitConflictError, LeaseLostError):
+            continue
+        if not altered:
+            break
+        altered[0].compact(full=True)
+
+        rows: dict[int, tuple[Any, ...]] = {}
+        stream = altered[0].stream(position=StreamPosition(snapshot_id=1, split_index=0))
+        while (batch := stream.poll()) is not None:
+            for change in batch.to_pylist():
+                row = (change["id"], change["v"], change["x"])
+                if change["_row_kind"] in ("-D", "-U"):
+                    assert rows.pop(change["id"]) == row, at
+                else:
+                    rows[change["id"]] = row
 
 
 OTHER_VERBS: dict[str, Callable[[DynamicTable], object]] = {
