@@ -431,6 +431,7 @@ def make_again(game: Game) -> None:
         each
         for each in game.taken_back
         if each.schema_id == schema_id
+        and _has_columns(game.model.columns, each.columns)
         and each.what.split()[0] in ("append", "upsert", "update", "delete", "delete_keys", "merge", "overwrite")
         and game.drawn.key
         and game.drawn.sequence is None
@@ -439,12 +440,25 @@ def make_again(game: Game) -> None:
     if not able:
         return
     done = game.rng.choice(able)
+    handle = game.handle()
+    if not _has_columns({each.name: each.id for each in handle.schema.fields}, done.columns):
+        handle = game.newest()
     made = game.commit(
-        f"{done.what} (made again)", done.act, done.change, tracked=done.is_tracked, identity=done.identity
+        f"{done.what} (made again)",
+        done.act,
+        done.change,
+        tracked=done.is_tracked,
+        handle=handle,
+        identity=done.identity,
     )
     if made:
         game.taken_back = [each for each in game.taken_back if each.identity != done.identity]
         game.met("make_again")
+
+
+def _has_columns(now: Mapping[str, int], then: Mapping[str, int]) -> bool:
+    """Return whether names, of which two may have been swapped, still mean the same columns."""
+    return all(now.get(name, column) == column for name, column in then.items())
 
 
 def pass_time(game: Game) -> None:

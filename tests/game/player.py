@@ -53,6 +53,8 @@ class Committed:
     identity: dict[str, Any]
     change: Callable[[], None]
     is_tracked: bool
+    columns: dict[str, int]
+    """Ids of the columns by the names that its rows give them."""
     schema_id: int
     snapshot_id: int
 
@@ -258,7 +260,8 @@ class Game:
             self.committed = list(counting)
         if isinstance(made, Snapshot) and is_repeatable:
             schema_id = self.observed().schema.id
-            self.committed.append(Committed(what, act, identity, change, tracked, schema_id, made.id))
+            columns = {each.name: each.id for each in handle.schema.fields}
+            self.committed.append(Committed(what, act, identity, change, tracked, columns, schema_id, made.id))
         self.note()
         return made is not None
 
