@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storage_lib.distribution import importing_for
-from storage_lib.errors import InvalidInputError, NotFoundError, UnavailableError
+from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.io.file_io_factory import STORE_OPTION_PREFIXES, store_family
 from storage_lib.lakes.iceberg_history import IcebergHistory
 from storage_lib.lakes.iceberg_table import IcebergVersion, version_of
@@ -18,10 +17,9 @@ from storage_lib.lakes.lake_kinds import OPTIONS_OF_REST
 from storage_lib.schema.options.nearest import did_you_mean
 
 with importing_for("a catalog of Iceberg", InvalidInputError, "iceberg"):
-    from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, RESTError
+    from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
-if TYPE_CHECKING:
-    from pyiceberg.catalog.rest import RestCatalog
+    from storage_lib.iceberg.register.rest_client import RestClient, reporting
 
 _METADATA = "metadata"
 _VERSIONED = re.compile(r"v(\d+)\.(gz\.)?metadata\.json(\.gz)?")
@@ -96,20 +94,21 @@ class IcebergRest:
         Raises ``UnavailableError`` if the server does not answer, ``InvalidInputError`` if it refuses the client.
         """
         self.name = name
+        self._subject = f"the REST catalog of {name}"
         stores = {key: value for key, value in options.items() if key.startswith(STORE_OPTION_PREFIXES)}
         self._storage_options = _storage_options_of("s3://bucket", stores) if stores else {}
         given = {key: value for key, value in options.items() if key in OPTIONS_OF_REST}
-        with self._reporting():
-            self._rest: RestCatalog = _connected(name, given, warehouse)
+        with reporting(self._subject):
+            self._rest = RestClient(name, given if warehouse is None else {**given, "warehouse": warehouse})
 
     def databases(self) -> list[str]:
         """See ``LakeCatalog``; of nested namespaces only the outer ones, because a query names one."""
-        with self._reporting():
+        with reporting(self._subject):
             return sorted(each[0] for each in self._rest.list_namespaces() if len(each) == 1)
 
     def tables(self, database: str) -> list[str]:
         """See ``LakeCatalog``."""
-        with self._reporting():
+        with reporting(self._subject):
             try:
                 return sorted(each[-1] for each in self._rest.list_tables((database,)))
             except NoSuchNamespaceError as error:
@@ -126,7 +125,7 @@ class IcebergRest:
     ) -> IcebergVersion:
         """See ``LakeCatalog``."""
         name = f"{self.name}.{database}.{table}"
-        with self._reporting():
+        with reporting(self._subject):
             try:
                 loaded = self._rest.load_table((database, table))
             except NoSuchNamespaceError as error:
@@ -144,29 +143,6 @@ class IcebergRest:
     def _no_database(self, database: str) -> NotFoundError:
         message = f"database {self.name}.{database} does not exist{did_you_mean(database, self.databases())}"
         return NotFoundError(message)
-
-    @contextmanager
-    def _reporting(self) -> Iterator[None]:
-        import requests
-
-        try:
-            yield
-        except (requests.ConnectionError, requests.Timeout) as error:
-            message = (
-                f"the REST catalog of {self.name} does not answer: {type(error).__name__}; try again, or see its log"
-            )
-            raise UnavailableError(message) from error
-        except (RESTError, requests.RequestException, ValueError) as error:
-            message = f"the REST catalog of {self.name} refused the request: {error}"
-            raise InvalidInputError(message) from error
-
-
-def _connected(name: str, options: Mapping[str, str], warehouse: str | None) -> RestCatalog:
-    from pyiceberg.catalog.rest import RestCatalog
-
-    properties: dict[str, Any] = {**options} if warehouse is None else {**options, "warehouse": warehouse}
-    # A server may propose another module, which PyIceberg would import.
-    return RestCatalog(name, **properties, **{"py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"})
 
 
 def _settings_of_server(properties: Mapping[str, Any]) -> dict[str, str]:
