@@ -145,6 +145,18 @@ def test_a_table_with_another_history_is_not_taken_for_the_same(path: Path, tmp_
     assert other == "source t was replaced: version 3 is another one now"
 
 
+def test_a_table_without_the_log_of_its_newest_version_is_read_as_a_whole(path: Path, tmp_path: Path) -> None:
+    DeltaTable(str(path)).create_checkpoint()
+    for commit in (path / "_delta_log").glob("*.json"):
+        commit.unlink()
+    recorded = source_of(tmp_path).position(3)
+    assert source_of(tmp_path).position(3) == recorded
+    assert source_of(tmp_path).rows(["id"], 3).num_rows == 3
+    reason = source_of(tmp_path).why_full("t", ["id"], recorded, 3)
+    assert reason is not None
+    assert "its commit is not in the log any more" in reason
+
+
 def test_a_recreated_table_has_another_key(path: Path, tmp_path: Path) -> None:
     before = source_of(tmp_path).key
     shutil.rmtree(path)
@@ -195,7 +207,7 @@ def test_changes_between_any_two_states_add_up(tmp_path: Path, kind: str, seed: 
         life = IcebergLife(tmp_path / "lake", chance, str(seed % 2 + 1))
     columns = ["id", "cat", "amount", "price"]
     known: dict[tuple[str, int], list[tuple[object, ...]]] = {}
-    for _ in range(12):
+    for _ in range(9):
         life.step()
         lake = open_lake("lake", {"type": kind, "warehouse": str(life.warehouse)})
         source = LakeSource(lake.history("shop", "orders"))

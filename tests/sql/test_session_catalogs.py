@@ -313,7 +313,7 @@ REFUSED: tuple[tuple[str, type[Exception], str], ...] = (
     ("CREATE VIEW v AS SELECT * FROM lake.shop.t", InvalidInputError, "keep a copy of its rows"),
     ("CREATE MATERIALIZED TABLE m AS SELECT id FROM lake.shop.t VERSION AS OF 0", InvalidInputError, "follows the new"),
     ("CREATE MATERIALIZED TABLE m AS SELECT id FROM lake.shop.u", NotFoundError, "lake.shop.u does not exist"),
-    ("CREATE MATERIALIZED TABLE m AS SELECT x FROM lake.shop.t", InvalidInputError, "column 38"),
+    ("CREATE MATERIALIZED TABLE m AS SELECT x FROM lake.shop.t", InvalidInputError, "column 39"),
     ("DESCRIBE EXTENDED lake.shop.t", InvalidInputError, "the columns only"),
     ("CREATE CATALOG lake WITH ('type' = 'delta', 'warehouse' = '/x')", AlreadyExistsError, "DROP CATALOG lake"),
     ("CREATE CATALOG dynamic_tables WITH ('type' = 'delta', 'warehouse' = '/x')", AlreadyExistsError, "another name"),

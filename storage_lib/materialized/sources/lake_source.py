@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from storage_lib.schema.options.materialized_table import CatalogOfQuery
     from storage_lib.schema.table_schema import TableSchema
 
+_UNKNOWN = "unknown"
+"""Mark of a newest state whose commit can't be told from others."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeDelta(SourceDelta):
@@ -61,7 +64,15 @@ class LakeSource(Source):
 
     def position(self, number: int) -> SourcePosition:
         """See ``Source``."""
-        return SourcePosition(number, self.history.mark(number) if number else None)
+        if number == 0:
+            return SourcePosition(0)
+        try:
+            return SourcePosition(number, self.history.mark(number))
+        except SnapshotExpiredError:
+            if number != self.newest():
+                raise
+            # Its rows can be read, though the log has been tidied. What changes after it will not be known.
+            return SourcePosition(number, _UNKNOWN)
 
     def watermark(self, number: int) -> int | None:  # noqa: ARG002  as in Source
         """See ``Source``: none is known."""
