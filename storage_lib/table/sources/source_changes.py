@@ -67,12 +67,13 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class _Append:
-    """Input of one ``append``: ``rows`` that were computed from the snapshot ``based_on``, None if from none."""
+    """Input of ``table.append``: ``rows`` that were computed from the snapshot ``based_on``, None if from none."""
 
     based_on: int | None
     rows: pa.Table | pa.RecordBatchReader
     row_count: int
     refused: tuple[RefusedRecord, ...]
+    table: DynamicTable
 
 
 class SourceChanges:
@@ -121,7 +122,7 @@ class SourceChanges:
             base, rows, refused = self.whole(changes)
             if admit is not None:
                 admit(refused)
-            return _Append(base, rows, rows.num_rows, refused)
+            return _Append(base, rows, rows.num_rows, refused, self._table)
 
         return self._committed(append, reached, change_tracking=change_tracking)
 
@@ -130,8 +131,10 @@ class SourceChanges:
 
         def append() -> _Append:
             base = self._newest()
-            count = self._table.count() if base is not None else 0
-            return _Append(base, self._deletions(), count, ())
+            # Streams need the rows that it deletes with all columns, also those that others have added.
+            table = self._table.refresh()
+            count = table.count() if base is not None else 0
+            return _Append(base, self._deletions(table), count, (), table)
 
         return self._committed(append, reached, change_tracking=change_tracking)
 
@@ -143,7 +146,7 @@ class SourceChanges:
         while True:
             append = prepared()
             try:
-                snapshot = self._table.append(
+                snapshot = append.table.append(
                     append.rows,
                     change_tracking=change_tracking,
                     source=reached,
@@ -157,10 +160,10 @@ class SourceChanges:
             else:
                 return Written(snapshot, append.row_count, len(append.refused))
 
-    def _deletions(self) -> pa.RecordBatchReader:
+    def _deletions(self, table: DynamicTable) -> pa.RecordBatchReader:
         """Return a deletion for each row of the table."""
-        name = self._table.options.row_kind_field
-        stored = self._table.read()
+        name = table.options.row_kind_field
+        stored = table.read()
         schema = stored.schema.append(pa.field(name, pa.string()))
 
         def batches() -> Iterator[pa.RecordBatch]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from storage_lib import DynamicTable, InvalidInputError, MemoryCatalog
+from storage_lib import AddColumn, DynamicTable, InvalidInputError, MemoryCatalog
 from tests.support.fake_environment import fake_environment
 from tests.support.raw_topic import RawTopic
 
@@ -128,6 +128,20 @@ def test_a_table_that_removes_rows_by_deletions_applies_a_truncation(engine: str
     tell(topic, "c", None, row(2))
 
     assert ingest(topic, table, **TRUNCATES) == (0, [2])
+
+
+def test_a_truncation_gives_streams_the_columns_that_others_have_added() -> None:
+    table, topic = table_of(**{"changelog-producer": "input"}), RawTopic()
+    altered = table.alter(AddColumn("note", "STRING"))
+    altered.append([{"id": 1, "name": "tea", "price": 1, "note": "kept"}])
+    stream = altered.stream(startup="latest")
+    topic.tell(None, b'{"before":null,"after":null,"op":"t"}')
+
+    assert ingest(topic, table, **TRUNCATES) == (0, [])
+
+    changes = stream.poll()
+    assert changes is not None
+    assert changes.select(["_row_kind", "id", "note"]).to_pylist() == [{"_row_kind": "-D", "id": 1, "note": "kept"}]
 
 
 def test_an_unchanged_value_waits_for_the_rejected_record_that_changed_it() -> None:
