@@ -6,11 +6,10 @@ Whatever it reports has to be true: a commit that it acknowledges is there, and 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from storage_lib import DynamicTable, StorageError
+from storage_lib import DynamicTable, InvalidInputError, StorageError
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from tests.game.player import REFUSALS, Act, Game
 from tests.support.faulty_file_io import Fault, FaultKind, FaultyFileIO, SimulatedCrash
@@ -132,8 +131,12 @@ class Interruption:
         self._tell(kind, at)
         # A request that deletes by a name, and comes after the table was recreated, would delete the new table's.
         self.game.keeps_table = True
-        with suppress(SimulatedCrash, StorageError):
+        try:
             self.act(self._process(kind, at), self.identity)
+        except InvalidInputError as error:
+            self.game.fail("upkeep is refused as if its caller had erred", error, None)
+        except (SimulatedCrash, StorageError):
+            pass
         self.game.keeps_table = False
 
     def _tell(self, kind: FaultKind | None, at: int) -> None:
