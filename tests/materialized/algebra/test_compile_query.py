@@ -52,7 +52,11 @@ def views(table: str, moment: Moment) -> str:
         ("SELECT 'a FROM orders", "the query cannot be parsed"),
         ("DELETE FROM orders", "line 1, column 1: expected a query"),
         ("SELECT id FROM orders VERSION AS OF 3", "line 1, column 16: orders: a query that is kept up to date reads"),
-        ("SELECT id FROM a.b.c", "line 1, column 16: a.b.c: name tables as database.table"),
+        ("SELECT id FROM a.b.c", "line 1, column 16: there is no table a.b.c"),
+        (
+            "SELECT id FROM a.b.c.d",
+            "line 1, column 16: a.b.c.d: name tables as database.table, or catalog.database.table",
+        ),
         ("SELECT id FROM orders UNION ALL SELECT cat, name FROM category", "have 1 and 2 columns"),
     ],
 )

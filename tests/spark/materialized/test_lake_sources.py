@@ -50,7 +50,8 @@ QUERIES = {
     "paired": "SELECT a.id, b.id AS other FROM lake.shop.orders a JOIN lake.shop.orders b"
     " ON a.cat = b.cat AND a.id < b.id",
 }
-REASONS = ("first refresh", "has expired", "recreated", "replaced", "was altered", "takes about")
+REASONS = ("first refresh", "has expired", "recreated", "replaced", "was altered", "takes about", "accumulators belong")
+"""Why the whole answer may be computed. A column that is added gives accumulators another form, for any source."""
 
 
 def expected(life: LakeLife, names: DynamicTable, query: str) -> Counter[tuple[object, ...]]:

@@ -94,7 +94,8 @@ def read_table_names(text: str, *, database: str) -> NamedTables:
             raise InvalidInputError(f"{_place(parts[0])}{parts[-1].name}: {what}")
         if len(parts) > 3:
             name = ".".join(each.name for each in parts)
-            raise InvalidInputError(f"{_place(parts[0])}{name}: name tables as database.table")
+            what = "name tables as database.table, or catalog.database.table"
+            raise InvalidInputError(f"{_place(parts[0])}{name}: {what}")
         name = ".".join(each.name for each in parts) if len(parts) > 1 else f"{database}.{parts[0].name}"
         places.append((int(parts[0].meta["start"]), int(parts[-1].meta["end"]) + 1, name, bool(table.alias)))
     return NamedTables(text, tuple(sorted(places)))
