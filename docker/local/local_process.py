@@ -146,8 +146,12 @@ def _command_of(pid: int) -> str:
     if (PROC / "self" / "stat").exists():
         try:
             deadline = time.monotonic() + EXEC_SECONDS_MAX
-            while not (command := (PROC / str(pid) / "cmdline").read_bytes()) and _becomes_another_program(pid):
-                if time.monotonic() > deadline:  # an unrelated process with this pid may have erased its command line
+            while True:
+                # Looked up before the read: the limit may pass between the two, and what is read must be newer.
+                is_late = time.monotonic() > deadline
+                command = (PROC / str(pid) / "cmdline").read_bytes()
+                # Late: an unrelated process with this pid may have erased its command line.
+                if command or is_late or not _becomes_another_program(pid):
                     break
                 time.sleep(0.001)
         except OSError:
