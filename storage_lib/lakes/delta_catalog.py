@@ -10,56 +10,40 @@ from storage_lib.io.file_io_factory import store_family
 from storage_lib.lakes.delta_history import DeltaHistory
 from storage_lib.lakes.delta_table import DeltaVersion, version_of
 from storage_lib.lakes.lake_directories import LakeDirectories
+from storage_lib.lakes.lake_version import NEWEST, AsOf
 
 _LOG = "_delta_log"
 
 
-class DeltaCatalog:
+class DeltaCatalog(LakeDirectories):
     """The tables of Delta Lake below a directory: a ``LakeCatalog``."""
 
     def __init__(self, name: str, warehouse: str, options: Mapping[str, str]) -> None:
         """``options`` are those of the warehouse's store; raises as ``LakeDirectories``."""
-        self.name = name
-        self._places = LakeDirectories(name, warehouse, options, marker=_LOG, readers="tables of Delta Lake")
-        self._storage_options = _storage_options_of(self._places.root, options)
+        super().__init__(name, warehouse, options, marker=_LOG, readers="tables of Delta Lake")
+        self._storage_options = _storage_options_of(self.root, options)
 
-    def databases(self) -> list[str]:
-        """See ``LakeCatalog``."""
-        return self._places.databases()
-
-    def tables(self, database: str) -> list[str]:
-        """See ``LakeCatalog``."""
-        return self._places.tables(database)
-
-    def version(
-        self,
-        database: str,
-        table: str,
-        *,
-        number: int | None = None,
-        before: datetime | None = None,
-        tag: str | None = None,
-    ) -> DeltaVersion:
+    def version(self, database: str, table: str, as_of: AsOf = NEWEST) -> DeltaVersion:
         """See ``LakeCatalog``."""
         name = f"{self.name}.{database}.{table}"
-        if tag is not None:
+        if as_of.tag is not None:
             message = f"table {name} of Delta Lake has no tags; write VERSION AS OF and a number"
             raise InvalidInputError(message)
-        location = self._places.location(database, table)
-        if before is not None:
-            self._refuse_earlier(name, location, before)
+        location = self.location(database, table)
+        if as_of.before is not None:
+            self._refuse_earlier(name, location, as_of.before)
         if "%" in location:
             message = f"table {name} is in {location}; delta-rs opens no directory that has a % in its name"
             raise InvalidInputError(message)
-        return version_of(name, location, self._storage_options, number=number, before=before)
+        return version_of(name, location, self._storage_options, as_of)
 
     def history(self, database: str, table: str) -> DeltaHistory:
         """See ``LakeCatalog``."""
-        return DeltaHistory.of(self.version(database, table), self._places.file_io)
+        return DeltaHistory.of(self.version(database, table), self.file_io)
 
     def _refuse_earlier(self, name: str, location: str, before: datetime) -> None:
         """Refuse a time before the oldest commit, for which delta-rs returns that commit."""
-        log = self._places.file_io.list_directory(f"{location}/{_LOG}")
+        log = self.file_io.list_directory(f"{location}/{_LOG}")
         millis = min((each.modified_ms for each in log if each.name.endswith(".json")), default=0)
         oldest = datetime.fromtimestamp(millis / 1000, UTC)
         if before < oldest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime
+from datetime import date
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 from urllib.parse import unquote
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from storage_lib.distribution import importing_for
 from storage_lib.errors import InvalidInputError
 from storage_lib.lakes.lake_history import LakeFile
-from storage_lib.lakes.lake_version import LakeVersion
+from storage_lib.lakes.lake_version import AsOf, LakeVersion
 from storage_lib.schema.filter.column_stats import ColumnStats
 
 with importing_for("a table of Delta Lake", InvalidInputError, "delta"):
@@ -117,22 +117,15 @@ class DeltaVersion(LakeVersion):
                 raise InvalidInputError(message)
 
 
-def version_of(
-    name: str,
-    location: str,
-    storage_options: Mapping[str, str],
-    *,
-    number: int | None = None,
-    before: datetime | None = None,
-) -> DeltaVersion:
-    """Return the version ``number`` of a table, or the newest that was committed until ``before``, or ever.
+def version_of(name: str, location: str, storage_options: Mapping[str, str], as_of: AsOf) -> DeltaVersion:
+    """Return a version of a table by its number or time, or the newest.
 
     Raises ``InvalidInputError`` if delta-rs can't read the table, or there is no such version.
     """
     with _reporting(name):
-        table = DeltaTable(location, version=number, storage_options=dict(storage_options))
-        if before is not None:
-            table.load_as_version(before)  # the oldest version if all are newer
+        table = DeltaTable(location, version=as_of.number, storage_options=dict(storage_options))
+        if as_of.before is not None:
+            table.load_as_version(as_of.before)  # the oldest version if all are newer
         version = table.version()
     return DeltaVersion(name=name, location=location, version=version, storage_options=storage_options)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from storage_lib.distribution import importing_for
@@ -14,6 +13,7 @@ from storage_lib.lakes.iceberg_history import IcebergHistory
 from storage_lib.lakes.iceberg_table import IcebergVersion, version_of
 from storage_lib.lakes.lake_directories import LakeDirectories
 from storage_lib.lakes.lake_kinds import OPTIONS_OF_REST
+from storage_lib.lakes.lake_version import NEWEST, AsOf
 from storage_lib.schema.options.nearest import did_you_mean
 
 with importing_for("a catalog of Iceberg", InvalidInputError, "iceberg"):
@@ -33,36 +33,19 @@ _SETTINGS = {
 """PyIceberg's names of a store's settings."""
 
 
-class IcebergDirectories:
+class IcebergDirectories(LakeDirectories):
     """The Iceberg tables below a directory, as a Hadoop catalog lays them out: a ``LakeCatalog``."""
 
     def __init__(self, name: str, warehouse: str, options: Mapping[str, str]) -> None:
         """``options`` are those of the warehouse's store; raises as ``LakeDirectories``."""
-        self.name = name
-        self._places = LakeDirectories(name, warehouse, options, marker=_METADATA, readers="tables of Iceberg")
-        self._storage_options = _storage_options_of(self._places.root, options)
+        super().__init__(name, warehouse, options, marker=_METADATA, readers="tables of Iceberg")
+        self._storage_options = _storage_options_of(self.root, options)
 
-    def databases(self) -> list[str]:
-        """See ``LakeCatalog``."""
-        return self._places.databases()
-
-    def tables(self, database: str) -> list[str]:
-        """See ``LakeCatalog``."""
-        return self._places.tables(database)
-
-    def version(
-        self,
-        database: str,
-        table: str,
-        *,
-        number: int | None = None,
-        before: datetime | None = None,
-        tag: str | None = None,
-    ) -> IcebergVersion:
+    def version(self, database: str, table: str, as_of: AsOf = NEWEST) -> IcebergVersion:
         """See ``LakeCatalog``."""
         name = f"{self.name}.{database}.{table}"
-        metadata = self._newest_metadata(name, self._places.location(database, table))
-        return version_of(name, metadata, self._storage_options, number=number, before=before, tag=tag)
+        metadata = self._newest_metadata(name, self.location(database, table))
+        return version_of(name, metadata, self._storage_options, as_of)
 
     def history(self, database: str, table: str) -> IcebergHistory:
         """See ``LakeCatalog``."""
@@ -74,7 +57,7 @@ class IcebergDirectories:
         A Hadoop catalog commits by creating it; those of other catalogs may be left by commits that failed.
         """
         directory = f"{location}/{_METADATA}"
-        found = [_VERSIONED.fullmatch(each.name) for each in self._places.file_io.list_directory(directory)]
+        found = [_VERSIONED.fullmatch(each.name) for each in self.file_io.list_directory(directory)]
         newest = max((each for each in found if each is not None), key=lambda each: int(each[1]), default=None)
         if newest is None:
             message = (
@@ -114,15 +97,7 @@ class IcebergRest:
             except NoSuchNamespaceError as error:
                 raise self._no_database(database) from error
 
-    def version(
-        self,
-        database: str,
-        table: str,
-        *,
-        number: int | None = None,
-        before: datetime | None = None,
-        tag: str | None = None,
-    ) -> IcebergVersion:
+    def version(self, database: str, table: str, as_of: AsOf = NEWEST) -> IcebergVersion:
         """See ``LakeCatalog``."""
         name = f"{self.name}.{database}.{table}"
         with reporting(self._subject):
@@ -134,7 +109,7 @@ class IcebergRest:
                 message = f"table {name} does not exist{did_you_mean(table, self.tables(database))}"
                 raise NotFoundError(message) from error
         settings = {**_settings_of_server(loaded.io.properties), **self._storage_options}
-        return version_of(name, loaded.metadata_location, settings, number=number, before=before, tag=tag)
+        return version_of(name, loaded.metadata_location, settings, as_of)
 
     def history(self, database: str, table: str) -> IcebergHistory:
         """See ``LakeCatalog``."""

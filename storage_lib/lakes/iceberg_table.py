@@ -14,7 +14,7 @@ import pyarrow as pa
 from storage_lib.distribution import importing_for
 from storage_lib.errors import InvalidInputError
 from storage_lib.lakes.lake_history import LakeFile
-from storage_lib.lakes.lake_version import LakeVersion
+from storage_lib.lakes.lake_version import NEWEST, AsOf, LakeVersion
 from storage_lib.schema.filter.column_stats import ColumnStats
 
 with importing_for("a table of Iceberg", InvalidInputError, "iceberg"):
@@ -121,27 +121,19 @@ class IcebergVersion(LakeVersion):
         return table.scan(snapshot_id=None if self.version == _CURRENT else self.version)
 
 
-def version_of(
-    name: str,
-    location: str,
-    storage_options: Mapping[str, str],
-    *,
-    number: int | None = None,
-    before: datetime | None = None,
-    tag: str | None = None,
-) -> IcebergVersion:
+def version_of(name: str, location: str, storage_options: Mapping[str, str], as_of: AsOf) -> IcebergVersion:
     """Return a snapshot of the table whose newest metadata file is ``location``; see ``LakeCatalog.version``."""
     current = IcebergVersion(name=name, location=location, version=_CURRENT, storage_options=storage_options)
-    if number is None and tag is None and before is None:
+    if as_of == NEWEST:
         return current
     with _reporting(name):
         table = current._open()  # noqa: SLF001  of the same module
-        if number is not None:
-            found, wanted = table.snapshot_by_id(number), str(number)
-        elif tag is not None:
-            found, wanted = table.snapshot_by_name(tag), f"named {tag!r}"
+        if as_of.number is not None:
+            found, wanted = table.snapshot_by_id(as_of.number), str(as_of.number)
+        elif as_of.tag is not None:
+            found, wanted = table.snapshot_by_name(as_of.tag), f"named {as_of.tag!r}"
         else:
-            moment = cast("datetime", before)
+            moment = cast("datetime", as_of.before)
             found, wanted = table.snapshot_as_of_timestamp(int(moment.timestamp() * 1000)), f"until {moment}"
     if found is None:
         message = f"table {name} of Iceberg has no snapshot {wanted}"

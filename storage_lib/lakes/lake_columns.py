@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from storage_lib.schema.table_schema import TableSchema
 
 _OF_ANY_TABLE = {"bucket": "1"}
-"""Options without which there is no table; nothing here depends on their values."""
+"""Options that a schema has to have; their values have no effect on its columns."""
 
 
 def schema_of(name: str, columns: pa.Schema, ids: Mapping[str, int]) -> TableSchema:

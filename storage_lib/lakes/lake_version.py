@@ -54,6 +54,19 @@ class LakeVersion(ABC):
         """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsOf:
+    """Which version of a table is read: by its number or tag, or the newest that was committed until ``before``."""
+
+    number: int | None = None
+    before: datetime | None = None
+    tag: str | None = None
+
+
+NEWEST = AsOf()
+"""The newest version, as there is no condition."""
+
+
 class LakeCatalog(Protocol):
     """Databases and tables of another format. Only reads."""
 
@@ -63,16 +76,8 @@ class LakeCatalog(Protocol):
     def tables(self, database: str) -> list[str]:
         """Return the names of a database's tables, sorted. Raises ``NotFoundError`` if it does not exist."""
 
-    def version(
-        self,
-        database: str,
-        table: str,
-        *,
-        number: int | None = None,
-        before: datetime | None = None,
-        tag: str | None = None,
-    ) -> LakeVersion:
-        """Return a version of a table by its number or tag, or the newest that was committed until ``before``, or ever.
+    def version(self, database: str, table: str, as_of: AsOf = NEWEST) -> LakeVersion:
+        """Return a version of a table.
 
         Raises ``NotFoundError`` if the database or the table does not exist, ``InvalidInputError`` if there is no such
         version or it can't be read.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.support.own_airflow_home import own_airflow_home
+
 # Before the first import of Airflow, which reads these variables once. Older versions load examples with any folder.
-os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-home-"))
+os.environ["AIRFLOW_HOME"] = own_airflow_home()
 os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
 
 import pyarrow as pa

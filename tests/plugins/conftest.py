@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.support.own_airflow_home import own_airflow_home
+
 # Before the first import of Airflow, which reads these variables once.
-os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-home-"))
+os.environ["AIRFLOW_HOME"] = own_airflow_home()
 os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
 os.environ.setdefault("AIRFLOW__CORE__UNIT_TEST_MODE", "False")
 # Modules with the tests' row callables; some represent a module of a DAGs folder.

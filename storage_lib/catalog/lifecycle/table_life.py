@@ -33,6 +33,7 @@ from storage_lib.io.environment import Environment
 from storage_lib.io.table_directory.table_paths import TablePaths
 from storage_lib.schema.evolution.schema_history import SchemaHistory
 from storage_lib.schema.options.external_paths import declared_directories, io_path
+from storage_lib.schema.options.table_options import IcebergStorage, TableOptions
 from storage_lib.schema.placing.layout import TOPIC_OPTION, earlier_topics
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.table.dynamic_table import DynamicTable
@@ -141,6 +142,8 @@ class TableLife:
 
     def _unregister(self, name: TableName, location: str, schema: TableSchema) -> None:
         """Remove the table at ``location`` from the REST catalog that it is registered in, if it is."""
+        if TableOptions.parse(schema.options).iceberg_storage is not IcebergStorage.REST_CATALOG:
+            return
         view = self._opened(name, location, schema).context.iceberg_view
         if view is not None:
             view.unregister()

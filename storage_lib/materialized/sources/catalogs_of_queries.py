@@ -2,8 +2,8 @@
 
 A definition stores the options by which a catalog is opened, but no secret. A refresh takes the secrets from the
 session that runs it, if that has opened the same catalog, or else from the environment variable
-``DYNAMIC_TABLE_CATALOG_<NAME>``: a JSON object of options, among them the address of the catalog. A secret is used for
-the address only that was given together with it, because whoever creates tables chooses the address in a definition.
+``DYNAMIC_TABLE_CATALOG_<NAME>``: a JSON object of options, among them the address of the catalog. A secret is sent only
+to the address that was given together with it, because the address in a definition is chosen by the table's creator.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SHOWN_OF_STORES = frozenset(
         "virtual-hosted-style-request",
     }
 )
-"""Settings of stores that are no secrets; all others count as secrets."""
+"""Settings of stores that are not secret; all others are treated as secrets."""
 
 _SESSION: ContextVar[Catalogs | None] = ContextVar("catalogs of the session", default=None)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from storage_lib.schema.table_schema import TableSchema
 
 _UNKNOWN = "unknown"
-"""Mark of a newest state whose commit can't be told from others."""
+"""Mark of a newest state whose commit has nothing that identifies it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What a refresh asks of a table that a query reads: its columns, its states by number, and the change between two.
+"""Interface of a table that a query reads, for refreshes: its columns, its states, and the change between two states.
 
 A state has a number, and numbers grow from commit to commit: the id of a snapshot of a dynamic table, or a number of
 another format's. Number 0 is the table without rows.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError
+from storage_lib.lakes.lake_version import AsOf
 from storage_lib.schema.table_schema import new_table_schema
 from storage_lib.spark.data_source import statement_options
 from storage_lib.spark.lakes.lake_frame import lake_frame, lake_struct
@@ -82,13 +83,8 @@ def _lake_frame(state: SessionState, version: LakeVersion, struct: StructType, b
 def _lake_version(lake: LakeCatalog, database: str, table: str, options: dict[str, str]) -> LakeVersion:
     number, millis = options.get(statement_options.SNAPSHOT_ID), options.get(statement_options.SCAN_TIMESTAMP_MILLIS)
     before = None if millis is None else datetime.fromtimestamp(int(millis) / 1000, UTC)
-    return lake.version(
-        database,
-        table,
-        number=None if number is None else int(number),
-        before=before,
-        tag=options.get(statement_options.TAG_NAME),
-    )
+    tag = options.get(statement_options.TAG_NAME)
+    return lake.version(database, table, AsOf(number=None if number is None else int(number), before=before, tag=tag))
 
 
 def _paimon_table(catalog: SessionCatalog, database: str, table: str) -> DynamicTable:

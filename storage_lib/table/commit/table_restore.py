@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -102,57 +102,36 @@ class TableRestore:
         properties from other writers are restored; ``history`` is that of the target's branch (None: the table's). Due
         compactions run afterwards. Call ``committed`` first. Raises otherwise as ``TableCommit.commit``.
         """
+        return self._restore(
+            _Restoration(target, tracked, commit_user, commit_identifier, properties, guard=guard, history=history)
+        )
+
+    def _restore(self, wanted: _Restoration) -> Snapshot | None:
         try:
-            snapshot = self._restored(
-                target,
-                tracked=tracked,
-                commit_user=commit_user,
-                commit_identifier=commit_identifier,
-                properties=properties,
-                guard=guard,
-                history=history,
-            )
+            snapshot = self._restored(wanted)
         except _AlteredError:
-            return self._of_newest_schema().restore(
-                target,
-                tracked=tracked,
-                commit_user=commit_user,
-                commit_identifier=commit_identifier,
-                properties=properties,
-                guard=guard,
-                history=history,
-            )
+            return self._of_newest_schema()._restore(wanted)  # noqa: SLF001
         if snapshot is not None:
             # Rows may be back in level 0, which other engines skip in some tables.
             self._compact(snapshot)
         return snapshot
 
-    def _restored(
-        self,
-        target: Snapshot,
-        *,
-        tracked: bool,
-        commit_user: str,
-        commit_identifier: int,
-        properties: Mapping[str, str],
-        guard: Guard | None = None,
-        history: SnapshotHistory | None = None,
-    ) -> Snapshot | None:
+    def _restored(self, wanted: _Restoration) -> Snapshot | None:
+        target, guard = wanted.target, wanted.guard
         self._refuse_another_layout(target)
         own = {key: value for key, value in target.properties.items() if not key.startswith(OWN_PREFIX)}
-        offsets = self._commit.source_offsets(target, history)
+        properties = {**own, **wanted.properties}
+        offsets = self._commit.source_offsets(target, wanted.history)
         is_replaced = self._refuse_tracked is not None and self._changelog_source is not None and not self._has_log
-        writes_changelog = tracked and is_replaced
-        if tracked and not writes_changelog:
-            return self._append_difference(
-                target, commit_user, commit_identifier, {**own, **properties}, guard, offsets
-            )
+        writes_changelog = wanted.tracked and is_replaced
+        if wanted.tracked and not writes_changelog:
+            return self._append_difference(wanted, properties, offsets)
 
         def sources(_: SourceOffsets) -> SourceOffsets:
             return offsets
 
         committable = Committable(
-            commit_user=commit_user, commit_identifier=commit_identifier, properties={**own, **properties}
+            commit_user=wanted.commit_user, commit_identifier=wanted.commit_identifier, properties=properties
         )
 
         def properties_of(previous: Snapshot | None) -> Mapping[str, str]:
@@ -211,14 +190,9 @@ class TableRestore:
         raise CommitConflictError(message)
 
     def _append_difference(
-        self,
-        target: Snapshot,
-        commit_user: str,
-        commit_identifier: int,
-        properties: Mapping[str, str],
-        guard: Guard | None,
-        offsets: SourceOffsets,
+        self, wanted: _Restoration, properties: Mapping[str, str], offsets: SourceOffsets
     ) -> Snapshot | None:
+        target, guard = wanted.target, wanted.guard
         if self._refuse_tracked is not None:
             message = (
                 f"table {self._table}: {self._refuse_tracked}, so a difference can't be appended to it; "
@@ -226,7 +200,7 @@ class TableRestore:
             )
             raise InvalidInputError(message)
         write_context = replace(
-            self._commit.open(commit_user=commit_user, tracked=True, purpose="restore", is_difference=True),
+            self._commit.open(commit_user=wanted.commit_user, tracked=True, purpose="restore", is_difference=True),
             reads_base=True,
         )
         try:
@@ -254,7 +228,7 @@ class TableRestore:
         return self._commit.commit(
             write_context,
             [message_of_task],
-            commit_identifier,
+            wanted.commit_identifier,
             properties=properties,
             # Offsets are committed also without rows.
             sources=(lambda _: offsets) if has_to_be_made else None,
@@ -297,6 +271,19 @@ class TableRestore:
 
     def _with_kinds(self, rows: pa.RecordBatch, kinds: pa.Array) -> pa.RecordBatch:
         return rows.append_column(self._row_kind_column, pa.array(ROW_KIND_SYMBOLS).take(kinds))
+
+
+@dataclass(frozen=True, slots=True)
+class _Restoration:
+    """What ``TableRestore.restore`` is asked for."""
+
+    target: Snapshot
+    tracked: bool
+    commit_user: str
+    commit_identifier: int
+    properties: Mapping[str, str]
+    guard: Guard | None
+    history: SnapshotHistory | None
 
 
 class _MovedError(StorageError):
