@@ -175,6 +175,18 @@ def test_values_of_every_type_arrive(sql: Session, lake: Path, features: dict[st
     assert rows_of(sql, "SELECT struct.b[0] AS b FROM lake.shop.t WHERE `decimal` > 1") == [{"b": "c"}]
 
 
+def test_a_stream_from_a_lake_is_refused_with_what_follows_its_changes(sql: Session, lake: Path) -> None:
+    write_deltalake(str(lake / "t"), pa.table({"id": [1]}))
+    sql.execute("CREATE TABLE copy (id BIGINT)")
+    sql.execute("SET 'execution.runtime-mode' = 'streaming'")
+    sql.execute(f"SET 'execution.checkpointing.dir' = '{lake}/checkpoints'")
+
+    with pytest.raises(InvalidInputError, match="CREATE MATERIALIZED TABLE follows the changes"):
+        sql.execute("INSERT INTO copy SELECT id FROM lake.shop.t")
+    with pytest.raises(InvalidInputError, match=r"write it once$"):
+        sql.execute("INSERT INTO copy SELECT 1")
+
+
 def test_rows_that_a_deletion_vector_marks_are_left_out(sql: Session, lake: Path) -> None:
     write_deltalake(
         str(lake / "t"),

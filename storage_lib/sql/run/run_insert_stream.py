@@ -136,6 +136,9 @@ def _stream_of_changes(
             f"table {table.name}: the query reads no stream, so there is nothing to wait for; SET "
             "'execution.runtime-mode' = 'batch' to write it once"
         )
+        catalogs = [state.session_catalog(each.parts) for each in statement.query.tables]
+        if any(each is not None and each.lake is not None for each in catalogs):
+            message += ". CREATE MATERIALIZED TABLE follows the changes of tables of Delta Lake and Iceberg"
         raise InvalidInputError(message)
     with errors_in_words(source):
         stream = write_stream(
