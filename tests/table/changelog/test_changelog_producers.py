@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from storage_lib import InvalidInputError, RemoveOption, SetOption, WarehouseCatalog
+from storage_lib import DynamicTable, InvalidInputError, RemoveOption, SetOption, StreamPosition, WarehouseCatalog
 from storage_lib.schema.types.row_kind import RowKind
 from tests.support.deep_tests import thinned
 from tests.support.paimon_core import PaimonCore
@@ -68,6 +68,24 @@ def test_the_changelog_of_a_commit_is_in_the_compaction_that_follows_it(
     assert [each["changelog_record_count"] for each in snapshots] == [None, 2, None, 3]
 
 
+@pytest.mark.parametrize("producer", ["lookup", "full-compaction"])
+def test_a_deletion_tells_their_streams_the_stored_row_and_ours_the_row_it_gave(
+    paimon_core: PaimonCore, tmp_path: Path, producer: str
+) -> None:
+    by_us, by_java = (
+        make(paimon_core, tmp_path / name, COLUMNS, {"changelog-producer": producer})
+        for name, make in (("us", SharedTable.made_by_us), ("java", SharedTable.made_by_java))
+    )
+    for change in ((ADD, (2, 0, 1)), (DELETE, (2, 8, 9))):
+        by_us.append_by_us([change])
+        by_java.append_by_java([change])
+        by_java.compact_by_java()
+
+    assert by_us.stream_by_java() == by_java.stream_by_java() == [(ADD, (2, 0, 1)), (DELETE, (2, 0, 1))]
+    assert _streamed(by_us.ours(), "none") == [(2, 0, 1, "+I"), (2, 8, 9, "-D")]
+    assert _streamed(by_us.ours(), "lookup") == [(2, 0, 1, "+I"), (2, 0, 1, "-D")]
+
+
 def test_rows_go_into_the_changelog_as_they_are_written(paimon_core: PaimonCore, tmp_path: Path) -> None:
     table = SharedTable.made_by_us(paimon_core, tmp_path, COLUMNS, {"changelog-producer": "input"})
     changes = [(ADD, (1, 0, 1)), (BEFORE, (1, 0, 1)), (AFTER, (1, 0, 2)), (ADD, (2, 0, 0)), (DELETE, (2, 0, 0))]
@@ -122,6 +140,12 @@ def test_lookup_is_neither_given_nor_taken_where_versions_add_up(tmp_path: Path)
     assert (
         plain.alter(SetOption("changelog-producer", "full-compaction")).options.changelog_producer == "full-compaction"
     )
+
+
+def _streamed(table: DynamicTable, normalize: str) -> list[Row]:
+    source = table.stream(position=StreamPosition(snapshot_id=0), normalize=normalize)
+    batches = iter(source.poll, None)
+    return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
 
 
 @pytest.mark.parametrize("seed", thinned(range(24), keep=6))
