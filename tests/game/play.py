@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -28,12 +29,17 @@ if TYPE_CHECKING:
     from storage_lib.catalog.catalog import Catalog
     from storage_lib.sql import Session
 
-Moves: TypeAlias = tuple[tuple[Callable[[Game], None], int], ...]
+Moves: TypeAlias = tuple[tuple[Callable[[Game], None], float], ...]
 EXPIRED_SHARE = 0.3
 """Share of interruptions in which the snapshot that the process is about to create is made by others, and expires."""
 REFRESHED_SHARE, REFRESHED_SHARE_OF_ALTERED = 0.05, 0.5
 """Shares of moves after which a materialized table is refreshed, as a reader of its sources."""
 ALTERATIONS = ("alter", "sql_alter", "recreate")
+UNEVEN_FROM = 1_000_000
+"""Games from this seed on prefer some moves and lack others: what many moves of one kind do to each other is rare in
+games that have all of them, and so is a move that another one always prevents."""
+FACTORS = (0, 0.2, 1, 1, 5)
+"""By one of these, the weight of each move is multiplied in such a game."""
 ENGINE_MOVES: Moves = (
     (materialize, 1),
     (refresh, 6),
@@ -72,7 +78,8 @@ def _sql_moves(session: Session) -> Moves:
 
 
 def _play(game: Game, moves: int, more: Moves) -> None:
-    drawn, others = (*MOVES, *ENGINE_MOVES, *more), partial(_others, game)
+    ordinary = _weighted((*MOVES, *ENGINE_MOVES), game.seed)
+    drawn, others = (*ordinary, *_weighted(more, game.seed)), partial(_others, game, ordinary)
 
     def interrupt(act: Act, identity: dict[str, Any], change: Callable[[], None] | None) -> Snapshot | None:
         if change is None:
@@ -100,10 +107,22 @@ def _play(game: Game, moves: int, more: Moves) -> None:
         raise
 
 
-def _others(game: Game) -> None:
+def _weighted(moves: Moves, seed: int) -> Moves:
+    """Return the moves with the weights that they have in the game of a seed."""
+    if seed < UNEVEN_FROM:
+        return moves
+    chance = Random(f"weights of {len(moves)} moves in {seed}")  # noqa: S311  reproducible
+    factors = [chance.choice(FACTORS) for _ in moves]
+    # Rows can always be appended, so that no game ends without a move.
+    return tuple(
+        (move, weight * (factor or (move is append))) for (move, weight), factor in zip(moves, factors, strict=True)
+    )
+
+
+def _others(game: Game, moves: Moves) -> None:
     """Let others make some moves while a process is interrupted."""
     for _ in range(game.rng.randint(1, 4)):
-        _move(game, (*MOVES, *ENGINE_MOVES))
+        _move(game, moves)
     if game.rng.random() < EXPIRED_SHARE:
         for move in (append, append, expire):
             _made(game, move)
