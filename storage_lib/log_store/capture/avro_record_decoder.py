@@ -18,7 +18,12 @@ from storage_lib.log_store.capture.captured_changes import nothing_captured
 from storage_lib.log_store.capture.divided_batch import captured_but_unreadable
 from storage_lib.log_store.capture.envelope_changes import changes_of
 from storage_lib.log_store.capture.flattened_rows import FLATTENED_OTHERS
-from storage_lib.log_store.capture.record_groups import ReadGroup, flattened_group, written_by_groups
+from storage_lib.log_store.capture.record_groups import (
+    ReadGroup,
+    envelope_group,
+    flattened_group,
+    written_by_groups,
+)
 from storage_lib.log_store.capture.record_keys import json_keys
 from storage_lib.log_store.capture.row_images import RowImages, merged_images
 from storage_lib.log_store.capture.written_changes import operations_of
@@ -78,10 +83,13 @@ class AvroRecordDecoder:
         if not pa.types.is_string(found["op"].type):
             message = "op is not a string"
             raise ValueError(message)
-        return ReadGroup(
-            operations=operations_of(found["op"]),
-            before=side_images(self.table, found["before"], types["before"]),
-            after=side_images(self.table, found["after"], types["after"]),
+        return envelope_group(
+            self.table,
+            operations_of(found["op"]),
+            lambda: (
+                side_images(self.table, found["before"], types["before"]),
+                side_images(self.table, found["after"], types["after"]),
+            ),
             connectors=_connectors(found.get("source"), len(found["op"])),
             columns={name: value_type(of) for name, of in fields_of(types["after"]).items()},
             metadata=self._metadata(found, parts, len(found["op"])),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +23,12 @@ from storage_lib.log_store.capture.flattened_rows import FLATTENED_OTHERS
 from storage_lib.log_store.capture.json_payloads import JsonPayloads, payloads
 from storage_lib.log_store.capture.json_presence import absent_columns
 from storage_lib.log_store.capture.json_rows import ITSELF, JsonRows, read_rows
-from storage_lib.log_store.capture.record_groups import ReadGroup, flattened_group, written_by_groups
+from storage_lib.log_store.capture.record_groups import (
+    ReadGroup,
+    envelope_group,
+    flattened_group,
+    written_by_groups,
+)
 from storage_lib.log_store.capture.record_keys import json_keys
 from storage_lib.log_store.capture.row_images import RowImages, no_images
 from storage_lib.log_store.capture.written_changes import operations_of
@@ -89,14 +95,13 @@ class JsonRecordDecoder:
             len(group.indices),
             is_flattened=self.is_flattened,
         )
-        images = self._images(group, rows, known)
         columns = None if group.schema is None else types[ITSELF if self.is_flattened else _AFTER]
         if self.is_flattened:
-            return flattened_group(rows.others, images[ITSELF], columns, metadata)
-        return ReadGroup(
-            operations=operations_of(rows.others["op"]),
-            before=images[_BEFORE],
-            after=images[_AFTER],
+            return flattened_group(rows.others, self._images(group, rows, known)[ITSELF], columns, metadata)
+        return envelope_group(
+            self.table,
+            operations_of(rows.others["op"]),
+            lambda: itemgetter(_BEFORE, _AFTER)(self._images(group, rows, known)),
             connectors=pc.struct_field(rows.others["source"], "connector").to_numpy(zero_copy_only=False),
             columns=columns,
             metadata=metadata,

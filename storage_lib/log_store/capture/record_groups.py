@@ -1,7 +1,7 @@
 """Puts together what the records of a batch say, which are read in groups: those with one schema at once.
 
-Records in no group are tombstones. If no value of a group's types can be one of the table, all of its records are
-refused.
+Records in no group are tombstones. If no value of a group's types can be one of the table, all of its records with rows
+are refused; a TRUNCATE has none, and deletes all rows whatever their columns are.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _LEAVES_OUT_NULLS = "oracle"
 """The connector that leaves out an unchanged value even if it is null; PostgreSQL keeps only long ones apart."""
 
+_WITHOUT_ROW = (Operation.TRUNCATE, Operation.MESSAGE)
 _CONNECTOR_OF_ROWS = ""
 """Name for the connector of flattened records, which do not name it, but come from one."""
 
@@ -43,7 +44,7 @@ class ReadGroup:
     """What the records of a group say; ``operations`` (int8), ``connectors`` (names, or None) and rows by record.
 
     ``columns`` are those of the source, None for records without a schema; ``metadata`` are the columns that are filled
-    from what the records say apart from their rows.
+    from what the records say apart from their rows. ``refusal``: why there are no rows although the records have some.
     """
 
     operations: np.ndarray
@@ -52,6 +53,34 @@ class ReadGroup:
     connectors: np.ndarray
     columns: Mapping[str, ValueType] | None
     metadata: Mapping[str, Converted]
+    refusal: str | None = None
+
+
+def envelope_group(
+    table: CapturedTable,
+    operations: np.ndarray,
+    read_rows: Callable[[], tuple[RowImages, RowImages]],
+    *,
+    connectors: np.ndarray,
+    columns: Mapping[str, ValueType] | None,
+    metadata: Mapping[str, Converted],
+) -> ReadGroup:
+    """Return what envelopes say, with their rows before and after; ``InvalidInputError`` refuses these."""
+    refusal = None
+    try:
+        before, after = read_rows()
+    except InvalidInputError as error:
+        refusal = str(error)
+        before = after = no_images(table.columns, len(operations))
+    return ReadGroup(
+        operations=operations,
+        before=before,
+        after=after,
+        connectors=connectors,
+        columns=columns,
+        metadata=metadata,
+        refusal=refusal,
+    )
 
 
 def flattened_group(
@@ -97,7 +126,12 @@ def written_by_groups(
             group = read()
         except InvalidInputError as error:
             operations[indices] = Operation.MESSAGE
-            refusals += [Refusal(record_index=index, column=None, reason=str(error)) for index in indices.tolist()]
+            refusals += _refused(indices, str(error))
+            continue
+        if group.refusal is not None:
+            has_row = ~np.isin(group.operations, _WITHOUT_ROW)
+            operations[indices] = np.where(has_row, Operation.MESSAGE, group.operations)
+            refusals += _refused(indices[has_row], group.refusal)
             continue
         operations[indices], connectors[indices] = group.operations, group.connectors
         before.append((indices, group.before))
@@ -125,3 +159,7 @@ def written_by_groups(
         metadata=record_metadata(table.metadata, records, table.topic, metadata),
         leaves_out_nulls=bool((connectors == _LEAVES_OUT_NULLS).any()),
     )
+
+
+def _refused(indices: Int64s, reason: str) -> list[Refusal]:
+    return [Refusal(record_index=index, column=None, reason=reason) for index in indices.tolist()]

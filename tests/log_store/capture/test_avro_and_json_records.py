@@ -70,8 +70,26 @@ def test_both_tell_the_same_rows_and_leave_out_the_same_values(name: str, is_fla
     assert len(of_avro.schemas) == (4 if name.startswith("orders") else 1)
 
 
-def _schema(name: str) -> TableSchema:
-    columns = pa.schema([(column, _COLUMNS[column]) for column in _TABLES[name]])
+@pytest.mark.parametrize("form", ["avro", "json-schema"])
+def test_a_truncate_counts_whatever_the_columns_of_the_source_are(form: str) -> None:
+    table = captured_table(_schema("orders", qty=pa.list_(pa.int32())))
+    records = recorded(form, "orders")
+    registry = cast("SchemaRegistry", RecordedRegistry())
+    decoder = (
+        AvroRecordDecoder(table=table, registry=registry)
+        if form == "avro"
+        else JsonRecordDecoder(table=table, has_schema=True)
+    )
+
+    changes = captured(decoder, [each.value for each in records], [each.key for each in records])
+
+    assert {each.reason.partition(",")[0] for each in changes.refusals} == {"column 'qty' is ARRAY<INT>"}
+    assert changes.truncations.tolist() == [20]
+    assert 20 not in {each.record_index for each in changes.refusals}
+
+
+def _schema(name: str, **others: pa.DataType) -> TableSchema:
+    columns = pa.schema([(column, {**_COLUMNS, **others}[column]) for column in _TABLES[name]])
     return new_table_schema(columns, primary_keys=("id",), options={"bucket": "1"}, time_millis=0)
 
 
