@@ -105,7 +105,7 @@ class DatabaseGame(FollowedGame):
         return {**self.checked, **{name: reason[:300] for name, reason in self.reasons.items()}}
 
     def _expected_of(self, table: str) -> ExpectedRows:
-        return self._expected.setdefault(table, ExpectedRows(self.rules.following))
+        return self._expected.setdefault(table, ExpectedRows(self.rules.following, self.schema.mode.sent_types))
 
     def moves(self) -> Mapping[str, Move]:
         """See ``FollowedGame``."""

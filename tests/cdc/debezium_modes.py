@@ -66,6 +66,17 @@ class Mode:
         return frozenset(found)
 
     @property
+    def sent_types(self) -> dict[str, str]:
+        """Our types of the columns of the game, as records tell them: some modes send several types as one."""
+        decimals, moments = ("DECIMAL(10, 2)", "DECIMAL(38, 10)"), ("TIMESTAMP(3)", "TIMESTAMP(6)")
+        decimal = {"string": "STRING", "double": "DOUBLE"}.get(self.options.get("decimal.handling.mode", ""))
+        moment = {"isostring": moments[1], "connect": moments[0]}.get(self.options.get("time.precision.mode", ""))
+        return {
+            **(dict.fromkeys(decimals, decimal) if decimal else {}),
+            **(dict.fromkeys(moments, moment) if moment else {}),
+        }
+
+    @property
     def reading(self) -> dict[str, str]:
         """Options of a reader whose records carry no schema: they name the connector's modes."""
         names = {

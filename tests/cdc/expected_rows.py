@@ -11,7 +11,7 @@ import datetime as dt
 import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
 from typing import Any
 
@@ -70,9 +70,11 @@ class ExpectedRows:
 
     Each key has the rows that its table may have; the last is that of all records, the others lack some that may have
     been rejected. ``must_stop``: what an error says that the table has to stop at, ``may_stop``: it may stop.
+    ``sent``: the types that records tell instead of those of the database.
     """
 
     following: Following
+    sent: Mapping[str, str] = field(default_factory=dict)
     key: tuple[str, ...] = ()
     columns: dict[str, str] = field(default_factory=dict)
     is_begun: bool = False
@@ -92,10 +94,11 @@ class ExpectedRows:
 
     def apply(self, event: Event) -> None:
         """Apply a change."""
+        event = replace(event, shape=self._told(event.shape))
         if not self.is_begun:
             self.is_begun, self.key, self.columns = True, event.names, {**event.shape}
             for shape in self._early:
-                self.truncate(shape)
+                self._truncate(shape)
         if self.must_stop is None and {*event.names} != {*self.key}:
             self.must_stop = "key"  # it may distinguish other rows now
         before = {*self.columns}
@@ -109,9 +112,15 @@ class ExpectedRows:
 
     def truncate(self, shape: Shape) -> None:
         """Apply a TRUNCATE, whose record has no row, but the columns of the table."""
-        if not self.is_begun:
-            self._early.append(shape)
-            return
+        if self.is_begun:
+            self._truncate(self._told(shape))
+        else:
+            self._early.append(self._told(shape))
+
+    def _told(self, shape: Shape) -> dict[str, str]:
+        return {name: self.sent.get(of, of) for name, of in shape.items()}
+
+    def _truncate(self, shape: Shape) -> None:
         if self.must_stop is None:
             self._is_doubtful(shape)
         if self.must_stop is not None:

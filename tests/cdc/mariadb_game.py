@@ -175,7 +175,8 @@ class MariadbGame:
         if found:
             table, name, kind = self.chance.choice(found)
             wider = next(each for each in MARIADB_KINDS if each.type == WIDENED[kind.type])
-            self._run(f"alter table {table} modify column {name} {wider.type}")
+            # Without its comment, the column would have none from then on.
+            self._run(f"alter table {table} modify column {name} {wider.type} comment '{_comment(name)}'")
             self._tables[table][name] = wider
 
     def _new_name(self) -> str:

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 
+from tests.cdc.debezium_modes import MODES
 from tests.cdc.expected_rows import DifferenceError, Event, ExpectedRows, Following, same
 
 SHAPE = {"id": "INT", "item": "STRING"}
@@ -71,3 +72,16 @@ def test_a_row_that_came_under_another_name_of_a_table_without_a_key_is_taken_ba
     expected.apply(Event(names=(), shape={"n": "INT"}, old=None, new={"n": 2}))
 
     expected.check([{"n": 1}, {"n": 3}], is_whole=True)
+
+
+def test_a_number_that_is_sent_as_a_text_does_not_become_wider() -> None:
+    narrow, wide = ({"id": "INT", "price": f"DECIMAL({of})"} for of in ("10, 2", "38, 10"))
+    as_text = ExpectedRows(Following(schema_change="fail"), MODES["json-schema-as-text"].sent_types)
+    as_number = ExpectedRows(Following(schema_change="fail"), MODES["json-schema"].sent_types)
+
+    for expected in (as_text, as_number):
+        expected.apply(event(narrow, 1, price="1.00"))
+        expected.apply(event(wide, 1, price="2.00"))
+
+    assert as_text.must_stop is None
+    assert as_number.must_stop == "writes column"
