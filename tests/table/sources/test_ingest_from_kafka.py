@@ -145,7 +145,8 @@ def test_the_source_orders_rows_over_a_partition_that_is_added(kafka: LocalKafka
         "shop.ordered", {"id": "BIGINT NOT NULL", **columns}, primary_key=["id"], options=made
     )
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(120)
+    # Its records are of 1970: a broker may delete them at any time otherwise.
+    admin.create_topics([NewTopic(topic, 2, 1, config={"retention.ms": "-1"})])[topic].result(120)
 
     def write(key: int, op: str, lsn: int, partition: int, at: int) -> None:
         row = {"id": key}
