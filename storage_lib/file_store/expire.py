@@ -73,7 +73,8 @@ class FileStoreExpire:
     2. Store the commits of the snapshots below F (``ExpiredCommits``). Write F into EARLIEST: from now on every
        snapshot below F counts as expired, even while its files exist. If a faster expiry has moved EARLIEST further
        meanwhile, start over from there.
-    3. Drop the expired snapshots from the table's view, if it has one. Then delete the data files that snapshots up to
+    3. If the table has a view that has to stay at an expired snapshot, tag it. Drop the other expired snapshots from
+       the view. Then delete the data files that snapshots up to
        F removed, unless something still needs them (``references``).
     4. Delete the manifests and lists that only expired snapshots name.
     5. Delete the expired snapshot files, oldest first. While one exists, its cleanup may be unfinished: the next run
@@ -212,6 +213,10 @@ class FileStoreExpire:
         expiring: Mapping[int, Snapshot],
         still_there: _StillThere,
     ) -> ExpireResult:
+        view = self._newest_view()
+        if view is not None:
+            # A view that can't show newer snapshots tags the one that it shows; below, tags are read.
+            view.hold(first_retained)
         loaded = [expiring.get(each) or self._snapshots.load_expired(each) for each in expired_ids]
         expired = [snapshot for snapshot in loaded if snapshot is not None]
         if not expired:
@@ -220,7 +225,6 @@ class FileStoreExpire:
         needed = self._references.of_others()
         needed |= self._references.of_own(self._snapshots, first_retained)
         unneeded = self._taken_out(expired, self._snapshots.load(first_retained)) - needed
-        view = self._newest_view()
         if view is not None:
             # Its readers find a missing snapshot, rather than one whose files are missing.
             view.drop_expired()

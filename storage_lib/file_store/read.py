@@ -114,7 +114,8 @@ class FileStoreRead:
     def standing_rows(self, split: Split) -> Iterator[StandingRows]:
         """Yield which rows of the split's files are rows of the table; see ``merge_tree/standing_rows.py``.
 
-        REQUIRES a table with a primary key, whose merge engine is deduplicate or first-row.
+        REQUIRES a table with a primary key, and files of which ``KeyValueTable.stores_rows`` is true: those of the
+        merge engines deduplicate and first-row always.
         """
         kind = self._kind
         assert isinstance(kind, KeyValueTable)  # noqa: S101  of the tables with a primary key
@@ -123,7 +124,7 @@ class FileStoreRead:
                 split.files,
                 reader=self.reader(split.partition, split.bucket),
                 key_value=kind.layout,
-                merge_function=kind.merge_function,
+                merge_function=kind.choice,
                 lowest_counts=kind.looks_up,
                 key_range=split.key_range,
             )

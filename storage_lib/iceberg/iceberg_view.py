@@ -6,6 +6,9 @@ A reader of Iceberg sees exactly the rows of one of the table's snapshots. The v
 the process that committed it, before its verb returns. If that process crashes or fails in between, or is slower than
 the next one, whoever commits next publishes the missing snapshots in their order. So the view may be behind, and says
 how far (``shown``), but it never shows a snapshot that the table does not have.
+
+If rows are combined from several versions while they are read (partial-update, aggregation), the view leaves out a
+snapshot until a compaction has written each row that it combines (``waiting``), and stays at the one before.
 """
 
 from __future__ import annotations
@@ -24,10 +27,17 @@ from storage_lib.errors import (
 )
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.iceberg.encode.table_metadata import ShownSnapshot, ViewMetadata, uuid_of_view
+from storage_lib.iceberg.publish.held_snapshots import delete_released, hold, release
 from storage_lib.iceberg.publish.view_content import ViewContents
 from storage_lib.iceberg.publish.view_directory import ViewDirectory
 from storage_lib.iceberg.publish.view_placement import view_root
-from storage_lib.iceberg.publish.view_publisher import ViewPublisher, identity_of, shown_tags, with_schema
+from storage_lib.iceberg.publish.view_publisher import (
+    ViewPublisher,
+    identity_of,
+    shown_tags,
+    waits_for_merges,
+    with_schema,
+)
 from storage_lib.iceberg.register.rest_options import client_properties
 from storage_lib.io.after_commit import after_commit
 from storage_lib.io.file_io_factory import absolute_place, is_same_place
@@ -93,6 +103,13 @@ class IcebergView:
             return None
         return self.directory.registered() or 0 if self.is_registered else newest.snapshot_id
 
+    def waiting(self) -> int:
+        """Return how many snapshots after the newest one in the view wait for a compaction; see ``SnapshotView``."""
+        if not waits_for_merges(self._store):
+            return 0
+        newest = self.directory.newest()
+        return max(0, self._waits_up_to() - (0 if newest is None else newest.snapshot_id))
+
     def document(self) -> tuple[str, bytes] | None:
         """Return the absolute path and the content of the newest metadata; None if there is no view.
 
@@ -106,8 +123,9 @@ class IcebergView:
     def catch_up(self) -> int | None:
         """Publish the snapshots that are missing, in their order; return the newest one that the view shows.
 
-        Snapshots that have expired are left out, and those with files that Iceberg can't show. A view that does not
-        exist begins with the newest snapshot. Raises ``StorageError``; what was published before stays.
+        Snapshots that have expired are left out, those with files that Iceberg can't show, and those whose rows have to
+        be merged. A view that does not exist begins with the newest of the others. Raises ``StorageError``; what was
+        published before stays.
         """
         if not self._is_wanted():
             return None
@@ -118,7 +136,10 @@ class IcebergView:
                 return self._begin_empty(before)
             if before is not None and before.snapshot_id >= latest_id:
                 return before.snapshot_id
-            for snapshot in self._missing(before, latest_id):
+            waits_up_to = self._waits_up_to()
+            if waits_up_to == latest_id:
+                return None if before is None else before.snapshot_id
+            for snapshot in self._missing(before, waits_up_to, latest_id):
                 before, goes_on = self._next(before, snapshot, is_last=snapshot.id == latest_id)
                 if not goes_on:
                     break
@@ -140,6 +161,18 @@ class IcebergView:
             self.directory.replace(updated, self._store.of_newest_schema().schema)
         self._register()
 
+    def hold(self, first_retained: int) -> None:
+        """Keep the snapshot that the view shows, if rows of newer ones have to be merged; see ``SnapshotView``."""
+        newest = self.directory.newest() if waits_for_merges(self._store) else None
+        if newest is None or newest.location != self._location:
+            return
+        now_millis = self._clock.now_millis()
+        hold(self._store, newest, first_retained=first_retained, now_millis=now_millis)
+        released = release(self._store, newest, now_millis=now_millis)
+        if released:
+            self.drop_expired()
+            delete_released(self._store, released)
+
     def drop_expired(self) -> None:
         """Drop expired snapshots from the newest metadata, then the files of the view that only they need."""
         earliest_id = self._store.snapshots.earliest_id() or 0
@@ -151,8 +184,20 @@ class IcebergView:
             newest = self.directory.newest()
             if newest is None:
                 return
+        if waits_for_merges(self._store):
+            # An expiry may have crashed before it held the snapshot.
+            hold(self._store, newest, first_retained=earliest_id, now_millis=self._clock.now_millis())
         tags = shown_tags(self._store, newest.snapshots)
-        is_kept = [each.id >= earliest_id or each.id in tags.values() for each in newest.snapshots]
+        tagged = {tag.snapshot.id for tag in self._store.tags.load_all()}
+        is_kept = [each.id >= earliest_id or each.id in tagged for each in newest.snapshots]
+        if is_kept and not is_kept[-1]:
+            _LOGGER.warning(
+                "another engine expired the snapshot that the Iceberg view of table %s shows: the view begins again "
+                "with the next one that it can show",
+                self._table,
+            )
+            self.drop()
+            return
         kept = [each for each, stays in zip(newest.snapshots, is_kept, strict=True) if stays]
         dropped = [each for each, stays in zip(newest.snapshots, is_kept, strict=True) if not stays]
         if dropped:
@@ -162,7 +207,7 @@ class IcebergView:
             with after_commit(f"table {self._table}: dropping expired snapshots from its entry in a REST catalog"):
                 self._register()
             for number in self.directory.numbers():
-                if number < earliest_id:
+                if number < min(earliest_id, newest.snapshot_id):
                     self.directory.delete(self.directory.metadata_path(number))
             for path in sorted(self._own_paths(dropped) - self._own_paths(_neighbours(newest.snapshots, is_kept))):
                 self.directory.delete(path)
@@ -192,6 +237,8 @@ class IcebergView:
         """Delete the view: its readers get an error instead of rows that no longer change."""
         self.unregister()
         self.directory.delete_all()
+        if waits_for_merges(self._store):
+            delete_released(self._store, release(self._store, None, now_millis=self._clock.now_millis()))
 
     @property
     def is_registered(self) -> bool:
@@ -268,9 +315,36 @@ class IcebergView:
             self.directory.create(self._publisher.empty(self._store, self._clock.now_millis()), self._store.schema)
         return 0
 
-    def _missing(self, before: ViewMetadata | None, latest_id: int) -> Iterator[Snapshot]:
+    def _waits_up_to(self) -> int:
+        """Return the newest snapshot that is known to wait for a compaction, with all after the shown one; 0 if none.
+
+        What was noted of a snapshot that another engine has rolled back means nothing.
+        """
+        noted = self.directory.waiting() if waits_for_merges(self._store) else None
+        if noted is None or noted[0] > (self._store.snapshots.latest_id() or 0):
+            return 0
+        there = self._store.snapshots.load_expired(noted[0])
+        return noted[0] if there is None or identity_of(there) == noted[1] else 0
+
+    def _first_to_show(self, waits_up_to: int, latest_id: int) -> int:
+        """Return the newest snapshot that a new view can show; the newest of all if none can be shown."""
+        if waits_for_merges(self._store):
+            earliest_id = self._store.snapshots.earliest_id() or latest_id
+            for snapshot_id in range(latest_id, max(earliest_id - 1, waits_up_to), -1):
+                try:
+                    snapshot = self._store.snapshots.load(snapshot_id)
+                except SnapshotExpiredError:
+                    break
+                if self._publisher.can_show(self._store_of(snapshot), snapshot):
+                    return snapshot_id
+        return latest_id
+
+    def _missing(self, before: ViewMetadata | None, waits_up_to: int, latest_id: int) -> Iterator[Snapshot]:
         """Yield the snapshots to publish, the last one in any case."""
-        first = latest_id if before is None else before.snapshot_id + 1
+        if before is not None:
+            first = max(before.snapshot_id, waits_up_to) + 1
+        else:
+            first = self._first_to_show(waits_up_to, latest_id)
         for snapshot_id in range(max(first, self._store.snapshots.earliest_id() or first), latest_id + 1):
             try:
                 yield self._store.snapshots.load(snapshot_id)
@@ -282,6 +356,10 @@ class IcebergView:
     ) -> tuple[ViewMetadata | None, bool]:
         """Publish one snapshot; return the newest metadata, and False to look again which snapshots are missing."""
         store = self._store_of(snapshot)
+        if not self._publisher.can_show(store, snapshot):
+            if is_last:
+                self.directory.note_waiting(snapshot.id, identity_of(snapshot))
+            return before, True
         try:
             published = self._publisher.publish(store, before, snapshot)
         except InvalidInputError as error:
@@ -294,8 +372,17 @@ class IcebergView:
                 raise
             _LOGGER.warning("the Iceberg view of table %s is damaged, and begins again: %s", self._table, error)
             return self._publisher.publish(store, None, snapshot), False
+        if published is not None and waits_for_merges(store) and self._has_expired(snapshot):
+            # The expiry has held the snapshot that was shown before, and newer ones that can be shown may not come.
+            self.directory.withdraw(snapshot.id, 0 if before is None else before.snapshot_id)
+            return None, False
         # None: another process is publishing as well.
         return published, published is not None
+
+    def _has_expired(self, snapshot: Snapshot) -> bool:
+        return snapshot.id < (self._store.snapshots.earliest_id() or 0) and not any(
+            tag.snapshot.id == snapshot.id for tag in self._store.tags.load_all()
+        )
 
     def _is_whole(self, metadata: ViewMetadata) -> bool:
         """Return whether the manifests of the newest snapshot can be read; otherwise others have deleted some."""

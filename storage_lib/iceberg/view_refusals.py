@@ -1,7 +1,7 @@
 """Tables whose rows an Iceberg reader can't be shown exactly: CREATE and ALTER refuse a view of them, with advice.
 
 A reader of Iceberg sees rows of files, or not; it merges and counts nothing. So the current row of a key has to be in
-a file as it is.
+a file as it is, at least after a compaction.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.iceberg.encode.iceberg_schema import iceberg_schema, primitive_type
 from storage_lib.iceberg.encode.partition_record import avro_name
 from storage_lib.iceberg.publish.view_placement import view_root
-from storage_lib.schema.options.table_options import UUID_OPTION, IcebergStorage, MergeEngine, TableOptions
+from storage_lib.schema.options.table_options import UUID_OPTION, IcebergStorage, TableOptions
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.schema.types.data_types import DataType, TypeRoot
 from storage_lib.schema.types.nested_types import RowType, children_of, is_nested
 
 OPTION = "metadata.iceberg.storage"
 _PARQUET = "parquet"
-_EXACT_ENGINES = (MergeEngine.DEDUPLICATE, MergeEngine.FIRST_ROW)
 _INTEGERS = ("int", "long")
 _FLOATS = ("float", "double")
 _FLOATING = (TypeRoot.FLOAT, TypeRoot.DOUBLE)
@@ -80,11 +79,6 @@ def _problem(schema: TableSchema, options: TableOptions) -> str | None:
         return (
             "a table without primary key counts equal rows, which an Iceberg reader can't; declare a primary key, or "
             "write-mode=append-only"
-        )
-    if schema.primary_keys and options.merge_engine not in _EXACT_ENGINES:
-        return (
-            f"merge-engine={options.merge_engine} merges the versions of a key while they are read, so its row is in "
-            "no file; use deduplicate or first-row, or copy the rows into such a table"
         )
     if options.deletion_vectors_enabled and not options.deletion_vectors_merge_on_read:
         return "deletion-vectors.merge-on-read=false leaves rows out until they are compacted; set it to true"

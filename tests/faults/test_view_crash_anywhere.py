@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 import pytest
 
-from storage_lib import DynamicTable
+from storage_lib import DynamicTable, SnapshotExpiredError
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.local.memory_file_io import MemoryFileIO
 from tests.support.crash_points import CrashPoints, copy_of_table, files_in, named
@@ -31,6 +32,56 @@ ACTS: dict[str, Callable[[DynamicTable], object]] = {
     "roll back": lambda table: table.rollback_to(snapshot_id=1),
     "tag": lambda table: table.tags.create("kept", 2),
 }
+
+SUMS = {"merge-engine": "aggregation", "fields.price.aggregate-function": "sum"}
+"""Of a table whose rows are combined while they are read, so that its view waits for compactions."""
+ACTS_ON_SUMS: dict[str, Callable[[DynamicTable], object]] = {
+    "add": lambda table: table.append(rows("+I a 1 12", "+I b 4 40")),
+    "compact": lambda table: table.compact(full=True),
+    "expire": lambda table: table.maintenance.expire_snapshots(retain_last=1),
+    "expire after a compaction": lambda table: (
+        table.compact(full=True),
+        table.maintenance.expire_snapshots(retain_last=1),
+    ),
+}
+
+
+def sums() -> DynamicTable:
+    """Return a table in memory whose view shows the first of its three snapshots."""
+    table = orders(None, **OPTIONS, **VIEW, **SUMS)
+    table.append(rows("+I a 1 10", "+I a 2 20", "+I b 3 30"))
+    table.append(rows("+I a 1 1", "+I a 5 50"))
+    table.append(rows("+I b 3 1", "+I a 5 5"))
+    assert table.inspect.health().view_snapshot_id == 1
+    return table
+
+
+def check_sums(table: DynamicTable) -> None:
+    """Compare each snapshot that the view shows, complete an expiry, and catch up by a compaction."""
+    check_shown_sums(table)
+    table.maintenance.expire_snapshots(retain_last=2)
+    check_shown_sums(table)
+    table.append(rows("+I b 9 90"))
+    table.compact(full=True)
+    check_shown_sums(table)
+    assert table.inspect.health().view_snapshot_id == table.inspect.latest_snapshot_id()
+
+
+def check_shown_sums(table: DynamicTable) -> None:
+    """Compare the snapshots that the view shows: 1 may have expired, and the view then still shows its files."""
+    files = table.environment.file_io
+    metadata = newest_metadata(files, f"{table.location}/metadata")
+    tags = {tag.snapshot.id: tag.name for tag in table.tags.list()}
+    assert metadata["current-snapshot-id"] in {each["snapshot-id"] for each in metadata["snapshots"]}
+    for each in metadata["snapshots"]:
+        number = each["snapshot-id"]
+        if number == 1:
+            expected = rows("+I a 1 10", "+I a 2 20", "+I b 3 30").drop_columns("_row_kind")
+        elif number in tags:
+            expected = table.to_arrow(tag=tags[number])
+        else:
+            expected = table.to_arrow(snapshot_id=number)
+        assert shown_rows(files, metadata, number) == table_rows(expected), number
 
 
 def a_table() -> DynamicTable:
@@ -90,6 +141,42 @@ def test_after_a_crash_the_view_shows_a_snapshot_and_the_next_commit_catches_up(
             check_caught_up(left, shown)
 
 
+@pytest.mark.parametrize("name", thinned(ACTS_ON_SUMS, keep=lambda name: name in ("compact", "expire")))
+def test_after_a_crash_a_view_that_waits_for_compactions_shows_a_snapshot(name: str) -> None:
+    table = sums()
+    files = table.environment.file_io
+    assert isinstance(files, MemoryFileIO)
+    crashed: list[tuple[str, DynamicTable]] = []
+
+    storage = CrashPoints(
+        files,
+        state=lambda: files_in(files),
+        changed=lambda at: crashed.append((f"{at} {storage.calls[-1]}", copy_of_table(table))),
+    )
+    ACTS_ON_SUMS[name](reopened_in(storage, table, names="mortal"))
+
+    assert len(crashed) > 1
+    for crash, left in crashed:
+        with named(crash):
+            check_sums(left)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("first", "second"), [("expire", "compact"), ("compact", "expire")])
+def test_an_expiry_and_a_compaction_at_once_leave_the_view_at_a_snapshot_that_is_there(first: str, second: str) -> None:
+    for at in range(1, 200):
+        table = sums()
+        other = reopened(table)
+        storage = MeetingFiles(table.environment.file_io, at, partial(ACTS_ON_SUMS[second], other), place="")
+        with named(f"{second} at I/O {at} of {first}"):
+            with suppress(SnapshotExpiredError):  # of a compaction that is not committed
+                ACTS_ON_SUMS[first](reopened_in(storage, table, names="first"))
+            check_sums(reopened(table))
+        if not storage.has_met:
+            return
+    raise AssertionError
+
+
 @pytest.mark.parametrize("kind", thinned([FaultKind.LOSE_ANSWER, FaultKind.FAIL, FaultKind.ANSWER_503]))
 def test_a_view_that_cannot_be_written_fails_no_commit(kind: FaultKind, caplog: pytest.LogCaptureFixture) -> None:
     table = a_table()
@@ -135,17 +222,18 @@ def test_of_two_writers_at_once_each_snapshot_is_published_once() -> None:
 
 
 class MeetingFiles(FaultyFileIO):
-    """Storage whose user meets another writer before the ``at``-th I/O on files of the view."""
+    """Storage whose user meets another writer before the ``at``-th I/O on files of ``place``, by default the view."""
 
-    def __init__(self, delegate: FileIO, at: int, meet: Callable[[], object]) -> None:
+    def __init__(self, delegate: FileIO, at: int, meet: Callable[[], object], *, place: str = "/metadata") -> None:
         super().__init__(delegate)
+        self._place = place
         self._left = at
         self._meet = meet
         self.has_met = False
 
     def _struck(self, operation: str, path: str) -> FaultKind | None:
         struck = super()._struck(operation, path)
-        if "/metadata" in path and not self.has_met:
+        if self._place in path and not self.has_met:
             self._left -= 1
             if not self._left:
                 self.has_met = True

@@ -58,6 +58,20 @@ WIDER = {
     "DECIMAL(9, 2)": "DECIMAL(12, 2)",
 }
 KEYS = 40
+FUNCTIONS = {
+    "INT": ("sum", "max", "min", "count", "first_value", "last_value", "product"),
+    "SMALLINT": ("max", "last_non_null_value"),
+    "BIGINT": ("sum", "min", "first_non_null_value"),
+    "DECIMAL(30, 4)": ("max", "sum"),
+    "DOUBLE": ("max", "last_value"),
+    "STRING": ("listagg", "max", "last_value"),
+    "DATE": ("min", "max"),
+    "TIMESTAMP(6)": ("max",),
+    "BOOLEAN": ("bool_or", "bool_and"),
+    "ARRAY<STRING>": ("collect", "last_value"),
+    "MAP<STRING, INT>": ("merge_map",),
+}
+"""Aggregate functions by type; the last non-null value is the default."""
 
 
 @dataclass
@@ -77,8 +91,17 @@ class DrawnView:
         return not self.key
 
     @property
-    def keeps_first(self) -> bool:
-        return self.options.get("merge-engine") == "first-row"
+    def takes_deletions(self) -> bool:
+        return self.options.get("ignore-delete") != "true"
+
+    @property
+    def combines(self) -> bool:
+        return self.options.get("merge-engine") in ("partial-update", "aggregation")
+
+    @property
+    def shows_each(self) -> bool:
+        """Whether a reader of Iceberg sees each commit, because compactions follow it that merge its rows."""
+        return not self.combines or (self.options["write-only"] == "false" and self.table.options.looks_up)
 
 
 def draw_view(
@@ -86,7 +109,7 @@ def draw_view(
 ) -> DrawnView:
     """Create a table with random columns and options, with its view in one of the ``storages``."""
     while True:
-        kind = rng.choice(["deduplicate"] * 6 + ["first-row"] * 2 + ["append-only"] * 2)
+        kind = rng.choice(["deduplicate"] * 6 + ["first-row", "append-only", "partial-update", "aggregation"] * 2)
         partition = "p" if rng.random() < 0.5 else None
         types: dict[str, str] = {}
         if partition:
@@ -96,7 +119,7 @@ def draw_view(
         key = () if kind == "append-only" else tuple(types)
         types["n"] = "INT"
         types |= {f"c{place}": rng.choice(list(VALUES)) for place in range(rng.randrange(1, 5))}
-        options = _options(rng, kind, storages)
+        options = _options(rng, kind, storages) | _functions(rng, kind, types, key)
         try:
             table = catalog.create_table(
                 name,
@@ -130,6 +153,9 @@ def _options(rng: Random, kind: str, storages: Sequence[str]) -> dict[str, str]:
         options["compaction.strategy"] = "leveled"
     if kind == "first-row":
         return {**options, "merge-engine": "first-row", "ignore-delete": "true"}
+    if kind in ("partial-update", "aggregation"):
+        options["merge-engine"] = kind
+        options |= rng.choice([{"ignore-delete": "true"}, {f"{kind}.remove-record-on-delete": "true"}])
     options["changelog-producer"] = rng.choice(["none", "none", "input", "lookup", "full-compaction"])
     if rng.random() < 0.3:
         options["deletion-vectors.enabled"] = "true"
@@ -139,6 +165,14 @@ def _options(rng: Random, kind: str, storages: Sequence[str]) -> dict[str, str]:
         options["sequence.field"] = "n"
         options["sequence.field.sort-order"] = rng.choice(["ascending", "descending"])
     return options
+
+
+def _functions(rng: Random, kind: str, types: dict[str, str], key: tuple[str, ...]) -> dict[str, str]:
+    """Return the aggregate functions of columns."""
+    if kind != "aggregation":
+        return {}
+    found = {name: of for name, of in types.items() if name not in key and of in FUNCTIONS and rng.random() < 0.8}
+    return {f"fields.{name}.aggregate-function": rng.choice(FUNCTIONS[of]) for name, of in found.items()}
 
 
 def arrow_of(drawn: DrawnView, rows: list[dict[str, Any]]) -> pa.Table:
@@ -182,7 +216,7 @@ def _append(drawn: DrawnView, rng: Random) -> None:
 def _blind_changes(drawn: DrawnView, rng: Random) -> None:
     """Write deletions of keys that there need not be, with older or newer sequence fields."""
     rows = rows_of(drawn, rng, 15)
-    if drawn.is_append_only or drawn.keeps_first:
+    if drawn.is_append_only or not drawn.takes_deletions:
         drawn.table.append(arrow_of(drawn, rows))
         return
     changes = [{**row, "_row_kind": rng.choice(["+I", "-D"])} for row in rows]
@@ -190,21 +224,21 @@ def _blind_changes(drawn: DrawnView, rng: Random) -> None:
 
 
 def _delete(drawn: DrawnView, rng: Random) -> None:
-    if drawn.is_append_only or drawn.keeps_first:
+    if drawn.is_append_only or not drawn.takes_deletions:
         return
     keys = [{name: row[name] for name in drawn.key} for row in rows_of(drawn, rng, 10)]
     drawn.table.delete(arrow_of(drawn, keys))
 
 
 def _delete_some(drawn: DrawnView, rng: Random) -> None:
-    if drawn.is_append_only or drawn.keeps_first:
+    if drawn.is_append_only or not drawn.takes_deletions:
         return
     low = rng.randrange(100)
     drawn.table.delete(rng.choice([f"n > {low}", "n IS NULL", "n >= -9 OR n IS NULL"]))
 
 
 def _update(drawn: DrawnView, rng: Random) -> None:
-    if drawn.is_append_only or drawn.keeps_first or "sequence.field" in drawn.options:
+    if drawn.is_append_only or not drawn.takes_deletions or drawn.combines or "sequence.field" in drawn.options:
         return
     drawn.table.update(f"n > {rng.randrange(100)}", {"n": drawn.step})
 
@@ -303,3 +337,9 @@ _BY_NAME: dict[str, Callable[[DrawnView, Random], None]] = {
     "orphans": _orphans,
 }
 _MOVES = [*_BY_NAME, "append", "append", "append", "blind changes", "blind changes", "delete", "compact", "compact"]
+
+
+def rows_at(table: DynamicTable, number: int) -> pa.Table:
+    """Return the rows of a snapshot, which may have expired if a tag keeps it."""
+    tags = [tag.name for tag in table.tags.list() if tag.snapshot.id == number]
+    return table.to_arrow(tag=tags[0]) if tags else table.to_arrow(snapshot_id=number)

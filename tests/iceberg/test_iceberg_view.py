@@ -50,6 +50,16 @@ def a_table(catalog: Catalog, storage: str = "table-location", **options: str) -
     return table
 
 
+def a_table_of_sums(catalog: Catalog, engine: str, **more: str) -> DynamicTable:
+    """Create a table whose rows are combined from the versions of their key, with a snapshot."""
+    options = {OPTION: "table-location", "merge-engine": engine, **more}
+    if engine == "aggregation":
+        options["fields.n.aggregate-function"] = "sum"
+    table = catalog.create_table("d.t", COLUMNS, primary_key=["id"], options=options)
+    table.append(KEPT_ROWS)
+    return table
+
+
 def check_shown(table: DynamicTable, directory: Path) -> Mapping[str, object]:
     """Compare the view in a directory with the newest rows; return its metadata."""
     files = table.environment.file_io
@@ -229,8 +239,6 @@ def test_expired_snapshots_leave_the_view_before_their_files(catalog: Catalog, t
 @pytest.mark.parametrize(
     ("key", "options", "says"),
     [
-        (["id"], {"merge-engine": "partial-update"}, "its row is in no file; use deduplicate or first-row"),
-        (["id"], {"merge-engine": "aggregation"}, "its row is in no file; use deduplicate or first-row"),
         ([], {}, "declare a primary key, or write-mode=append-only"),
         (["id"], {"file.format": "orc"}, "set file.format=parquet"),
         (["id"], {OPTION: "hive-catalog"}, "use one of disabled, table-location, hadoop-catalog, rest-catalog"),
@@ -247,6 +255,82 @@ def test_a_table_that_cannot_be_shown_exactly_is_refused(
         table = catalog.create_table("d.t", COLUMNS, primary_key=key, options=options)
         with pytest.raises(InvalidInputError, match=says):
             table.alter(SetOption(OPTION, "table-location"))
+
+
+@pytest.mark.parametrize("engine", ["partial-update", "aggregation"])
+def test_a_view_of_combined_rows_waits_for_compactions_and_says_so(
+    catalog: Catalog, tmp_path: Path, engine: str
+) -> None:
+    table = a_table_of_sums(catalog, engine)
+    directory = tmp_path / "lake/d.db/t/metadata"
+    table.append([{"id": 1, "n": 5, "t": None}])
+
+    metadata = newest_metadata(table.environment.file_io, str(directory))
+    assert metadata["current-snapshot-id"] == 1
+    assert metadata["properties"]["dynamic-table.shows"] == "snapshots whose rows compactions have merged"
+    assert shown_rows(table.environment.file_io, metadata) == table_rows(table.to_arrow(snapshot_id=1))
+    says = "snapshot 1; 1 later ones wait for a compaction to merge their rows"
+    assert table.describe()["iceberg view shows"] == says
+    health = table.inspect.health()
+    assert (health.view_snapshot_id, health.view_lag, health.view_waiting_count) == (1, 0, 1)
+    assert table.maintenance.publish_iceberg() == 1
+    table.compact(full=True)
+    check_shown(table, directory)
+    assert table.describe()["iceberg view shows"] == "snapshot 3"
+
+
+@pytest.mark.parametrize("more", [{"changelog-producer": "lookup"}, {"deletion-vectors.enabled": "true"}])
+def test_a_view_of_rows_that_each_commit_combines_shows_each_commit(
+    catalog: Catalog, tmp_path: Path, more: dict[str, str]
+) -> None:
+    table = a_table_of_sums(catalog, "aggregation", **more)
+    for n in range(3):
+        table.append([{"id": n, "n": 5, "t": None}, {"id": 1, "n": n, "t": None}])
+        check_shown(table, tmp_path / "lake/d.db/t/metadata")
+
+
+def test_expiry_keeps_the_snapshot_that_a_view_waits_at_until_it_shows_a_newer_one_for_ten_minutes() -> None:
+    options = {"metadata.iceberg.storage": "table-location", "log.system": "none", "write-only": "true"}
+    sums = {"merge-engine": "aggregation", "fields.price.aggregate-function": "sum"}
+    table = orders(None, **options, **sums)
+    clock, files = table.environment.clock, table.environment.file_io
+    assert isinstance(clock, FakeClock)
+    for number in range(4):
+        table.append(rows(f"+I a 1 {number}", "+I a 2 1"))
+    directory = f"{table.location}/metadata"
+
+    table.maintenance.expire_snapshots(retain_last=1)
+
+    assert [tag.name for tag in table.tags.list()] == ["iceberg-view-1"]
+    held = table_rows(table.to_arrow(tag="iceberg-view-1"))
+    assert shown_rows(files, newest_metadata(files, directory)) == held
+    assert table.maintenance.remove_orphan_files(older_than=timedelta(0)).paths == ()
+    table.compact(full=True)
+    table.maintenance.expire_snapshots(retain_last=1)
+    assert shown_rows(files, newest_metadata(files, directory), 1) == held
+    clock.sleep(600)
+    before = len(list(files.list_directory(f"{table.location}/dt=a/bucket-0")))
+    table.maintenance.expire_snapshots(retain_last=1)
+    assert table.tags.list() == ()
+    assert [each["snapshot-id"] for each in newest_metadata(files, directory)["snapshots"]] == [5]
+    assert len(list(files.list_directory(f"{table.location}/dt=a/bucket-0"))) < before
+    assert table.maintenance.remove_orphan_files(older_than=timedelta(0)).paths == ()
+
+
+def test_a_view_that_is_switched_on_begins_with_the_newest_snapshot_that_it_can_show(
+    catalog: Catalog, tmp_path: Path
+) -> None:
+    table = a_table_of_sums(catalog, "aggregation", **{OPTION: "disabled"})
+    table.append([{"id": 1, "n": 5, "t": None}])
+    table.compact(full=True)
+    table.append([{"id": 1, "n": 6, "t": None}])
+
+    table = table.alter(SetOption(OPTION, "table-location"))
+
+    files = table.environment.file_io
+    metadata = newest_metadata(files, str(tmp_path / "lake/d.db/t/metadata"))
+    assert metadata["current-snapshot-id"] == 3
+    assert shown_rows(files, metadata) == table_rows(table.to_arrow(snapshot_id=3))
 
 
 def test_a_branch_neither_begins_nor_ends_a_view(catalog: Catalog) -> None:

@@ -22,6 +22,15 @@ class SnapshotView(Protocol):
     def shown(self) -> int | None:
         """Return the id of the newest snapshot that the view shows, 0 for an empty table; None if there is no view."""
 
+    def waiting(self) -> int:
+        """Return how many of the snapshots after the newest one in the view it can't show until they are compacted."""
+
+    def hold(self, first_retained: int) -> None:
+        """Protect the snapshot that the view shows from an expiry of those below ``first_retained``, if it has to stay.
+
+        Stops protecting those that the view showed before. Raises ``StorageError``.
+        """
+
     def drop_expired(self) -> None:
         """Drop expired snapshots that no tag keeps, before files that only they need are deleted.
 

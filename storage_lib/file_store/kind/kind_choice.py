@@ -74,6 +74,7 @@ def _merging(
         skips_equal_changes=options.changelog_row_deduplicate,
         keeps_deletes=options.compaction_keep_deletes,
         keeps_first=options.merge_engine is MergeEngine.FIRST_ROW,
+        combines=options.merge_engine not in (MergeEngine.DEDUPLICATE, MergeEngine.FIRST_ROW),
     )
 
 

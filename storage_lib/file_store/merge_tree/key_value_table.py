@@ -17,9 +17,10 @@ from storage_lib.file_store.merge_tree.compaction.compaction_strategy import Com
 from storage_lib.file_store.merge_tree.compaction.compactor import Compactor
 from storage_lib.file_store.merge_tree.compaction.full_compaction import FullCompaction
 from storage_lib.file_store.merge_tree.compaction.marking_compactor import MarkingCompactor
-from storage_lib.file_store.merge_tree.interval_partition import interval_partition
+from storage_lib.file_store.merge_tree.interval_partition import Section, interval_partition
 from storage_lib.file_store.merge_tree.levels import levels_of
 from storage_lib.file_store.merge_tree.merge_function.deduplicate import DEDUPLICATE
+from storage_lib.file_store.merge_tree.merge_function.first_row import FirstRow
 from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction
 from storage_lib.file_store.merge_tree.merge_tree_reader import BATCH_ROWS_MAX, read_merged
 from storage_lib.file_store.merge_tree.merge_tree_writer import MergeTreeWriter
@@ -46,6 +47,8 @@ class KeyValueTable:
     skips_equal_changes: bool = False
     keeps_first: bool = False
     keeps_deletes: bool = False
+    combines: bool = False
+    """Whether a key's row is combined from its versions, instead of being one of them."""
 
     @property
     def comparable_key(self) -> Callable[[bytes], ComparableKey]:
@@ -148,6 +151,19 @@ class KeyValueTable:
         sections = interval_partition(files, self.layout.comparable_key)
         return [[file for run in section for file in run.files] for section in sections]
 
+    def stores_rows(self, files: Sequence[DataFileMeta]) -> bool:
+        """Return whether each row of a bucket is in one of its files as it is, so that ``choice`` finds it."""
+        if not self.combines or (self.looks_up and all(file.level > 0 for file in files)):
+            return True
+        sections = interval_partition(files, self.layout.comparable_key)
+        return all(len(section) == 1 or (self.looks_up and _is_above_level0(section)) for section in sections)
+
+    @property
+    def choice(self) -> MergeFunction:
+        """What chooses the row of a key among its versions. REQUIRES files that ``stores_rows`` accepts."""
+        # Of complete rows only the one on the lowest level counts, so that there is one version to choose.
+        return FirstRow(table="") if self.combines else self.merge_function
+
     def unmerged(self, files: Sequence[DataFileMeta]) -> list[DataFileMeta]:
         """Return files that share no key with another: each key has one version."""
         return self.independent(files)
@@ -191,3 +207,7 @@ class KeyValueTable:
 
     def _is_merged_already(self, files: Sequence[DataFileMeta]) -> bool:
         return self.has_deletion_vectors and all(file.level > 0 and file.delete_row_count == 0 for file in files)
+
+
+def _is_above_level0(section: Section) -> bool:
+    return all(file.level > 0 for run in section for file in run.files)

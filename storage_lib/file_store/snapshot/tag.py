@@ -13,6 +13,8 @@ from storage_lib.file_store.snapshot.snapshot_json import decode_snapshot, encod
 
 WORK_TAG_PREFIX = "restoring-"
 """Prefix of the names of tags that protect a snapshot only while it is being restored."""
+VIEW_TAG_PREFIX = "iceberg-view-"
+"""Prefix of the names of tags that protect the snapshot which the table's Iceberg view shows."""
 _CREATE_TIME = "tagCreateTime"
 _TIME_RETAINED = "tagTimeRetained"
 _CREATE_MILLIS = "tagCreateTimeMillis"

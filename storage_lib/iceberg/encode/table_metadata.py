@@ -22,6 +22,9 @@ SNAPSHOT_PROPERTY = "dynamic-table.snapshot-id"
 """Property with the id of the newest snapshot that the view shows: 0 for a table without one."""
 IDENTITY_PROPERTY = "dynamic-table.snapshot-identity"
 """Property that tells this snapshot from another one that reuses its id, after a rollback by another engine."""
+FRESHNESS_PROPERTY = "dynamic-table.shows"
+"""Property that tells which snapshots the view shows."""
+EVERY_SNAPSHOT, MERGED_SNAPSHOTS = "every snapshot", "snapshots whose rows compactions have merged"
 MAIN = "main"
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -54,11 +57,17 @@ class ViewMetadata:
     schemas: Mapping[int, Mapping[str, Any]]
     snapshots: Sequence[ShownSnapshot]
     tags: Mapping[str, int]
+    freshness: str = EVERY_SNAPSHOT
 
     @property
     def current(self) -> ShownSnapshot | None:
         """The newest snapshot; None for a table without one."""
         return self.snapshots[-1] if self.snapshots else None
+
+    @property
+    def follows_each(self) -> bool:
+        """Whether the view shows every snapshot of the table, so that those shown follow each other."""
+        return self.freshness == EVERY_SNAPSHOT
 
 
 def encode_metadata(metadata: ViewMetadata, schema: TableSchema) -> bytes:
@@ -84,6 +93,7 @@ def encode_metadata(metadata: ViewMetadata, schema: TableSchema) -> bytes:
             "gc.enabled": "false",
             SNAPSHOT_PROPERTY: str(metadata.snapshot_id),
             IDENTITY_PROPERTY: metadata.identity,
+            FRESHNESS_PROPERTY: metadata.freshness,
         },
         "current-snapshot-id": -1 if current is None else current.id,
         "next-row-id": metadata.next_row_id,
@@ -115,6 +125,7 @@ def decode_metadata(data: bytes, source: str) -> ViewMetadata | None:
             schemas={each["schema-id"]: each for each in value["schemas"]},
             snapshots=tuple(_shown(each) for each in value["snapshots"]),
             tags={name: each["snapshot-id"] for name, each in value["refs"].items() if each["type"] == "tag"},
+            freshness=value["properties"].get(FRESHNESS_PROPERTY, EVERY_SNAPSHOT),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         message = f"{source} is not Iceberg metadata of a view ({type(error).__name__}: {error})"

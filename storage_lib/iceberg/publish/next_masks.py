@@ -1,9 +1,13 @@
-"""Which masks a snapshot changes: compares its live files with the data files that the view has shown so far."""
+"""Which masks a snapshot changes: compares its live files with the data files that the view has shown so far.
+
+Usually the view shows the snapshot before; then the deltas tell which buckets changed. A view that leaves out snapshots
+whose rows are not merged follows by several deltas at once.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyroaring import BitMap64
@@ -19,22 +23,36 @@ from storage_lib.iceberg.mask.hidden_rows import ChangedBucket, hidden_rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """Live entries of a snapshot by path, and the paths that are new; ``follows``: the view shows the one before."""
+    """Live entries of a snapshot by path, and the paths that are new.
+
+    ``since`` are the snapshots after the one that the view shows, this one the last; None if they are not known.
+    """
 
     live: Mapping[str, ManifestEntry]
     added: frozenset[str]
-    follows: bool
+    since: Sequence[Snapshot] | None
 
 
-def next_masks(store: FileStore, snapshot: Snapshot, change: FileChange) -> Iterator[tuple[str, BitMap64]]:
+def stores_rows(store: FileStore, live: Iterable[ManifestEntry]) -> bool:
+    """Return whether each row of a snapshot is in one of its live data files as it is."""
+    kind = store.kind
+    if not isinstance(kind, KeyValueTable) or not kind.combines:
+        return True
+    buckets: dict[tuple[bytes, int], list[DataFileMeta]] = defaultdict(list)
+    for entry in live:
+        buckets[entry.partition, entry.bucket].append(entry.file)
+    return all(kind.stores_rows(files) for files in buckets.values())
+
+
+def next_masks(store: FileStore, change: FileChange) -> Iterator[tuple[str, BitMap64]]:
     """Yield path and mask of each live data file whose mask may have changed.
 
-    Without ``follows``, all files count as new. Raises ``StorageError`` if a data file can't be read.
+    Without ``since``, all files count as new. Raises ``StorageError`` if a data file can't be read.
     """
     kind = store.kind
     if not isinstance(kind, KeyValueTable):
         return
-    for changed, paths in _changed_buckets(store, snapshot, change, has_vectors=kind.has_deletion_vectors):
+    for changed, paths in _changed_buckets(store, change, has_vectors=kind.has_deletion_vectors):
         found = hidden_rows(
             store.read, changed, groups=kind.groups(changed.files), comparable_key=kind.layout.comparable_key
         )
@@ -43,12 +61,12 @@ def next_masks(store: FileStore, snapshot: Snapshot, change: FileChange) -> Iter
 
 
 def _changed_buckets(
-    store: FileStore, snapshot: Snapshot, change: FileChange, *, has_vectors: bool
+    store: FileStore, change: FileChange, *, has_vectors: bool
 ) -> Iterator[tuple[ChangedBucket, Mapping[str, str]]]:
     buckets: dict[tuple[bytes, int], dict[str, ManifestEntry]] = defaultdict(dict)
     for path, entry in change.live.items():
         buckets[entry.partition, entry.bucket][path] = entry
-    delta = _delta(store, snapshot) if change.follows else None
+    delta = _delta(store, change.since)
     removed: dict[tuple[bytes, int], list[DataFileMeta]] = defaultdict(list)
     touched = {(entry.partition, entry.bucket) for entry in delta or ()}
     for entry in delta or ():
@@ -56,7 +74,7 @@ def _changed_buckets(
             removed[entry.partition, entry.bucket].append(entry.file)
     # A deletion vector belongs to a snapshot, not to a file: compactions change those of their buckets, and a rollback
     # those of any.
-    all_marks = has_vectors and snapshot.commit_kind is CommitKind.OVERWRITE
+    all_marks = has_vectors and any(each.commit_kind is CommitKind.OVERWRITE for each in change.since or ())
     for (partition, bucket), entries in buckets.items():
         place = (partition, bucket)
         changed = ChangedBucket(
@@ -71,8 +89,10 @@ def _changed_buckets(
             yield changed, {entry.file.file_name: path for path, entry in entries.items()}
 
 
-def _delta(store: FileStore, snapshot: Snapshot) -> tuple[ManifestEntry, ...] | None:
+def _delta(store: FileStore, since: Sequence[Snapshot] | None) -> list[ManifestEntry] | None:
+    if since is None:
+        return None
     try:
-        return store.scan.delta(snapshot)
+        return [entry for each in since for entry in store.scan.delta(each)]
     except SnapshotExpiredError:
         return None

@@ -21,8 +21,9 @@ from storage_lib.schema.table_schema import TableSchema
 _LOGGER = logging.getLogger(__name__)
 _HINT = "version-hint.text"
 _REGISTERED = "registered-hint.text"
+_WAITING = "waiting-hint.text"
 _PREFIX, _SUFFIX = "v", ".metadata.json"
-_KEPT_MILLIS = 600_000
+KEPT_MILLIS = 600_000
 """Older metadata files stay for readers that have read the hint and not yet the file that it names."""
 
 
@@ -82,12 +83,14 @@ class ViewDirectory:
         if not self._file_io.create_if_absent(path, data):
             there = self._load(number)
             if there is not None and there.identity == metadata.identity and there.location == metadata.location:
+                # Its process may have crashed before it wrote the hint.
+                self._hint(number, is_next=metadata.follows_each)
                 return False
             if there is None:
                 _LOGGER.warning("%s was not written by this library, and is replaced: the view is only read", path)
             self._file_io.replace(path, data)
         with after_commit(f"writing the version hint of {self.directory}"):
-            self._hint(number)
+            self._hint(number, is_next=metadata.follows_each)
             for each in _due(metadata):
                 self.delete(self.metadata_path(each))
         return True
@@ -116,7 +119,7 @@ class ViewDirectory:
 
     def is_hint(self, path: str) -> bool:
         """Return whether a path is that of a hint: a file with the number of a snapshot."""
-        return path in (self.path(_HINT), self.path(_REGISTERED))
+        return path in (self.path(_HINT), self.path(_REGISTERED), self.path(_WAITING))
 
     def registered(self) -> int | None:
         """Return the newest snapshot that a REST catalog is known to show; None if there is none."""
@@ -125,6 +128,27 @@ class ViewDirectory:
     def note_registered(self, number: int) -> None:
         """Note that a REST catalog shows snapshot ``number``."""
         self._file_io.replace(self.path(_REGISTERED), str(number).encode())
+
+    def waiting(self) -> tuple[int, str] | None:
+        """Return id and identity of the newest snapshot that was found to wait for a compaction; None if there is none.
+
+        Those after the one that the view shows, up to this one, wait as well.
+        """
+        try:
+            text = self._file_io.read_bytes(self.path(_WAITING)).decode("utf-8", "replace")
+        except NotFoundError:
+            return None
+        number, _, identity = text.partition(" ")
+        return (int(number), identity) if number.isascii() and number.isdigit() else None
+
+    def note_waiting(self, number: int, identity: str) -> None:
+        """Note that the view can't show snapshot ``number``, so that nobody looks again."""
+        self._file_io.replace(self.path(_WAITING), f"{number} {identity}".encode())
+
+    def withdraw(self, number: int, former: int) -> None:
+        """Delete the metadata of a snapshot again, so that the view shows the former one."""
+        self.delete(self.metadata_path(number))
+        self._hint(former, is_next=False)
 
     def write_for_catalog(self, location: str, name: str, data: bytes) -> str:
         """Write a metadata file that belongs to a REST catalog, where that writes its own; return its path."""
@@ -143,16 +167,35 @@ class ViewDirectory:
             if each > number:
                 self.delete(self.metadata_path(each))
 
-    def _hint(self, number: int) -> None:
-        """Write the number of the newest metadata, which another process may have published meanwhile."""
-        newest = probed = number
-        while self._file_io.exists(self.metadata_path(probed + 1)):
-            probed += 1
-            if self._load(probed) is None:
-                self.delete(self.metadata_path(probed))
-            else:
-                newest = probed
+    def _hint(self, number: int, *, is_next: bool) -> None:
+        """Write the number of the newest metadata, which another process may have published meanwhile.
+
+        ``is_next``: numbers follow each other. Otherwise the directory is listed, and again afterwards: a slower
+        process must not leave a lower number.
+        """
+        newest = self._newest_from(number, self._numbers_after(number, is_next=is_next))
         self._file_io.replace(self.path(_HINT), str(newest).encode())
+        while not is_next and (newer := self._newest_from(newest, self._numbers_after(newest, is_next=False))) > newest:
+            newest = newer
+            self._file_io.replace(self.path(_HINT), str(newest).encode())
+
+    def _newest_from(self, number: int, later: Iterator[int]) -> int:
+        """Return the highest number of our metadata from ``number`` on; delete that of others."""
+        newest = number
+        for each in later:
+            if self._load(each) is None:
+                self.delete(self.metadata_path(each))
+            else:
+                newest = each
+        return newest
+
+    def _numbers_after(self, number: int, *, is_next: bool) -> Iterator[int]:
+        if not is_next:
+            yield from (each for each in self.numbers() if each > number)
+            return
+        while self._file_io.exists(self.metadata_path(number + 1)):
+            number += 1
+            yield number
 
     def _from_newest(self) -> Iterator[int]:
         """Yield the numbers of metadata files, the newest first."""
@@ -191,8 +234,8 @@ class ViewDirectory:
 
 def _due(metadata: ViewMetadata) -> Iterator[int]:
     """Yield the numbers of older metadata files whose time has passed since the snapshot before was published."""
-    newest = metadata.updated_millis - _KEPT_MILLIS
-    before = metadata.snapshots[-2].time_millis - _KEPT_MILLIS if len(metadata.snapshots) > 1 else newest
+    newest = metadata.updated_millis - KEPT_MILLIS
+    before = metadata.snapshots[-2].time_millis - KEPT_MILLIS if len(metadata.snapshots) > 1 else newest
     for each in reversed(metadata.snapshots):
         if each.time_millis <= before:
             break

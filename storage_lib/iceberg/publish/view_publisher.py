@@ -6,22 +6,32 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from storage_lib.errors import StorageError
+from storage_lib.errors import SnapshotExpiredError, StorageError
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
+from storage_lib.file_store.merge_tree.key_value_table import KeyValueTable
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
-from storage_lib.file_store.snapshot.tag import WORK_TAG_PREFIX
+from storage_lib.file_store.snapshot.tag import VIEW_TAG_PREFIX, WORK_TAG_PREFIX
 from storage_lib.file_store.store import FileStore
 from storage_lib.iceberg.encode.iceberg_manifest import ListedFile
 from storage_lib.iceberg.encode.iceberg_schema import iceberg_schema
 from storage_lib.iceberg.encode.partition_record import partition_record
 from storage_lib.iceberg.encode.puffin_vector import BLOB_OFFSET, encode_puffin
-from storage_lib.iceberg.encode.table_metadata import MAIN, ShownSnapshot, ViewMetadata
-from storage_lib.iceberg.publish.next_masks import FileChange, next_masks
+from storage_lib.iceberg.encode.table_metadata import (
+    EVERY_SNAPSHOT,
+    MAIN,
+    MERGED_SNAPSHOTS,
+    ShownSnapshot,
+    ViewMetadata,
+)
+from storage_lib.iceberg.publish.next_masks import FileChange, next_masks, stores_rows
 from storage_lib.iceberg.publish.shown_files import is_of_this_library, refuse_unfit_files
 from storage_lib.iceberg.publish.view_content import ContentChange, ViewContent, ViewContents
 from storage_lib.iceberg.publish.view_directory import ViewDirectory
 from storage_lib.io.file_io import FileIO
 from storage_lib.schema.placing.partition import PartitionCodec
+
+_DELTAS_MAX = 50
+"""Snapshots between two that the view shows, above which the masks of all files are computed again."""
 
 
 class ViewPublisher:
@@ -59,14 +69,19 @@ class ViewPublisher:
             schemas={schema.id: iceberg_schema(schema)},
             snapshots=(),
             tags={},
+            freshness=_freshness(store),
         )
+
+    def can_show(self, store: FileStore, snapshot: Snapshot) -> bool:
+        """Return whether each row of a snapshot is in a data file as it is, so that Iceberg's readers find it."""
+        return not waits_for_merges(store) or stores_rows(store, store.scan.entries(snapshot))
 
     def publish(self, store: FileStore, before: ViewMetadata | None, snapshot: Snapshot) -> ViewMetadata | None:
         """Publish a snapshot upon the newest one in the view; return None if another process has published it.
 
-        ``store`` is under the snapshot's schema. If ``before`` is None, or shows another snapshot than the one right
-        before, nothing is taken over from its masks. Raises ``InvalidInputError`` for a
-        file that Iceberg can't show.
+        ``store`` is under the snapshot's schema. REQUIRES ``can_show``. If ``before`` is None, or snapshots between the
+        two have expired, nothing is taken over from its masks. Raises ``InvalidInputError`` for a file that Iceberg
+        can't show.
         """
         written: list[str] = []
         try:
@@ -88,18 +103,14 @@ class ViewPublisher:
         content = ViewContent() if shown is None else self._contents.read(shown.manifest_list)
         files = content.data_files()
         live = {store.path_of(entry): entry for entry in store.scan.entries(snapshot)}
-        change = FileChange(
-            live=live,
-            added=frozenset(live.keys() - files.keys()),
-            follows=before is not None and before.snapshot_id == snapshot.id - 1,
-        )
-        refuse_unfit_files(
-            self._table, self._stores, change.added, are_ours=change.follows and is_of_this_library(snapshot)
-        )
+        since = None if before is None else _since(store, before.snapshot_id, snapshot)
+        change = FileChange(live=live, added=frozenset(live.keys() - files.keys()), since=since)
+        are_ours = since is not None and all(map(is_of_this_library, since))
+        refuse_unfit_files(self._table, self._stores, change.added, are_ours=are_ours)
         vectors = content.vectors()
         hidden: dict[str, ListedFile | None] = {}
         partitions = _Partitions(store)
-        for path, mask in next_masks(store, snapshot, change):
+        for path, mask in next_masks(store, change):
             old = vectors.get(path)
             if not mask:
                 if old is not None:
@@ -172,6 +183,7 @@ class ViewPublisher:
             schemas={**schemas, store.schema.id: own_schema},
             snapshots=snapshots,
             tags=shown_tags(store, snapshots),
+            freshness=_freshness(store),
         )
 
     def _delete(self, paths: Sequence[str]) -> None:
@@ -196,6 +208,25 @@ class _Partitions:
         return known
 
 
+def waits_for_merges(store: FileStore) -> bool:
+    """Return whether a view shows only those snapshots of a table whose rows have been merged by compactions."""
+    return isinstance(store.kind, KeyValueTable) and store.kind.combines
+
+
+def _freshness(store: FileStore) -> str:
+    return MERGED_SNAPSHOTS if waits_for_merges(store) else EVERY_SNAPSHOT
+
+
+def _since(store: FileStore, shown_id: int, snapshot: Snapshot) -> list[Snapshot] | None:
+    """Return the snapshots after the one that the view shows, up to this one; None if some have expired."""
+    if snapshot.id - shown_id > _DELTAS_MAX:
+        return None
+    try:
+        return [*store.snapshots.load_all(range(shown_id + 1, snapshot.id)), snapshot]
+    except SnapshotExpiredError:
+        return None
+
+
 def identity_of(snapshot: Snapshot) -> str:
     """Return text that tells this snapshot from another one with its id."""
     return snapshot.uuid or f"{snapshot.commit_user} {snapshot.commit_identifier} {snapshot.time_millis}"
@@ -207,7 +238,7 @@ def shown_tags(store: FileStore, snapshots: Sequence[ShownSnapshot]) -> dict[str
     return {
         tag.name: tag.snapshot.id
         for tag in store.tags.load_all()
-        if tag.snapshot.id in ids and tag.name != MAIN and not tag.name.startswith(WORK_TAG_PREFIX)
+        if tag.snapshot.id in ids and tag.name != MAIN and not tag.name.startswith((WORK_TAG_PREFIX, VIEW_TAG_PREFIX))
     }
 
 

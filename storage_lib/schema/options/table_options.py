@@ -541,8 +541,8 @@ class TableOptions:
         "Publish an Iceberg v3 view of the table after each commit, with the rows of that snapshot: table-location "
         "puts its metadata into the table's directory, hadoop-catalog into `<warehouse>/iceberg`, an Iceberg Hadoop "
         "catalog; rest-catalog does so too, and registers the table in the REST catalog that the connection names "
-        "(iceberg.rest.uri); disabled: no view. For append-only tables and merge engines deduplicate and first-row, "
-        "with Parquet files.",
+        "(iceberg.rest.uri); disabled: no view. For Parquet files. With partial-update and aggregation it shows the "
+        "snapshots whose rows compactions have merged.",
     )
     snapshot_num_retained_min: int = _option(
         "snapshot.num-retained.min",

@@ -159,11 +159,15 @@ class TableDescription:
             return {}
         newest = 0 if snapshot is None else snapshot.id
         try:
-            shown = self._view.shown()
+            shown, waiting = self._view.shown(), self._view.waiting()
         except StorageError as error:
             return {"iceberg view": self._view.directory.root, "iceberg view shows": f"unknown: {error}"}
-        behind = "" if shown is None or shown >= newest else f", {newest - shown} behind"
-        text = "nothing yet; the next commit creates it" if shown is None else f"snapshot {shown}{behind}"
+        lag = newest - (shown or 0) - waiting
+        behind = f", {lag} behind" if lag > 0 else ""
+        if waiting:
+            behind += f"; {waiting} later ones wait for a compaction to merge their rows"
+        first = "a full compaction" if waiting else "the next commit"
+        text = f"nothing yet; {first} creates it" if shown is None else f"snapshot {shown}{behind}"
         return {"iceberg view": self._view.directory.root, "iceberg view shows": text}
 
     def _log_lines(self, part: SnapshotLogProperties | None) -> dict[str, str]:

@@ -22,6 +22,7 @@ class TableHealth:
     one bucket has to merge, ``bucket_count`` the buckets of all partitions that have files, ``snapshot_count`` the
     snapshots that have not expired. ``rejected_count`` counts the rejected records of sources.
     ``view_snapshot_id`` is the newest snapshot that the table's Iceberg view shows: 0 if it shows none.
+    ``view_waiting_count`` newer ones have rows that no reader of Iceberg can merge: they wait for a compaction.
     """
 
     snapshot_id: int | None = None
@@ -38,13 +39,17 @@ class TableHealth:
     snapshot_count: int = 0
     rejected_count: int = 0
     view_snapshot_id: int | None = None
+    view_waiting_count: int = 0
 
     @property
     def view_lag(self) -> int | None:
-        """Number of snapshots that the table's Iceberg view does not show yet; None for a table without one."""
+        """Number of snapshots that the table's Iceberg view does not show yet; None for a table without one.
+
+        Those that wait for a compaction do not count.
+        """
         if self.view_snapshot_id is None:
             return None
-        return max(0, (self.snapshot_id or 0) - self.view_snapshot_id)
+        return max(0, (self.snapshot_id or 0) - self.view_snapshot_id - self.view_waiting_count)
 
 
 class TableHealthCheck:
@@ -65,7 +70,12 @@ class TableHealthCheck:
         if newest_id != self._last.snapshot_id:
             self._last = self._of(history.load(newest_id), earliest_id)
         if self._last.view_snapshot_id != newest_id:
-            self._last = replace(self._last, view_snapshot_id=self._shown())
+            view = self._file_store.view
+            self._last = replace(
+                self._last,
+                view_snapshot_id=self._shown(),
+                view_waiting_count=0 if view is None else view.waiting(),
+            )
         # Expiry creates no snapshot, so this changes independently.
         return replace(self._last, snapshot_count=newest_id - earliest_id + 1)
 
@@ -92,6 +102,7 @@ class TableHealthCheck:
             runs_max=max(runs.values(), default=0),
             rejected_count=self._rejected.count(snapshot),
             view_snapshot_id=self._last.view_snapshot_id,
+            view_waiting_count=self._last.view_waiting_count,
         )
 
     def _last_times(self, newest: Snapshot, earliest_id: int) -> tuple[int | None, int | None]:
