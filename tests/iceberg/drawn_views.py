@@ -231,7 +231,7 @@ def _delete(drawn: DrawnView, rng: Random) -> None:
 
 
 def _delete_some(drawn: DrawnView, rng: Random) -> None:
-    if drawn.is_append_only or not drawn.takes_deletions:
+    if drawn.is_append_only or not drawn.takes_deletions or drawn.options.get("merge-engine") == "aggregation":
         return
     low = rng.randrange(100)
     drawn.table.delete(rng.choice([f"n > {low}", "n IS NULL", "n >= -9 OR n IS NULL"]))
