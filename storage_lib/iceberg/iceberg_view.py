@@ -27,7 +27,6 @@ from storage_lib.errors import (
 )
 from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.iceberg.encode.table_metadata import ShownSnapshot, ViewMetadata, uuid_of_view
-from storage_lib.iceberg.publish.held_snapshots import delete_released, hold, release
 from storage_lib.iceberg.publish.view_content import ViewContents
 from storage_lib.iceberg.publish.view_directory import ViewDirectory
 from storage_lib.iceberg.publish.view_placement import view_root
@@ -38,6 +37,7 @@ from storage_lib.iceberg.publish.view_publisher import (
     waits_for_merges,
     with_schema,
 )
+from storage_lib.iceberg.publish.view_tags import delete_released, hold, release
 from storage_lib.iceberg.register.rest_options import client_properties
 from storage_lib.io.after_commit import after_commit
 from storage_lib.io.file_io_factory import absolute_place, is_same_place
