@@ -28,7 +28,7 @@ _WIDENING = (
     ("DECIMAL(10, 2)", "DECIMAL(38, 10)"),
     ("TIMESTAMP(3)", "TIMESTAMP(6)"),
 )
-_ENCODED = ("DECIMAL", "TIMESTAMP")
+_ENCODED = ("DECIMAL", "TIMESTAMP", "DOUBLE")
 """Types that a log writes otherwise once they are wider."""
 
 _TEXTS = ("STRING", "VARCHAR(20)")
