@@ -141,7 +141,10 @@ def _changed_leaves(was: DataType, now: DataType) -> list[tuple[DataType, DataTy
 
 def _is_promoted(was: DataType, now: DataType) -> bool:
     """Return whether Iceberg allows the change, https://iceberg.apache.org/spec/#schema-evolution."""
-    old, new = primitive_type(was), primitive_type(now)
+    try:
+        old, new = primitive_type(was), primitive_type(now)
+    except InvalidInputError:
+        return False
     if old == new or (old, new) in (_INTEGERS, _FLOATS):
         return True
     is_decimal = was.root is now.root is TypeRoot.DECIMAL

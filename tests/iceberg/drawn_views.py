@@ -37,7 +37,7 @@ SCALARS: dict[str, Callable[[int], Any]] = {
     "DECIMAL(9, 2)": lambda n: Decimal(n * 7 - 20) / 100,
     "DECIMAL(30, 4)": lambda n: Decimal(n * 10**20 - 5) / 10000,
     "TIMESTAMP(6)": lambda n: MOMENT + timedelta(hours=n, microseconds=n),
-    "TIMESTAMP(3)": lambda n: MOMENT + timedelta(days=n),
+    "TIMESTAMP(4)": lambda n: MOMENT + timedelta(days=n),
     "TIMESTAMP(6) WITH LOCAL TIME ZONE": lambda n: (MOMENT + timedelta(minutes=n)).replace(tzinfo=UTC),
 }
 VALUES: dict[str, Callable[[int], Any]] = {
@@ -231,7 +231,7 @@ def _delete(drawn: DrawnView, rng: Random) -> None:
 
 
 def _delete_some(drawn: DrawnView, rng: Random) -> None:
-    if drawn.is_append_only or not drawn.takes_deletions or drawn.options.get("merge-engine") == "aggregation":
+    if drawn.is_append_only or not drawn.takes_deletions or drawn.combines:
         return
     low = rng.randrange(100)
     drawn.table.delete(rng.choice([f"n > {low}", "n IS NULL", "n >= -9 OR n IS NULL"]))

@@ -372,7 +372,17 @@ def test_a_table_of_another_engine_gets_no_view(catalog: Catalog, tmp_path: Path
         open_catalog(str(tmp_path / "lake")).load_table("d.t").alter(SetOption(OPTION, "table-location"))
 
 
-@pytest.mark.parametrize("of", ["TIME(3)", "VARIANT", "ARRAY<TIME(3)>"])
+@pytest.mark.parametrize(
+    "of",
+    [
+        "TIME(3)",
+        "VARIANT",
+        "ARRAY<TIME(3)>",
+        "TIMESTAMP(3)",
+        "TIMESTAMP(0)",
+        "ROW<a TIMESTAMP(0) WITH LOCAL TIME ZONE>",
+    ],
+)
 def test_a_column_without_a_counterpart_is_refused_by_its_name(catalog: Catalog, of: str) -> None:
     with pytest.raises(InvalidInputError, match=r"column 'x': .* has no counterpart in Iceberg"):
         catalog.create_table("d.t", {**COLUMNS, "x": of}, primary_key=["id"], options={OPTION: "table-location"})
@@ -383,6 +393,10 @@ def test_a_change_of_a_type_that_iceberg_does_not_know_is_refused(catalog: Catal
     with pytest.raises(InvalidInputError, match="column 'n' was INT and is DOUBLE"):
         table.alter(AlterType("n", "DOUBLE"))
 
+    moments = catalog.create_table("d.m", {"id": "INT", "at": "TIMESTAMP(3)"}, primary_key=["id"])
+    moments = moments.alter(AlterType("at", "TIMESTAMP(6)"))
+    with pytest.raises(InvalidInputError, match=r"column 'at' was TIMESTAMP\(3\) and is TIMESTAMP\(6\)"):
+        moments.alter(SetOption(OPTION, "table-location"))
     unseen = table.alter(RemoveOption(OPTION)).alter(AlterType("n", "DOUBLE"))
     with pytest.raises(InvalidInputError, match="column 'n' was INT and is DOUBLE"):
         unseen.alter(SetOption(OPTION, "table-location"))

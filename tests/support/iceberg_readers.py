@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -40,6 +42,31 @@ def read_view(reader: str, metadata: str, scratch: Path, snapshot_id: int | None
     _servant().ask([reader, metadata, str(out), snapshot_id])
     with pa.OSFile(str(out)) as file:
         return pa.ipc.open_file(file).read_all()
+
+
+Condition = tuple[str, str, Any]
+"""A column, an operator of SQL, and a value; None for ``is null`` and ``is not null``."""
+
+
+def planned_by_pyiceberg(metadata: str, scratch: Path, condition: Condition) -> tuple[int, pa.Table]:
+    """Return how many data files PyIceberg reads for a condition, and the rows that it finds."""
+    out = scratch / "planned.arrow"
+    files = _servant().ask(["planned", metadata, str(out), _spelled(condition)])["files"]
+    with pa.OSFile(str(out)) as file:
+        return int(files), pa.ipc.open_file(file).read_all()
+
+
+def filtered_by_duckdb(metadata: str, condition: Condition) -> tuple[list[str], list[str]]:
+    """Return the rows by a condition that DuckDB pushes into its scan, and by the same over rows in memory."""
+    found = _servant().ask(["filtered", metadata, _spelled(condition)])
+    return found["some"], found["all"]
+
+
+def _spelled(condition: Condition) -> list[Any]:
+    column, operator, value = condition
+    if isinstance(value, date):  # a datetime is one
+        value = value.isoformat()
+    return [column, operator, str(value) if isinstance(value, Decimal) else value]
 
 
 def counted(metadata: str) -> int:

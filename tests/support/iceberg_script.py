@@ -3,6 +3,8 @@
 pyiceberg <metadata file> <out.arrow> [<snapshot id>]
 duckdb <metadata file> <out.arrow> [<snapshot id>]
 count <metadata file>                                    the number of rows, by DuckDB
+planned <metadata file> <out.arrow> <filter>             how many files PyIceberg reads for a filter
+filtered <metadata file> <filter>                        rows by DuckDB, filtered before and after it has read them
 program <Python text>                                    what it prints
 statements <SQL text>                                    the rows of each statement, by DuckDB, as text
 """
@@ -22,10 +24,28 @@ import duckdb
 import duckdb_extension_avro  # type: ignore[import-not-found]  # of the other environment
 import duckdb_extension_iceberg  # type: ignore[import-not-found]
 import pyarrow as pa
+from pyiceberg import expressions
 from pyiceberg.table import StaticTable
 
+OPERATORS = {
+    "=": "EqualTo",
+    "!=": "NotEqualTo",
+    "<": "LessThan",
+    "<=": "LessThanOrEqual",
+    ">": "GreaterThan",
+    ">=": "GreaterThanOrEqual",
+}
 
-def main(verb: str, metadata: str, out: str = "", snapshot_id: int | None = None) -> dict[str, Any]:
+
+def main(verb: str, metadata: str, *more: Any) -> dict[str, Any]:
+    if verb == "planned":
+        return planned(metadata, *more)
+    if verb == "filtered":
+        return filtered(metadata, *more)
+    return answered(verb, metadata, *more)
+
+
+def answered(verb: str, metadata: str, out: str = "", snapshot_id: int | None = None) -> dict[str, Any]:
     if verb == "count":
         return {"count": count(metadata)}
     if verb == "program":
@@ -40,6 +60,36 @@ def count(metadata: str) -> int:
     """Return the number of rows, for which DuckDB reads no column."""
     ((found,),) = connection().from_query(f"FROM iceberg_scan('{metadata}')").aggregate("count(*)").fetchall()
     return int(found)
+
+
+def planned(metadata: str, out: str, condition: tuple[str, str, Any]) -> dict[str, Any]:
+    """Write the rows that match, and return how many data files they were read from."""
+    column, operator, value = condition
+    if operator in OPERATORS:
+        found = getattr(expressions, OPERATORS[operator])(column, value)
+    else:
+        found = {"is null": expressions.IsNull, "is not null": expressions.NotNull}[operator](column)
+    scan = StaticTable.from_metadata(metadata).scan(row_filter=found)
+    write_ipc(scan.to_arrow(), Path(out))
+    return {"files": len(list(scan.plan_files()))}
+
+
+def filtered(metadata: str, condition: tuple[str, str, Any]) -> dict[str, Any]:
+    """Return the rows that match: filters that DuckDB pushes into the scan, and the same over rows in memory."""
+    column, operator, value = condition
+    quoted = column.replace('"', '""')
+    db = connection()
+    db.execute(f"CREATE OR REPLACE TEMP TABLE everything AS FROM iceberg_scan('{metadata}')")
+    where = f'"{quoted}" {operator}'
+    if operator in OPERATORS:
+        (of,) = (row[1] for row in db.execute("DESCRIBE everything").fetchall() if row[0] == column)
+        text = str(value).replace("'", "''")
+        where += f" CAST('{text}' AS {of})"
+    some, whole = (
+        sorted(map(repr, db.execute(f"FROM {source} WHERE {where}").fetchall()))
+        for source in (f"iceberg_scan('{metadata}')", "everything")
+    )
+    return {"some": some, "all": whole}
 
 
 def read(verb: str, metadata: str, snapshot_id: int | None) -> pa.Table:

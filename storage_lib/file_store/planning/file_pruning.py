@@ -24,7 +24,7 @@ from storage_lib.schema.filter.column_stats import ColumnStats, decode_stats
 from storage_lib.schema.filter.comparisons import Equal, In
 from storage_lib.schema.filter.predicate import And, Predicate, both
 from storage_lib.schema.placing.bucketing import bucket_of
-from storage_lib.schema.table_schema import DataField
+from storage_lib.schema.table_schema import DataField, TableSchema
 
 _BUCKET_KEYS_MAX = 1000
 """A filter with more keys than this reads every bucket."""
@@ -149,22 +149,24 @@ class FilePruning:
     def _keys_may_match(self, file: DataFileMeta) -> bool:
         if self._on_keys is None:
             return True
-        stats = decoded_stats(file.key_stats, self._schema.key_fields, file.row_count, covers_nan=_is_ours(file))
+        stats = decoded_stats(file.key_stats, self._schema.key_fields, file.row_count, covers_nan=is_ours(file))
         return self._on_keys.may_match(stats)
 
     def _values_may_match(self, file: DataFileMeta) -> bool:
         if self._on_values is None:
             return True
-        stored = self._schemas.of(file.schema_id)
-        names = [each.name for each in stored.fields] if file.value_stats_cols is None else file.value_stats_cols
-        fields = [stored.field(name) for name in names]
-        stats = decoded_stats(file.value_stats, fields, file.row_count, covers_nan=_is_ours(file))
-        if stored.id != self._schema.id:
-            stats = evolved_stats(stats, stored, self._schema, file.row_count)
-        return self._on_values.may_match(stats)
+        return self._on_values.may_match(file_stats(file, self._schemas.of(file.schema_id), self._schema))
 
 
-def _is_ours(file: DataFileMeta) -> bool:
+def file_stats(file: DataFileMeta, stored: TableSchema, current: TableSchema) -> Mapping[str, ColumnStats]:
+    """Return statistics of a file's columns by their current names; ``stored`` is the schema that it has."""
+    names = [each.name for each in stored.fields] if file.value_stats_cols is None else file.value_stats_cols
+    fields = [stored.field(name) for name in names]
+    stats = decoded_stats(file.value_stats, fields, file.row_count, covers_nan=is_ours(file))
+    return stats if stored.id == current.id else evolved_stats(stats, stored, current, file.row_count)
+
+
+def is_ours(file: DataFileMeta) -> bool:
     """Return whether this library has written the file, and so omitted the bounds of columns with NaN."""
     return checksum_in(file.embedded_file_index) is not None
 

@@ -1,6 +1,6 @@
 """Iceberg's schema of a table: the columns' field ids are those that its Parquet files carry.
 
-TINYINT, SMALLINT, INT  int          TIMESTAMP, TIMESTAMP_LTZ  timestamp, timestamptz
+TINYINT, SMALLINT, INT  int          TIMESTAMP, TIMESTAMP_LTZ  timestamp, timestamptz (4 to 6 digits)
 BIGINT                  long         CHAR, VARCHAR, STRING     string
 DECIMAL(p, s)           decimal      BINARY, VARBINARY, BYTES  binary
 ARRAY, MAP, ROW         list, map, struct                      MULTISET<t>  map from t to int
@@ -36,6 +36,13 @@ _PRIMITIVES: Mapping[TypeRoot, str] = {
     TypeRoot.TIMESTAMP_LTZ: "timestamptz",
 }
 """Types that readers of Iceberg convert from the files as they are; TIME is not: Iceberg's has microseconds."""
+_TIMES = (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ)
+_IN_MICROSECONDS = range(4, 7)
+"""Precisions of times that files have in microseconds, as Iceberg requires.
+
+Fewer digits are stored as milliseconds. Iceberg's reader for Spark then takes those of TIMESTAMP_LTZ for microseconds,
+and finds no row by a filter on TIMESTAMP, without an error.
+"""
 _NOT_IDENTIFYING = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 
 
@@ -67,6 +74,12 @@ def primitive_type(of: DataType) -> str:
     if of.root is TypeRoot.DECIMAL:
         return f"decimal({of.precision}, {of.scale})"
     found = _PRIMITIVES.get(of.root)
+    if of.root in _TIMES and of.precision not in _IN_MICROSECONDS:
+        message = (
+            f"{of} has no counterpart in Iceberg, whose times have microseconds in the files; declare a precision of 6 "
+            "in a new column, or leave the view out"
+        )
+        raise InvalidInputError(message)
     if found is None:
         message = (
             f"{of} has no counterpart in Iceberg that its readers find in these files; leave the column or the view out"

@@ -68,6 +68,21 @@ def avro_name(name: str) -> str:
     return first + _UNFIT.sub(_spelled, name[1:])
 
 
+def unscaled(value: Decimal, scale: int) -> int:
+    """Return a decimal times 10 to the power of ``scale``. Raises ``ValueError`` if that is not a whole number."""
+    # Without ``scaleb``, which rounds to the digits of the thread's context.
+    sign, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        message = f"{value} is not a number"
+        raise ValueError(message)  # noqa: TRY004  the type is that of a decimal
+    whole = int("".join(map(str, digits)) or "0") * (-1 if sign else 1)
+    shift = exponent + scale
+    if shift < 0 and whole % 10**-shift:
+        message = f"{value} has more than {scale} digits after the point"
+        raise ValueError(message)
+    return whole * 10**shift if shift >= 0 else whole // 10**-shift
+
+
 def _spelled(found: re.Match[str]) -> str:
     return f"_x{ord(found[0]):X}"
 
@@ -93,8 +108,7 @@ def _decimal_bytes(of: DataType) -> int:
 def _stored(value: object, field: DataField) -> object:
     match value:
         case Decimal():
-            unscaled = int(value.scaleb(field.type.scale or 0))
-            return unscaled.to_bytes(_decimal_bytes(field.type), "big", signed=True)
+            return unscaled(value, field.type.scale or 0).to_bytes(_decimal_bytes(field.type), "big", signed=True)
         case datetime():
             return (value - (EPOCH if value.tzinfo is None else EPOCH_UTC)) // MICROSECOND
         case date():

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from storage_lib.errors import SnapshotExpiredError, StorageError
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.merge_tree.key_value_table import KeyValueTable
+from storage_lib.file_store.planning.file_pruning import file_stats, is_ours
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.snapshot.tag import VIEW_TAG_PREFIX, WORK_TAG_PREFIX
 from storage_lib.file_store.store import FileStore
+from storage_lib.iceberg.encode.column_metrics import column_metrics
 from storage_lib.iceberg.encode.iceberg_manifest import ListedFile
 from storage_lib.iceberg.encode.iceberg_schema import iceberg_schema
 from storage_lib.iceberg.encode.partition_record import partition_record
@@ -138,6 +141,7 @@ class ViewPublisher:
                 size_bytes=live[path].file.file_size,
                 partition=partitions.record(live[path]),
                 sequence=snapshot.id,
+                bounds=_metrics(store, live[path]),
             )
             for path in sorted(change.added)
         ]
@@ -190,6 +194,20 @@ class ViewPublisher:
         for path in paths:
             with suppress(StorageError):
                 self._directory.delete(path)
+
+
+def _metrics(store: FileStore, entry: ManifestEntry) -> dict[str, list[dict[str, Any]]]:
+    """Return the statistics of a file's columns, of the types with which it was written.
+
+    Of a column that was added after the file nothing is said.
+    """
+    file = entry.file
+    if not is_ours(file):
+        return {}
+    stored = store.version(file.schema_id)
+    current = {each.id for each in store.schema.fields}
+    fields = [each for each in stored.fields if each.id in current]
+    return column_metrics(fields, file_stats(file, stored, stored))
 
 
 class _Partitions:
