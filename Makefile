@@ -74,7 +74,7 @@ spark: setup ## Install another version of Spark, VERSION=4.2, and run the tests
 		--junitxml .local/spark_$(subst .,_,$(VERSION))/results.xml $(if $(SLICE),--part $(SLICE)) $(ARGS) $(SPARK_TESTS)
 
 airflow: VERSION ?= 3.1
-airflow: setup ## Install another version of Airflow, VERSION=3.1 or 3.2, and run the tests of the plugin and the DAGs with it; SLICE=3 runs one of eight parts of them
+airflow: setup ## Install another version of Airflow, VERSION=3.1, 3.2 or 3.4 (a beta), and run the tests of the plugin and the DAGs with it; SLICE=3 runs one of eight parts of them
 	@$(PYTHON) docker/local/stack_setup.py airflow $(VERSION)
 	.local/airflow_$(subst .,_,$(VERSION))/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder \
 		--junitxml .local/airflow_$(subst .,_,$(VERSION))/results$(SLICE).xml $(AIRFLOW_WARNINGS) $(if $(SLICE),--part $(SLICE)) $(ARGS) $(AIRFLOW_TESTS)

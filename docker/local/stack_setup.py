@@ -89,7 +89,7 @@ UV = "uv==0.13.8"
 FORMER_NAME = "dynamic-tables"  # environments from before version 0.2 have the project under this name
 SPARKS = {"4.2": "4.2.1"}
 """Versions of Spark other than the locked one, and the release that the tests run on."""
-AIRFLOWS = {"3.1": "3.1.8", "3.2": "3.2.2"}
+AIRFLOWS = {"3.1": "3.1.8", "3.2": "3.2.2", "3.4": "3.4.0b2"}
 """Versions of Airflow other than the locked one, and the release that the tests run on."""
 RUNS_TESTS = ("hypothesis", "pytest", "pytest-timeout", "pytest-xdist")
 S3_SERVER = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"  # Go verifies all checksums
@@ -510,8 +510,10 @@ def lock_another_airflow(uv: Path, version: str, release: str, *shape: object) -
     whole, override = LOCAL / lock.name, LOCAL / f"{lock.stem}.override"
     shutil.copyfile(LOCK, whole)  # uv prefers the versions that its output has
     override.write_text(f"apache-airflow=={release}\n")
+    # Parts of a pre-release are pre-releases, too; other packages stay as they are locked.
+    kinds = () if release.replace(".", "").isdecimal() else ("--prerelease", "allow")
     source = ("pyproject.toml", "--extra", "dev", "--override", override, "--output-file", whole)
-    run(uv, "pip", "compile", "--quiet", "--no-emit-index-url", *shape, *source)
+    run(uv, "pip", "compile", "--quiet", "--no-emit-index-url", *shape, *kinds, *source)
     lock.write_text(differing_pins(LOCK.read_text(), whole.read_text()))
     whole.unlink()
     override.unlink()

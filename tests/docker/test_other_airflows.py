@@ -41,7 +41,9 @@ def test_the_lock_of_another_airflow_has_its_release_and_no_pin_of_the_other_loc
     lock = stack_setup.airflow_lock(version).read_text()
     pins = stack_setup.pins_of(lock)
 
-    assert f"\napache-airflow=={stack_setup.AIRFLOWS[version]} " in lock
+    assert [pin.split()[0] for pin in pins if pin.startswith("apache-airflow==")] == [
+        f"apache-airflow=={stack_setup.AIRFLOWS[version]}"
+    ]
     assert all("--hash=sha256:" in pin for pin in pins)
     assert "://" not in lock
     assert stack_setup.differing_pins(stack_setup.LOCK.read_text(), lock) == lock

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 
 __all__ = ["AIRFLOW_VERSIONS", "installed_release", "installed_version", "refuse_unfitting_airflow"]
 
-AIRFLOW_VERSIONS = ((3, 1), (3, 2), (3, 3))
+AIRFLOW_VERSIONS = ((3, 1), (3, 2), (3, 3), (3, 4))
 """The versions of Airflow, oldest first. The extra ``airflow`` has only those that are no longer on trial."""
 
 
