@@ -87,7 +87,7 @@ DOCS_LOCK = CHECKOUT / "requirements-docs.lock"
 HERE = Path(__file__).resolve().parent
 UV = "uv==0.13.8"
 FORMER_NAME = "dynamic-tables"  # environments from before version 0.2 have the project under this name
-SPARKS = {"4.2": "4.2.1"}
+SPARKS = {"4.0": "4.0.5", "4.1": "4.1.4", "4.2": "4.2.1"}
 """Versions of Spark other than the locked one, and the release that the tests run on."""
 AIRFLOWS = {"3.1": "3.1.8", "3.2": "3.2.2", "3.4": "3.4.0b2"}
 """Versions of Airflow other than the locked one, and the release that the tests run on."""

@@ -20,7 +20,7 @@ from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.schema.placing.bucketing import bucket_of
 from storage_lib.spark import read, write
 from storage_lib.spark.types.spark_errors import storage_errors_of_spark
-from storage_lib.spark.writing.bucket_distribution import bucket_column, by_bucket, by_partition_and_bucket
+from storage_lib.spark.writing.bucket_distribution import by_bucket, by_partition_and_bucket, with_bucket
 from storage_lib.table.namespaces.table_inspection import TableInspection
 from tests.support.whole_rows import whole_rows
 
@@ -153,7 +153,8 @@ def test_spark_and_the_files_agree_on_the_bucket(spark: SparkSession, make_table
     table.append(rows)
 
     written = read(spark, table)
-    df = written.withColumn("bucket", bucket_column(written, table.schema)).orderBy("id")
+    numbered, bucket = with_bucket(written, table.schema)
+    df = numbered.select("id", bucket.alias("bucket")).orderBy("id")
 
     assert [row.bucket for row in df.collect()] == bucket_of(rows, table.schema).tolist()
 
@@ -166,7 +167,8 @@ def test_each_bucket_is_the_business_of_one_task_and_a_local_session_has_no_more
     table = make_table(bucket=3)
     df = spark.range(100).selectExpr("id", "cast(id as string) v", "1 n")
 
-    placed = by_bucket(df, table.schema).select(sql.spark_partition_id(), bucket_column(df, table.schema)).distinct()
+    rows, bucket = with_bucket(by_bucket(df, table.schema), table.schema)
+    placed = rows.select(sql.spark_partition_id(), bucket).distinct()
 
     assert rows_of(placed) == [(0, 0), (0, 2), (1, 1)]
 
@@ -181,9 +183,9 @@ def test_the_buckets_of_a_load_are_spread_over_as_many_tasks(
     table = make_table(columns=columns, primary_key=("id", *partition_by), partition_by=partition_by, bucket=4)
     df = spark.range(400).selectExpr("id", "concat('partition ', id % 3) v")
 
-    spread = by_partition_and_bucket(df, table.schema)
+    spread, bucket = with_bucket(by_partition_and_bucket(df, table.schema), table.schema)
     group = sql.col("v") if partition_by else sql.lit("all")
-    placed = spread.select(group, bucket_column(df, table.schema), sql.spark_partition_id()).distinct()
+    placed = spread.select(group, bucket, sql.spark_partition_id()).distinct()
 
     tasks: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for partition, bucket, task in rows_of(placed):

@@ -133,6 +133,28 @@ def test_a_batch_that_was_committed_but_not_noted_by_spark_is_not_written_again(
     assert len(parquet) == len(table.inspect.files().to_pylist()), "the replayed batch left no files behind"
 
 
+def test_a_run_that_repeats_a_batch_goes_on_to_the_rows_that_came_since(
+    spark: SparkSession, make_table: Callable[..., DynamicTable], tmp_path: Path
+) -> None:
+    source, table = make_table("source"), make_table("target")
+    checkpoint = tmp_path / "checkpoint"
+
+    def run() -> None:
+        rows = read_stream(spark, source, startup="full")
+        finish(write_stream(rows, table, checkpoint_location=str(checkpoint), available_now=True, compaction=False))
+
+    source.append(whole_rows(source, {"id": [1], "v": ["a"]}))
+    run()
+    last = max(int(path.name) for path in (checkpoint / "commits").iterdir() if path.name.isdigit())
+    for name in (f"{last}", f".{last}.crc"):
+        (checkpoint / "commits" / name).unlink(missing_ok=True)
+    source.append(whole_rows(source, {"id": [2], "v": ["b"]}))
+    run()
+
+    assert content_of(table) == {1: "a", 2: "b"}
+    assert len(table.refresh().inspect.snapshots()) == 2, "the repeated micro-batch was not committed again"
+
+
 @pytest.mark.parametrize("directory", ["offsets", "commits"])
 def test_a_stream_starts_after_a_driver_that_died_while_it_wrote_its_first_checkpoint(
     spark: SparkSession, make_table: Callable[..., DynamicTable], source: JsonSource, tmp_path: Path, directory: str

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.serializers import CPickleSerializer
+from pyspark.sql import functions as sql
 
 from storage_lib.catalog.table_cache import TableKey, key_of
 from storage_lib.errors import InvalidInputError
@@ -18,6 +19,7 @@ from storage_lib.spark.compaction.counted_buckets import CountedBuckets
 from storage_lib.spark.runtime.spark_session import MAINTENANCE_POOL, scheduler_pool
 from storage_lib.spark.tasks.session_kind import default_parallelism, is_connect
 from storage_lib.spark.types.spark_errors import storage_errors_of_spark
+from storage_lib.spark.versions.numbered_rows import partitioned_by_number
 from storage_lib.table.maintenance.post_commit_compaction import LOST_RACE_ERRORS
 
 if TYPE_CHECKING:
@@ -118,7 +120,8 @@ def _run_query(
 
     rows = [(number, pickle.dumps(share)) for number, share in enumerate(shares)]
     with storage_errors_of_spark():
-        tasks = spark.createDataFrame(rows, "task INT, share BINARY").repartitionById(len(shares), "task")
+        tasks = spark.createDataFrame(rows, "task INT, share BINARY")
+        tasks = partitioned_by_number(tasks, sql.col("task"), len(shares))
         pickled = tasks.mapInArrow(run, "results BINARY").collect()
     results = [result for row in pickled for result in pickle.loads(bytes(row["results"]))]
     counted.addInPlace(0, sum(len(share) for share in shares))

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.spark.data_source.natively_read_files import NativeFiles, group_of
 from storage_lib.spark.types.spark_filters import split_filters
 from storage_lib.spark.types.spark_schema import arrow_schema_of, conform
+from storage_lib.spark.versions.filter_classes import Filter
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -15,13 +15,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import WriterCommitMessage
 
 from storage_lib.catalog.table_cache import TableKey, table_at
 from storage_lib.spark.data_source.batch_sources import CheckpointSources
 from storage_lib.spark.data_source.stream_tiering import tier_if_overdue
 from storage_lib.spark.tasks.driver_lease import give_up
 from storage_lib.spark.tasks.table_tasks import TaskMessage, commit_tasks, messages_of, write_task
+from storage_lib.spark.versions.stream_api import DataSourceStreamArrowWriter
 from storage_lib.table.protocol.table_address import TableAddress
 from storage_lib.table.protocol.write_context import WriteContext
 

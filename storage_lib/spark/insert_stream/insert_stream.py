@@ -137,7 +137,9 @@ def insert_stream(
     else:
         writer = writer.trigger(processingTime=f"{round(trigger_seconds * 1000)} milliseconds")
     compaction = None if table.options.write_only else StreamCompaction(spark, table, interval_seconds=10.0)
-    return TableStream(stream_start(writer, df, checkpoint_location), table, user, compaction)
+    return TableStream(
+        stream_start(writer, df, checkpoint_location, available_now=available_now), table, user, compaction
+    )
 
 
 def _range_of(table: DynamicTable, user: str, batch_id: int) -> SourceRange | None:

@@ -1,5 +1,6 @@
 package dynamic_table;
 
+import java.lang.reflect.Method;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.Dataset;
@@ -64,14 +65,27 @@ public final class FreshScans {
     }
 
     /** Return the rows of a relation that was loaded from a Python data source, planned for each scan. */
-    public Dataset of(SparkSession session, Dataset loaded) {
+    public Dataset of(SparkSession session, Dataset loaded) throws ReflectiveOperationException {
         DataSourceV2Relation relation = (DataSourceV2Relation) loaded.queryExecution().analyzed();
         Table given = relation.table();
         FreshTable table = new FreshTable(
             given, session.sessionState().dataSourceManager().lookupDataSource(given.name()));
-        LogicalPlan fresh = relation.copy(
-            table, relation.output(), relation.catalog(), relation.identifier(), relation.options(),
-            relation.timeTravelSpec());
-        return Dataset$.MODULE$.ofRows(session, fresh);
+        return Dataset$.MODULE$.ofRows(session, (LogicalPlan) copied(relation, table));
+    }
+
+    /** Return a copy of the relation with another table. How many parts it has depends on the version of Spark. */
+    private static Object copied(DataSourceV2Relation relation, Table table) throws ReflectiveOperationException {
+        Object[] parts = new Object[relation.productArity()];
+        for (int number = 1; number < parts.length; number++) {
+            parts[number] = relation.productElement(number);
+        }
+        parts[0] = table;
+        Method[] methods = DataSourceV2Relation.class.getMethods();
+        for (int number = 0; number < methods.length; number++) {
+            if (methods[number].getName().equals("copy") && methods[number].getParameterCount() == parts.length) {
+                return methods[number].invoke(relation, parts);
+            }
+        }
+        throw new NoSuchMethodException("copy of " + parts.length + " parts");
     }
 }

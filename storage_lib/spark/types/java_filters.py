@@ -11,11 +11,10 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pyspark.sql import datasource as spark
-
 from storage_lib.errors import InvalidInputError
 from storage_lib.schema.filter.predicate import Or, Predicate, both
 from storage_lib.spark.types.spark_filters import predicate_of
+from storage_lib.spark.versions import filter_classes as spark
 
 if TYPE_CHECKING:
     from storage_lib.schema.table_schema import TableSchema

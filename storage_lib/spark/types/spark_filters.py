@@ -11,8 +11,6 @@ from decimal import Decimal
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pyspark.sql import datasource as spark
-
 from storage_lib.schema.filter.comparisons import (
     Equal,
     GreaterOrEqual,
@@ -27,6 +25,7 @@ from storage_lib.schema.filter.comparisons import (
 )
 from storage_lib.schema.filter.predicate import And, Predicate
 from storage_lib.schema.types.data_types import TypeRoot
+from storage_lib.spark.versions import filter_classes as spark
 
 if TYPE_CHECKING:
     from storage_lib.schema.table_schema import TableSchema

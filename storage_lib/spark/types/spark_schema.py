@@ -31,7 +31,6 @@ from pyspark.sql.types import (
     StructType,
     TimestampNTZType,
     TimestampType,
-    TimeType,
     VariantType,
 )
 from pyspark.sql.types import (
@@ -43,6 +42,8 @@ from storage_lib.schema.types.data_types import DataType as TableType
 from storage_lib.schema.types.data_types import TypeRoot
 from storage_lib.schema.types.nested_types import ArrayType, MapType, MultisetType, RowType
 from storage_lib.spark.versions.arrow_schemas import to_arrow_schema
+from storage_lib.spark.versions.spark_feature import SparkFeature
+from storage_lib.spark.versions.time_type import TimeType
 from storage_lib.table.input.input_rows import InputRows
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def _scalar_type_of(of: TableType) -> DataType:
     if of.root is TypeRoot.DECIMAL:
         return DecimalType(of.precision or 10, of.scale or 0)
     if of.root is TypeRoot.TIME:
+        SparkFeature.TIME.require("this table", "Read it in Python, or leave the column out of the table")
         return TimeType(6)
     return _PLAIN[of.root]()
 

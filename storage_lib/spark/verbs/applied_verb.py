@@ -68,7 +68,9 @@ def start_applied(
     if query_name is not None:
         writer = writer.queryName(query_name)
     writer = triggered(writer, trigger_seconds, available_now=available_now)
-    return TableStream(stream_start(writer, df, checkpoint_location), table, user, None, applied=applied)
+    return TableStream(
+        stream_start(writer, df, checkpoint_location, available_now=available_now), table, user, None, applied=applied
+    )
 
 
 def _refuse_another_use(df: DataFrame, table: DynamicTable, topic: ExternalTopic) -> None:

@@ -13,6 +13,7 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.schema.options.table_options import MergeEngine, SortOrder
 from storage_lib.spark.data_source import statement_options
 from storage_lib.spark.types.predicate_column import quoted
+from storage_lib.spark.versions.spark_feature import SparkFeature
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -49,6 +50,7 @@ def create_auto_cdc_flow(
     ``compaction.keep-deletes=true``. Only SCD type 1 is supported. Raises ``InvalidInputError``, with the remedy, for a
     table or columns that do not fit.
     """
+    SparkFeature.PIPELINES.require(f"table {table.name}", "Write the events with write_stream(...)")
     from pyspark import pipelines
     from pyspark.sql import SparkSession
     from pyspark.sql import functions as sql

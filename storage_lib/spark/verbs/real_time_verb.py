@@ -74,7 +74,7 @@ def start_real_time(
     writer = writer.trigger(realTime=f"{round(seconds * 1000)} milliseconds")  # type: ignore[call-overload]
     if query_name is not None:
         writer = writer.queryName(query_name)
-    start = stream_start(writer, records, checkpoint_location)
+    start = stream_start(writer, records, checkpoint_location, available_now=False)
 
     def start_with_cores() -> StreamingQuery:
         query = start()

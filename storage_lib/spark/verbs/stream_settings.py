@@ -14,12 +14,16 @@ a file, exists on HDFS but not in a local directory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from storage_lib.spark.data_source.unfinished_checkpoint import remove_unfinished
+from pyspark.errors import PySparkException
+
+from storage_lib.spark.data_source.unfinished_checkpoint import has_batch_to_repeat, remove_unfinished
 from storage_lib.spark.runtime.spark_session import STREAM_POOL, scheduler_pool
 from storage_lib.spark.tasks.active_session import active_session
+from storage_lib.spark.versions.jvm_packages import CHECKPOINTING
+from storage_lib.spark.versions.spark_feature import SparkFeature
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 _MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
-_BY_JAVA = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_BY_JAVA = f"{CHECKPOINTING}.FileSystemBasedCheckpointFileManager"
 _ADAPTIVE = "spark.sql.adaptive.streaming.stateless.enabled"
 _ROW_BY_ROW = frozenset(
     {
@@ -60,18 +64,34 @@ _ROW_BY_ROW = frozenset(
 """Plan nodes for which Spark never shuffles. It may shuffle for any other node, including ones unknown to us."""
 
 
-def stream_start(writer: DataStreamWriter, df: DataFrame, checkpoint_location: str) -> Callable[[], StreamingQuery]:
+def stream_start(
+    writer: DataStreamWriter, df: DataFrame, checkpoint_location: str, *, available_now: bool
+) -> Callable[[], StreamingQuery]:
     """Return a function that starts ``writer``, a stream of ``df``, with these settings, in the pool of streams.
 
-    It first removes what a killed driver has left of a first micro-batch, from which Spark would not start.
+    It first removes what a killed driver has left of a first micro-batch, from which Spark would not start. Before
+    Spark 4.2, a run with ``available_now`` has one micro-batch; if that repeats one that a killed driver has left, the
+    function waits for its end, and starts the run of the newer rows.
     """
     spark = df.sparkSession
     writer = writer.option("checkpointLocation", checkpoint_location)
 
-    def start() -> StreamingQuery:
-        remove_unfinished(spark, checkpoint_location)
+    def start_once() -> StreamingQuery:
         with active_session(spark), scheduler_pool(spark, STREAM_POOL), quick_batches(df, checkpoint_location):
             return writer.start()
+
+    def start() -> StreamingQuery:
+        remove_unfinished(spark, checkpoint_location)
+        has_one_batch = available_now and not SparkFeature.ADMISSION_CONTROL.is_here
+        only_repeats = has_one_batch and has_batch_to_repeat(spark, checkpoint_location)
+        query = start_once()
+        if only_repeats:
+            # The caller sees the error of a query that has failed when it waits for its end.
+            with suppress(PySparkException):
+                query.awaitTermination()
+            if query.exception() is None:
+                return start_once()
+        return query
 
     return start
 

@@ -159,7 +159,7 @@ def write_stream(
     compacts = compaction if compaction is not None else not table.options.write_only
     interval = table.options.log_tier_interval_ms / 1000 if tier_interval_seconds is None else tier_interval_seconds
     return TableStream(
-        stream_start(writer, df, checkpoint_location),
+        stream_start(writer, df, checkpoint_location, available_now=available_now),
         table,
         user,
         StreamCompaction(spark, table, interval_seconds=compaction_interval_seconds) if compacts else None,

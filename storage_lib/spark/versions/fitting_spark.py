@@ -22,7 +22,7 @@ from storage_lib.errors import InvalidInputError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SPARK_VERSIONS = ((4, 2), (4, 3))
+SPARK_VERSIONS = ((4, 0), (4, 1), (4, 2), (4, 3))
 """The versions of Spark, oldest first. ``pyproject.toml`` has the same range."""
 
 _SAME_FILES = ("pyspark", "pyspark-client")

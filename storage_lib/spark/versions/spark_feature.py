@@ -12,7 +12,12 @@ import pyspark
 from storage_lib.errors import InvalidInputError
 from storage_lib.spark.versions.fitting_spark import minor_version
 
-__all__ = ["SparkFeature"]
+__all__ = ["SparkFeature", "installed_since"]
+
+
+def installed_since(major: int, minor: int) -> bool:
+    """Return whether the installed Spark is of this version or a newer one. For the modules of this folder."""
+    return minor_version(pyspark.__version__) >= (major, minor)
 
 
 class SparkFeature(Enum):
@@ -20,6 +25,8 @@ class SparkFeature(Enum):
 
     ADMISSION_CONTROL = (4, 2), "a limit of the rows of a micro-batch"
     REAL_TIME = (4, 2), "a real-time stream"
+    TIME = (4, 1), "a column of type TIME"
+    PIPELINES = (4, 1), "a declarative pipeline"
 
     @property
     def since(self) -> str:
@@ -34,7 +41,7 @@ class SparkFeature(Enum):
     @property
     def is_here(self) -> bool:
         """Whether the installed version has the part."""
-        return minor_version(pyspark.__version__) >= self.value[0]
+        return installed_since(*self.value[0])
 
     def require(self, where: str, advice: str) -> None:
         """Raise ``InvalidInputError`` if the installed version lacks the part; ``where`` is what asked for it."""

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions as sql
-from pyspark.sql.pandas.functions import arrow_udf
 
 from storage_lib.schema.options.table_options import TableOptions
 from storage_lib.schema.placing.bucketing import bucket_of
 from storage_lib.spark.tasks.session_kind import default_parallelism, is_local
 from storage_lib.spark.types.jvm_bucket import jvm_bucket
 from storage_lib.spark.types.predicate_column import quoted
+from storage_lib.spark.versions.numbered_rows import numbered, partitioned_by_number, without_number
 from storage_lib.table.write.dynamic_buckets import assigners_of_rows, limits_of
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def by_bucket(df: DataFrame, schema: TableSchema) -> DataFrame:
     spark = df.sparkSession
     cores = default_parallelism(spark) if is_local(spark) else None
     task_count = schema.bucket_count if cores is None else min(schema.bucket_count, cores)
-    return df.repartitionById(task_count, bucket_column(df, schema))
+    return partitioned_by_number(*with_bucket(df, schema), task_count)
 
 
 def by_partition_and_bucket(df: DataFrame, schema: TableSchema) -> DataFrame:
@@ -57,16 +57,19 @@ def by_partition_and_bucket(df: DataFrame, schema: TableSchema) -> DataFrame:
     if schema.is_bucket_unaware and not schema.partition_keys:
         return df
     partition = [quoted(name) for name in schema.partition_keys]
-    bucket = [bucket_column(df, schema)] if schema.bucket_count > 1 else []
-    if not partition and not bucket:
+    is_bucketed = schema.bucket_count > 1
+    if not partition and not is_bucketed:
         return df.repartition(1)
+    rows, numbers = with_bucket(df, schema) if is_bucketed else (df, sql.lit(0))
+    bucket = [numbers] if is_bucketed else []
     cores = default_parallelism(df.sparkSession)
     if cores is None:
-        return df.repartition(*partition, *bucket)
+        return without_number(rows.repartition(*partition, *bucket))
     first = [sql.hash(*partition).cast("bigint")] if partition else []
     task_count = max(schema.bucket_count, cores)
     # The sum of an INT and a BIGINT can't overflow.
-    return df.repartitionById(task_count, sql.pmod(reduce(add, [*first, *bucket]), sql.lit(task_count)).cast("int"))
+    task = sql.pmod(reduce(add, [*first, *bucket]), sql.lit(task_count)).cast("int")
+    return partitioned_by_number(rows, task, task_count)
 
 
 def by_assigner(df: DataFrame, schema: TableSchema) -> DataFrame:
@@ -81,27 +84,28 @@ def by_assigner(df: DataFrame, schema: TableSchema) -> DataFrame:
         rows = _rows_of_keys(columns, schema, len(keys))
         return pa.array(assigners_of_rows(rows, schema, limits), pa.int32())
 
-    compute = arrow_udf(assigner_of_keys, "int")  # type: ignore[call-overload]
-    return df.repartitionById(limits.assigner_count, compute(sql.struct(*[quoted(name) for name in names])))
+    numbered_rows, assigner = numbered(df, [quoted(name) for name in names], assigner_of_keys)
+    return partitioned_by_number(numbered_rows, assigner, limits.assigner_count)
 
 
-def bucket_column(df: DataFrame, schema: TableSchema) -> Column:
-    """Return a column with the bucket of each row (int), computed in the JVM if possible, else in Python."""
+def with_bucket(df: DataFrame, schema: TableSchema) -> tuple[DataFrame, Column]:
+    """Return the rows, as ``numbered`` does, and a column with the bucket of each (int).
+
+    It is computed in the JVM if possible, else in Python.
+    """
     computed = jvm_bucket(df.schema, schema)
-    return python_bucket(schema) if computed is None else computed
+    return with_python_bucket(df, schema) if computed is None else (df, computed)
 
 
-def python_bucket(schema: TableSchema) -> Column:
-    """Return a column with the bucket of each row, for any key type, computed in the Python process of the task."""
+def with_python_bucket(df: DataFrame, schema: TableSchema) -> tuple[DataFrame, Column]:
+    """Return the same for any key type, computed in the Python process of the task."""
     names = [field.name for field in schema.bucket_key_fields]
 
     def bucket_of_keys(keys: pa.Array) -> pa.Array:
         columns = dict(zip(names, keys.flatten(), strict=True))
         return pa.array(bucket_of(_rows_of_keys(columns, schema, len(keys)), schema), pa.int32())
 
-    # Spark infers the kind of function from its annotations; its stubs require a constant that it warns about.
-    compute = arrow_udf(bucket_of_keys, "int")  # type: ignore[call-overload]
-    return compute(sql.struct(*[quoted(name) for name in names]))
+    return numbered(df, [quoted(name) for name in names], bucket_of_keys)
 
 
 def _rows_of_keys(columns: dict[str, pa.Array], schema: TableSchema, row_count: int) -> pa.RecordBatch:

@@ -30,13 +30,13 @@ from pyspark.sql.types import (
     StructType,
     TimestampNTZType,
     TimestampType,
-    TimeType,
     VarcharType,
 )
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.spark.types.predicate_column import quoted
 from storage_lib.spark.types.spark_schema import ROW_POSITION, struct_of
+from storage_lib.spark.versions.time_type import TimeType
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

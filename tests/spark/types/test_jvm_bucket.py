@@ -15,7 +15,7 @@ from storage_lib.schema.placing.bucketing import bucket_of
 from storage_lib.schema.table_schema import TableSchema, new_table_schema
 from storage_lib.schema.types.type_spelling import parse_columns
 from storage_lib.spark.types.jvm_bucket import jvm_bucket
-from storage_lib.spark.writing.bucket_distribution import bucket_column, python_bucket
+from storage_lib.spark.writing.bucket_distribution import with_bucket, with_python_bucket
 from tests.support.deep_tests import thinned
 
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ def test_what_spark_can_not_tell_the_library_does(spark: SparkSession) -> None:
     assert jvm_bucket(df.schema, schema) is None
 
     asked, told = (
-        [row.bucket for row in df.select(column.alias("bucket")).collect()]
-        for column in (bucket_column(df, schema), python_bucket(schema))
+        [row.bucket for row in rows.select(column.alias("bucket")).collect()]
+        for rows, column in (with_bucket(df, schema), with_python_bucket(df, schema))
     )
 
     assert asked == told

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 import pyspark
+from pyspark.sql import types
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from storage_lib import InvalidInputError
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 SIGNS: dict[SparkFeature, Callable[[], bool]] = {
     SparkFeature.ADMISSION_CONTROL: lambda: find_spec("pyspark.sql.streaming.datasource") is not None,
     SparkFeature.REAL_TIME: lambda: "realTime" in signature(DataStreamWriter.trigger).parameters,
+    SparkFeature.TIME: lambda: hasattr(types, "TimeType"),
+    SparkFeature.PIPELINES: lambda: find_spec("pyspark.pipelines") is not None,
 }
 
 

@@ -1,5 +1,7 @@
 """Tables and checkpoints of one version of Spark are continued by a newer one, also after a crash between the two.
 
+The oldest one reads at the end what the newest has written.
+
 The environments are those of ``make setup`` and ``make spark``; without the latter, nothing is tested here.
 """
 
@@ -76,6 +78,8 @@ def test_a_stream_is_continued_by_each_newer_spark(
         assert found == [release, answer(ids), answer(ids)]
         forget_last_commit(tmp_path / "checkpoint")
 
+    oldest = run(INSTALLED[0], source, spark_conf, 0, 0)
+    assert oldest == [INSTALLED[0], answer(ids), answer(ids)], "it reads what the newest has written"
     commits = target.refresh().inspect.snapshots().to_pylist()
     batches = [(each["commit_user"], each["commit_identifier"]) for each in commits if each["commit_kind"] == "APPEND"]
     assert len(batches) == len(set(batches)), "no micro-batch was committed twice"

@@ -20,6 +20,7 @@ from storage_lib import open_catalog
 from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.spark import read, write
 from storage_lib.spark.types.spark_errors import storage_errors_of_spark
+from storage_lib.spark.versions.numbered_rows import partitioned_by_number
 from storage_lib.spark.writing.computed_input import ComputedRows
 from storage_lib.spark.writing.write_job import run_write
 
@@ -73,7 +74,7 @@ def test_the_files_of_finished_tasks_are_deleted_if_another_task_fails(
                 wait_for(may_fail.exists)
             yield batch
 
-    tasks = spark.range(0, 2, numPartitions=1).repartitionById(2, sql.col("id").cast("int"))
+    tasks = partitioned_by_number(spark.range(0, 2, numPartitions=1), sql.col("id").cast("int"), 2)
     rows = tasks.selectExpr("id", "cast(id as string) v", "if(id = 0, '+I', 'oops') _row_kind")
     rows = rows.mapInArrow(wait_then_refuse, rows.schema)
     write_context = table.new_write().begin(commit_user="job")
