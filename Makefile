@@ -68,7 +68,7 @@ lowest: ## Install the lowest versions that pyproject.toml admits, and run the t
 	.local/lowest/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(AIRFLOW_WARNINGS) -m "not integration" $(if $(SLICE),--part $(SLICE)) $(ARGS)
 
 spark: VERSION ?= 4.2
-spark: setup ## Install another version of Spark, VERSION=4.1 or 4.2, and run the tests of Spark, SQL and materialized tables with it; SLICE=3 runs one of eight parts of them
+spark: setup ## Install another version of Spark, VERSION=4.0, 4.1 or 4.2, and run the tests of Spark, SQL and materialized tables with it; SLICE=3 runs one of eight parts of them
 	@$(PYTHON) docker/local/stack_setup.py spark $(VERSION)
 	.local/spark_$(subst .,_,$(VERSION))/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder \
 		--junitxml .local/spark_$(subst .,_,$(VERSION))/results.xml $(if $(SLICE),--part $(SLICE)) $(ARGS) $(SPARK_TESTS)

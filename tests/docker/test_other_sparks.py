@@ -29,7 +29,9 @@ def test_another_spark_replaces_the_locked_one(commands: list[str], tmp_path: Pa
 def test_a_version_without_an_environment_is_refused_with_those_that_have_one(
     commands: list[str], arguments: list[str]
 ) -> None:
-    with pytest.raises(SystemExit, match=r"^setup: no environment is known for Spark .*; there is one for 4\.0, 4\.1, 4\.2"):
+    with pytest.raises(
+        SystemExit, match=r"^setup: no environment is known for Spark .*; there is one for 4\.0, 4\.1, "
+    ):
         stack_setup.main(arguments)
     assert commands == []
 

@@ -32,6 +32,7 @@ from storage_lib.sql import Session
 from tests.support.deep_tests import thinned
 from tests.support.recorded_changes import recorded, recorded_states
 from tests.support.shared_server import unique_name
+from tests.support.spark_features import rows_limit
 from tests.support.spark_processes import warm_environment
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def test_a_stream_applies_what_ingest_applies(
     except StorageError as error:
         expected = error
 
-    df = read_changelog(spark, topic=topic, table=mine, options=given, rows_per_trigger_max=9)
+    df = read_changelog(spark, topic=topic, table=mine, options=given, rows_per_trigger_max=rows_limit(9))
     stream = write_stream(df, mine, checkpoint_location=str(tmp_path / "checkpoint"), available_now=True)
     if expected is None:
         stream.awaitTermination()

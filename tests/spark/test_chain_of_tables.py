@@ -24,6 +24,7 @@ pytest.importorskip("pyspark")
 from storage_lib import open_catalog
 from tests.support.deep_tests import thinned
 from tests.support.fenced_blocks import sections
+from tests.support.spark_features import rows_limit
 from tests.support.spark_processes import REPOSITORY, warm_environment
 from tests.support.spark_topics import committed_values
 from tests.support.waiting import wait_until
@@ -92,7 +93,8 @@ class Chain:
     def run(self, name: str, program: str) -> subprocess.Popen[bytes]:
         path = self._directory / f"{name}.py"
         # All tests of the session share the topics, whose names derive from that of the directory.
-        path.write_text(program.replace(BROKER, self._servers).replace("shop.", f"{self._database}."))
+        program = program.replace(BROKER, self._servers).replace("shop.", f"{self._database}.")
+        path.write_text(program if rows_limit(40) else program.replace(", rows_per_trigger_max=40", ""))
         with (self._directory / f"{name}.log").open("ab") as said:
             return subprocess.Popen(
                 [sys.executable, path.name],

@@ -82,6 +82,9 @@ def test_a_normalised_stream_can_be_summed(
     state = str(tmp_path / "state") if normalize == "state" else None
     stream = read_stream(spark, upserts, normalize=normalize, rows_per_trigger_max=rows_limit(6), state_directory=state)
     checkpoint = tmp_path / "checkpoint"
+    if not rows_limit(6):
+        # Otherwise the first micro-batch would have all rows, and need its snapshot when it is repeated.
+        run(stream, counted, checkpoint)
     for number, batch in enumerate(BATCHES):
         kinds, keys, values = zip(*batch, strict=True)
         upserts.append(whole_rows(upserts, {"_row_kind": kinds, "id": keys, "v": values}))

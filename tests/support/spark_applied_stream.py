@@ -19,6 +19,7 @@ def main() -> None:
     job = json.loads(sys.argv[1])
     from storage_lib import DynamicTable, open_catalog
     from storage_lib.spark import read_changelog, session, write_stream
+    from storage_lib.spark.versions.spark_feature import SparkFeature
 
     append, numbers, kill = DynamicTable.append, count(1), job["kill"]
 
@@ -34,7 +35,8 @@ def main() -> None:
     DynamicTable.append = append_or_end  # type: ignore[method-assign]
     table = open_catalog(job["warehouse"]).load_table(job["table"])
     spark = session("kill test", master="local[2]", conf=job["conf"])
-    df = read_changelog(spark, topic=job["topic"], table=table, options=job["options"], rows_per_trigger_max=7)
+    rows_max = 7 if SparkFeature.ADMISSION_CONTROL.is_here else None
+    df = read_changelog(spark, topic=job["topic"], table=table, options=job["options"], rows_per_trigger_max=rows_max)
     write_stream(df, table, checkpoint_location=job["checkpoint"], available_now=True).awaitTermination()
 
 

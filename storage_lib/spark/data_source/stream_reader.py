@@ -104,7 +104,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Changes of one bucket in several snapshots share a partition: Spark keeps the order of rows only within one.
         So do all rows of a bucket, if the micro-batch has several steps.
         """
-        steps = [step for step in steps_of(start, end) if step[0] != START]
+        steps = [step for step in steps_of(start, end) if step[0] not in (START, step[1])]
         if not steps:
             return []
         source = self._source()

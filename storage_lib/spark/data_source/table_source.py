@@ -51,6 +51,7 @@ from storage_lib.spark.versions.fitting_spark import (
     refuse_unfitting_pyspark,
     refuse_unfitting_server,
     refuse_unfitting_session,
+    warn_of_trial,
 )
 from storage_lib.table.protocol.write_context import OverwriteScope
 
@@ -77,6 +78,7 @@ def register(spark: SparkSession) -> None:
     """
     with _REGISTERING:
         refuse_unfitting_pyspark()
+        warn_of_trial()
         if is_connect(spark):
             _register_over_connect(spark)
             return

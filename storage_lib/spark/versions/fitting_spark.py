@@ -1,11 +1,12 @@
 """Which versions of Spark this library runs on, and whether those that are installed and running are among them.
 
-A version is named here once the tests of Spark, of SQL and of materialized tables have passed on it (`make spark`).
-Its patch releases count as the same version.
+A version is named here once tests of Spark, of SQL and of materialized tables have passed on it (`make spark`), and it
+is on trial until all of them have. Its patch releases count as the same version.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from contextlib import suppress
@@ -23,7 +24,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SPARK_VERSIONS = ((4, 0), (4, 1), (4, 2), (4, 3))
-"""The versions of Spark, oldest first. ``pyproject.toml`` has the same range."""
+"""The versions of Spark, oldest first. ``pyproject.toml`` has the range of those that are not on trial."""
+ON_TRIAL = ((4, 0), (4, 1))
+"""Versions of which a part of the tests has passed: ``pip`` does not install them, and a session on one says so."""
+
+_LOGGER = logging.getLogger(__name__)
 
 _SAME_FILES = ("pyspark", "pyspark-client")
 """Distributions that install the package ``pyspark``: the later one overwrites files of the other."""
@@ -37,6 +42,17 @@ def refuse_unfitting_pyspark() -> None:
     problem = _problem()
     if problem is not None:
         raise InvalidInputError(problem)
+
+
+@cache
+def warn_of_trial() -> None:
+    """Log, once in a process, that the installed version is on trial, if it is."""
+    if minor_version(pyspark.__version__) in ON_TRIAL:
+        _LOGGER.warning(
+            "pyspark %s is installed: dynamic tables run on it on trial, not all of their tests have been run with it "
+            "(docs/versions.md)",
+            pyspark.__version__,
+        )
 
 
 def refuse_unfitting_session(running: str) -> None:

@@ -18,9 +18,11 @@ from storage_lib.spark import read, write, write_stream
 from storage_lib.spark.data_source.table_source import DynamicTableSource
 from storage_lib.spark.versions import fitting_spark
 from storage_lib.spark.versions.fitting_spark import (
+    ON_TRIAL,
     SPARK_VERSIONS,
     refuse_unfitting_pyspark,
     refuse_unfitting_session,
+    warn_of_trial,
 )
 
 if TYPE_CHECKING:
@@ -63,6 +65,21 @@ def test_each_release_of_a_version_fits(release: str, installed: Callable[..., N
     installed(release, pyspark=release)
 
     refuse_unfitting_pyspark()
+
+
+@pytest.mark.parametrize(("version", "lines"), [(each, int(each in ON_TRIAL)) for each in SPARK_VERSIONS])
+def test_a_version_on_trial_is_said_once(
+    version: tuple[int, int], lines: int, installed: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    release = ".".join(map(str, (*version, 7)))
+    installed(release)
+    warn_of_trial.cache_clear()
+
+    warn_of_trial()
+    warn_of_trial()
+
+    warn_of_trial.cache_clear()
+    assert caplog.text.count(f"pyspark {release} is installed: dynamic tables run on it on trial") == lines
 
 
 @pytest.mark.parametrize("release", ["3.5.1", "4.4.0", "5.0.0.dev1", "unknown"])
