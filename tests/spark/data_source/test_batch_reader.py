@@ -10,12 +10,12 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pyspark.sql import datasource as spark
 
 from storage_lib.catalog.table_cache import key_of
 from storage_lib.spark.data_source import batch_reader
 from storage_lib.spark.data_source.batch_reader import FilteringBatchReader, SplitPartition, TableBatchReader
 from storage_lib.spark.types.spark_schema import struct_of
+from storage_lib.spark.versions import filter_classes as spark
 
 if TYPE_CHECKING:
     from storage_lib.table.dynamic_table import DynamicTable

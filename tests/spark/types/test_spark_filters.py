@@ -10,11 +10,11 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pyspark.sql import datasource as spark
 
 from storage_lib.schema.filter import predicate as ours
 from storage_lib.schema.table_schema import new_table_schema
 from storage_lib.spark.types.spark_filters import predicate_of, split_filters
+from storage_lib.spark.versions import filter_classes as spark
 
 SCHEMA = new_table_schema(
     pa.schema(

@@ -12,13 +12,13 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import functions as sql
 
-from storage_lib.spark.versions import numbered_rows
 from storage_lib.spark.versions.numbered_rows import (
     numbered,
     partitioned_by_number,
     spark_hash_of_int,
     without_number,
 )
+from storage_lib.spark.versions.spark_feature import installed_since
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,9 +29,9 @@ pytestmark = pytest.mark.spark
 @pytest.fixture(params=[True, False], ids=["own", "substitutes"])
 def _means(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Take Spark's own means, if it has them, or the substitutes."""
-    if request.param and not numbered_rows.installed_since(4, 1):
+    if request.param and not installed_since(4, 1):
         pytest.skip("this Spark has none")
-    monkeypatch.setattr(numbered_rows, "installed_since", lambda *_: request.param)
+    monkeypatch.setattr("storage_lib.spark.versions.numbered_rows.installed_since", lambda *_: request.param)
 
 
 def test_the_hash_of_an_integer_is_that_of_spark(spark: SparkSession) -> None:
