@@ -21,6 +21,8 @@ __all__ = [
     "LessThan",
     "LessThanOrEqual",
     "Not",
+    "StringContains",
+    "StringEndsWith",
     "StringStartsWith",
 ]
 
@@ -37,6 +39,8 @@ if TYPE_CHECKING or installed_since(4, 1):
         LessThan,
         LessThanOrEqual,
         Not,
+        StringContains,
+        StringEndsWith,
         StringStartsWith,
     )
 else:
@@ -86,6 +90,12 @@ else:
 
     class LessThanOrEqual(_WithValue):
         """Less or equal."""
+
+    class StringContains(_WithValue):
+        """A text with another one in it."""
+
+    class StringEndsWith(_WithValue):
+        """A text that ends with another one."""
 
     class StringStartsWith(_WithValue):
         """A text that starts with another one."""
