@@ -49,8 +49,7 @@ def warn_of_trial() -> None:
     """Log, once in a process, that the installed version is on trial, if it is."""
     if minor_version(pyspark.__version__) in ON_TRIAL:
         _LOGGER.warning(
-            "pyspark %s is installed: dynamic tables run on it on trial, not all of their tests have been run with it "
-            "(docs/versions.md)",
+            "pyspark %s is installed: dynamic tables run on it on trial, not all of their tests have been run with it",
             pyspark.__version__,
         )
 
