@@ -16,7 +16,7 @@ pytest.importorskip("pyspark")
 
 from storage_lib.errors import InvalidInputError, UntrackedCommitError
 from storage_lib.spark import read, read_stream, write_stream
-from storage_lib.spark.versions.spark_feature import SparkFeature
+from storage_lib.spark.versions.spark_feature import SparkFeature, installed_since
 from tests.support.spark_features import needs_spark
 from tests.support.spark_topics import committed_changes
 from tests.support.whole_rows import whole_rows
@@ -175,6 +175,7 @@ def test_a_stream_starts_after_a_driver_that_died_while_it_wrote_its_first_check
     assert {path.name for path in left.iterdir()} <= {"0", ".0.crc"}
 
 
+@pytest.mark.skipif(not installed_since(4, 1), reason="Spark 4.0 takes no notice of unknown files")
 def test_an_unknown_file_in_a_checkpoint_is_left_to_spark_which_refuses_it(
     spark: SparkSession, make_table: Callable[..., DynamicTable], source: JsonSource, tmp_path: Path
 ) -> None:
@@ -298,7 +299,8 @@ def test_a_stream_ends_at_a_commit_that_it_is_not_told_of_and_goes_on_when_told_
 
     with pytest.raises(UntrackedCommitError, match=r"snapshot 3, an untracked OVERWRITE.*log\.scan=full"):
         finish(write_stream(read_stream(spark, source, on_untracked="fail"), target, **run))
-    assert content_of(target) == {1: "a", 2: "b"}
+    before = {1: "a", 2: "b"} if SparkFeature.ADMISSION_CONTROL.is_here else {1: "a"}
+    assert content_of(target) == before, "where one micro-batch has all new rows, it has none of them"
     finish(write_stream(read_stream(spark, source, on_untracked="warn"), target, **run))
     finish(write_stream(read_stream(spark, source, on_untracked="fail"), target, **run))
 

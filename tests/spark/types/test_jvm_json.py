@@ -23,7 +23,9 @@ from storage_lib.schema.types.type_spelling import parse_columns
 from storage_lib.spark.types.jvm_json import JvmJson
 from storage_lib.spark.types.spark_errors import storage_error_in
 from storage_lib.spark.types.spark_schema import struct_of
+from storage_lib.spark.versions.spark_feature import SparkFeature
 from tests.support.every_type import same_rows
+from tests.support.spark_features import needs_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -152,6 +154,7 @@ def test_a_column_is_encoded_as_by_this_library(spark: SparkSession, spelled: st
         assert records.to_pylist() == ours.values.to_pylist()
 
 
+@needs_spark(SparkFeature.TIME)
 @pytest.mark.parametrize("precision", [0, 3, 6])
 def test_a_time_is_encoded_as_by_this_library(spark: SparkSession, precision: int) -> None:
     schema = schema_of(f"id BIGINT NOT NULL, v TIME({precision})", "id")

@@ -20,7 +20,9 @@ from storage_lib.spark.types.spark_schema import (
     conform,
     struct_of,
 )
+from storage_lib.spark.versions.spark_feature import SparkFeature
 from tests.support.schemas import schema_of
+from tests.support.spark_features import needs_spark
 
 COLUMNS = pa.schema(
     [
@@ -47,6 +49,7 @@ SCHEMA = new_table_schema(
 )
 
 
+@needs_spark(SparkFeature.TIME)
 def test_every_type_has_a_spark_type_that_its_batches_fit() -> None:
     struct = struct_of(SCHEMA)
 
