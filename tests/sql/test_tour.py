@@ -19,7 +19,7 @@ from storage_lib.errors import StorageError
 from tests.support.fenced_blocks import sections
 from tests.support.sql_cases import REWRITE, Step, masked, outcome, steps_of, written_steps
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.integration, pytest.mark.timeout(900)]
 PAGE = Path(__file__).parents[2] / "docs" / "sql.md"
 (TOUR,) = (section for section in sections(PAGE) if section.title == "Tour")
 BLOCKS = [block.text for block in TOUR.blocks if block.language == "sql"]
