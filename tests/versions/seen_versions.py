@@ -205,9 +205,10 @@ def _section(subject: Subject, seen: Mapping[str, Any]) -> str:
         run = "whole" if of["whole"] else "in part"
         lines.append(f"| {of['release']} | {of['python']} | {of['pyarrow']} | {counts} | {of['skipped']} | {run} |")
     lines += subject.features
-    versions = " and ".join(".".join(map(str, version)) for version in subject.on_trial)
-    trial = TRIAL.format(versions=versions) if versions else ""
-    return subject.head.format(locked=locked, other=others[-1], trial=trial) + "\n".join(lines) + "\n"
+    on_trial = [".".join(map(str, version)) for version in subject.on_trial]
+    trial = TRIAL.format(versions=" and ".join(on_trial)) if on_trial else ""
+    other = next(version for version in others if version not in on_trial)
+    return subject.head.format(locked=locked, other=other, trial=trial) + "\n".join(lines) + "\n"
 
 
 def main(arguments: list[str]) -> None:
