@@ -96,7 +96,7 @@ class DrawnView:
 
     @property
     def combines(self) -> bool:
-        return self.options.get("merge-engine") in ("partial-update", "aggregation")
+        return self.options.get("merge-engine") in COMBINING
 
     @property
     def shows_each(self) -> bool:
@@ -104,12 +104,20 @@ class DrawnView:
         return not self.combines or (self.options["write-only"] == "false" and self.table.options.looks_up)
 
 
+COMBINING = ("partial-update", "aggregation")
+KINDS = ("deduplicate",) * 6 + ("first-row", "append-only", *COMBINING) * 2
+
+
 def draw_view(
-    rng: Random, catalog: Catalog, name: str = "d.t", storages: Sequence[str] = ("table-location", "hadoop-catalog")
+    rng: Random,
+    catalog: Catalog,
+    name: str = "d.t",
+    storages: Sequence[str] = ("table-location", "hadoop-catalog"),
+    kinds: Sequence[str] = KINDS,
 ) -> DrawnView:
-    """Create a table with random columns and options, with its view in one of the ``storages``."""
+    """Create a table of one of the ``kinds`` with random columns and options, with its view in one of ``storages``."""
     while True:
-        kind = rng.choice(["deduplicate"] * 6 + ["first-row", "append-only", "partial-update", "aggregation"] * 2)
+        kind = rng.choice(kinds)
         partition = "p" if rng.random() < 0.5 else None
         types: dict[str, str] = {}
         if partition:
@@ -153,7 +161,7 @@ def _options(rng: Random, kind: str, storages: Sequence[str]) -> dict[str, str]:
         options["compaction.strategy"] = "leveled"
     if kind == "first-row":
         return {**options, "merge-engine": "first-row", "ignore-delete": "true"}
-    if kind in ("partial-update", "aggregation"):
+    if kind in COMBINING:
         options["merge-engine"] = kind
         options |= rng.choice([{"ignore-delete": "true"}, {f"{kind}.remove-record-on-delete": "true"}])
     options["changelog-producer"] = rng.choice(["none", "none", "input", "lookup", "full-compaction"])
@@ -224,7 +232,7 @@ def _blind_changes(drawn: DrawnView, rng: Random) -> None:
 
 
 def _delete(drawn: DrawnView, rng: Random) -> None:
-    if drawn.is_append_only or not drawn.takes_deletions:
+    if drawn.is_append_only or not drawn.takes_deletions or drawn.combines:
         return
     keys = [{name: row[name] for name in drawn.key} for row in rows_of(drawn, rng, 10)]
     drawn.table.delete(arrow_of(drawn, keys))
@@ -283,6 +291,8 @@ def _alter(drawn: DrawnView, rng: Random) -> None:
         drawn.makers[name] = VALUES[of]
     elif what == "drop" and len(others) > 1:
         name = rng.choice(others)
+        if drawn.combines and any("aggregate-function" in option for option in drawn.table.schema.options):
+            return  # options may name the column
         drawn.table = drawn.table.alter(DropColumn(name))
         del drawn.makers[name]
     elif what == "rename" and others:

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from storage_lib import DynamicTable, open_catalog
-from tests.iceberg.drawn_views import DrawnView, draw_view, move, rows_at
+from tests.iceberg.drawn_views import COMBINING, DrawnView, draw_view, move, rows_at
 from tests.support.deep_tests import thinned
 from tests.support.iceberg_readers import READERS, canonical, counted, metadata_of, needs_readers, read_view, view_of
 
@@ -19,18 +19,28 @@ STEPS = 10
 @pytest.mark.parametrize("seed", thinned(range(60), keep=2))
 def test_readers_see_the_rows_of_each_snapshot(tmp_path: Path, seed: int) -> None:
     rng = Random(seed)  # noqa: S311  chance, not cryptography
-    drawn = draw_view(rng, open_catalog(str(tmp_path / "warehouse")))
+    check_life(draw_view(rng, open_catalog(str(tmp_path / "warehouse"))), rng, tmp_path)
+
+
+@pytest.mark.parametrize("seed", thinned(range(40), keep=1))
+def test_readers_see_snapshots_whose_rows_are_combined(tmp_path: Path, seed: int) -> None:
+    rng = Random(seed)  # noqa: S311  chance, not cryptography
+    check_life(draw_view(rng, open_catalog(str(tmp_path / "warehouse")), kinds=COMBINING), rng, tmp_path)
+
+
+def check_life(drawn: DrawnView, rng: Random, scratch: Path) -> None:
+    """Change the table at random, and compare what each reader sees."""
     print(drawn.table.schema.fields, drawn.key, drawn.partition, drawn.options)
     seen = 0
 
     for _ in range(STEPS):
         done = move(drawn, rng)
         print(done)
-        seen = check_new_snapshots(drawn, seen, tmp_path)
+        seen = check_new_snapshots(drawn, seen, scratch)
     if drawn.combines:
         drawn.table.refresh().compact(full=True)
-        assert check_new_snapshots(drawn, seen, tmp_path) == (drawn.table.inspect.latest_snapshot_id() or 0)
-    check_kept_snapshots(drawn, tmp_path)
+        assert check_new_snapshots(drawn, seen, scratch) == (drawn.table.inspect.latest_snapshot_id() or 0)
+    check_kept_snapshots(drawn, scratch)
 
 
 def check_new_snapshots(drawn: DrawnView, seen: int, scratch: Path) -> int:
