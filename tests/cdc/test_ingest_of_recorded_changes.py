@@ -72,6 +72,27 @@ def test_a_deletion_that_is_flattened_to_the_text_null_deletes_its_key(*, has_sc
     assert b"null" in [record.value for record in recorded("flattened-json-tombstones", "toasted")]
 
 
+@pytest.mark.parametrize("mode", ["json", "json-schema", "flattened-json", "json-microseconds"])
+def test_an_unchanged_hstore_that_is_written_as_json_keeps_its_value(mode: str) -> None:
+    """Debezium's default, ``hstore.handling.mode=json``, writes a map of the placeholder to itself, as text."""
+    catalog = MemoryCatalog(environment=fake_environment())
+    columns = pa.schema([("id", pa.int64()), ("an_hstore", pa.string())])
+    table = catalog.create_table("shop.toasted", columns, primary_key=["id"], options={"log.system": "none"})
+    placeholder = "(not sent)" if "microseconds" in mode else _UNCHANGED
+    records, topic, stored = recorded(mode, "toasted"), RawTopic(), set()
+
+    for record in records:
+        topic.tell(record.key, record.value)
+        options = {"debezium.unavailable-value-placeholder": placeholder}
+        topic.ingest(table, format=_MODES.get(mode, "debezium-json"), on_truncate="apply", options=options)
+        stored.update(table.to_arrow()["an_hstore"].to_pylist())
+
+    unchanged = json.dumps({placeholder: placeholder}, separators=(",", ":"))
+    assert json.dumps(unchanged).encode() in b"".join(each.value or b"" for each in records)
+    assert '{"a":"1"}' in stored
+    assert unchanged not in stored
+
+
 def test_a_moved_row_whose_unchanged_value_is_left_out_is_refused_by_name() -> None:
     table, topic = table_of("orders", ["id"]), RawTopic()
     for record in recorded("json", "orders"):

@@ -2,6 +2,7 @@
 
     type of the column      placeholder, with the connector's default ``unavailable.value.placeholder``
     text                    "__debezium_unavailable_value"
+    hstore as JSON          {"the text":"the text"}, as text
     bytes                   its bytes in UTF-8
     array of texts          [the text]; of uuids, the name-based uuid (version 3) of its bytes
     array of numbers        the values of its bytes
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import uuid
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -59,7 +61,8 @@ def _equal(column: pa.Array, placeholder: str, written: ValueType) -> Mask | Non
 def _texts(placeholder: str, written: ValueType) -> tuple[str, ...]:
     data = placeholder.encode()
     if written.meaning is Meaning.TEXT:
-        return placeholder, _name_uuid(data)
+        quoted = json.dumps(placeholder, ensure_ascii=False)
+        return placeholder, _name_uuid(data), f"{{{quoted}:{quoted}}}"
     match written.spelling:
         case Spelling.HEX:
             return placeholder, data.hex()

@@ -87,7 +87,7 @@ def _expected(of: DataType) -> str:
         TypeRoot.TIMESTAMP: "a date and time in UTC or without zone, such as 2024-05-14T12:00:00.123",
         TypeRoot.TIMESTAMP_LTZ: "a date and time with its zone, such as 2024-05-14T12:00:00.123Z",
     }
-    return f"{kinds[of.root]}, which a {of.not_null()} needs"
+    return f"{kinds[of.root]}, which a {of.with_nullable(nullable=True)} needs"
 
 
 def _seconds(found: IsoMoments) -> np.ndarray:
@@ -126,8 +126,9 @@ def _fitted(
     numbers = pa.array(values, mask=~is_kept)
     array = numbers.cast(pa.int32() if pa.types.is_time32(arrow) else pa.int64()).cast(arrow)
     remedy = "use a column of more digits, or set" if can_be_wider else "set"
-    digits = f"has more digits than {of.not_null()} holds; {remedy} {TIME_PRECISION}=truncate or round"
-    refusals = _far(column, is_far, f"{of.not_null()}: {limits}", name, rules)
+    kind = of.with_nullable(nullable=True)
+    digits = f"has more digits than {kind} holds; {remedy} {TIME_PRECISION}=truncate or round"
+    refusals = _far(column, is_far, f"{kind}: {limits}", name, rules)
     return Converted(array, (*refusals, *refused(column, is_inexact & is_refused, name, digits)))
 
 

@@ -63,7 +63,9 @@ def of_floats(column: pa.Array, bits: int, of: DataType, name: str, out_of_range
         floats = written.cast(of.arrow)
         is_lost = pc.and_(pc.is_finite(column), pc.invert(pc.is_finite(floats)))
         mask = pc.fill_null(is_lost, fill_value=False).to_numpy(zero_copy_only=False)
-        return Converted(without(floats, mask), refused(column, mask, name, f"is too large for {of.not_null()}"))
+        return Converted(
+            without(floats, mask), refused(column, mask, name, f"is too large for {of.with_nullable(nullable=True)}")
+        )
     if of.root in INTEGER_ROOTS:
         numbers = pc.fill_null(column, 0.0).to_numpy()
         is_whole = np.isfinite(numbers) & (np.abs(numbers) <= 2.0**53)
@@ -86,4 +88,4 @@ def _fitted(column: pa.Array, is_fitting: np.ndarray, of: DataType, name: str) -
 
 
 def _refusals(column: pa.Array, mask: np.ndarray, of: DataType, name: str) -> tuple[Refused, ...]:
-    return refused(column, mask, name, f"does not fit {of.not_null()}; widen the column")
+    return refused(column, mask, name, f"does not fit {of.with_nullable(nullable=True)}; widen the column")

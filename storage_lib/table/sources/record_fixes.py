@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -60,13 +60,19 @@ class RecordFixes:
             document = None
             try:
                 document = None if value is None else json.loads(value, parse_float=_kept_number)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 reasons[index] = f"it is not JSON, which a fix needs: {error}"
             documents.append(document)
             rows += [(index, row) for row in _rows_of(document)]
-        for column, expression in self.expressions.items():
-            for index, reason in _fix(rows, column, expression):
-                reasons.setdefault(index, reason)
+        for index, row in rows:
+            # One by one: values of a column may have different types, and no row may depend on others.
+            values_of_row: dict[str, Any] = {}
+            for column, expression in self.expressions.items():
+                try:
+                    values_of_row[column] = _fixed(row, column, expression)
+                except _UnfixableError as error:
+                    reasons.setdefault(index, str(error))
+            row.update(values_of_row)
         fixed = [
             given if document is None else _encoded(document)
             for given, document in zip(values.to_pylist(), documents, strict=True)
@@ -97,23 +103,26 @@ def _rows_of(document: Any) -> Iterator[dict[str, Any]]:
     yield from sides or [payload]
 
 
-def _fix(rows: Sequence[tuple[int, dict[str, Any]]], column: str, expression: pl.Expr) -> Iterator[tuple[int, str]]:
-    """Replace the values of a column in place; yield the records where that was not possible, and why."""
+class _UnfixableError(Exception):
+    """A fix that can't be computed for a row, with the reason."""
+
+
+def _fixed(row: Mapping[str, Any], column: str, expression: pl.Expr) -> bool | float | str | None:
+    """Return the value of an expression over the values of a row as it was written."""
     names = expression.meta.root_names()
-    for index, row in rows:
-        lacking = [name for name in names if name not in row]
-        if lacking:
-            yield index, f"the fix of {column!r} names {lacking[0]!r}, which its row lacks"
-            continue
-        # One by one: values of a column may have different types, and no row may depend on others.
+    lacking = [name for name in names if name not in row]
+    if lacking:
+        message = f"the fix of {column!r} names {lacking[0]!r}, which its row lacks"
+        raise _UnfixableError(message)
+    try:
         frame = pl.DataFrame({name: [_plain(row[name])] for name in names} or {"": [0]})
-        try:
-            fixed = frame.select(expression.alias("fixed"))["fixed"].to_list()
-        except pl.exceptions.PolarsError as error:
-            yield index, f"the fix of {column!r} can't be computed: {error}"
-            continue
-        value = fixed[0] if len(fixed) == 1 else None
-        row[column] = value if isinstance(value, bool | int | float | str | None) else str(value)
+        fixed = frame.select(expression.alias("fixed"))["fixed"].to_list()
+    # Python's errors: a number or a text that Polars can't represent.
+    except (pl.exceptions.PolarsError, ValueError, OverflowError, TypeError) as error:
+        message = f"the fix of {column!r} can't be computed: {error}"
+        raise _UnfixableError(message) from error
+    value = fixed[0] if len(fixed) == 1 else None
+    return value if isinstance(value, bool | int | float | str | None) else str(value)
 
 
 def _plain(value: Any) -> Any:

@@ -87,15 +87,16 @@ def reingest(
 
     A call that is repeated under its ``(commit_user, commit_identifier)`` returns the snapshot of the first one.
 
-    Raises ``NotFoundError`` for an unknown id, and ``CommitConflictError`` if another process has changed the table or
-    re-ingested the records meanwhile: repeat the call.
+    Raises ``NotFoundError`` for an unknown id, ``InvalidInputError`` for a fix of a column that the table lacks, and
+    ``CommitConflictError`` if another process has changed the table or re-ingested the records meanwhile: repeat the
+    call.
     """
     try:
         policy = OnStored(on_stored)
     except ValueError as error:
         message = f"table {table.name}: on_stored is {on_stored!r}; use one of {', '.join(OnStored)}"
         raise InvalidInputError(message) from error
-    mended = RecordFixes.parse(fixes or {})
+    mended = _fixes_of(table, fixes or {})
     if commit_user is not None and commit_identifier is not None:
         earlier = table.inspect.find_commit(commit_user, commit_identifier)
         if earlier is not None:
@@ -134,6 +135,17 @@ class _Part:
     done: list[str]
     remaining: dict[str, str]
     based_on: int | None
+
+
+def _fixes_of(table: DynamicTable, fixes: Mapping[str, str]) -> RecordFixes:
+    """Parse fixes; ``InvalidInputError`` for one of a column that the table lacks, which would change nothing."""
+    columns = [each.name for each in table.schema.fields]
+    # Flattened records have fields such as __deleted in their rows.
+    unknown = [each for each in fixes if each not in columns and not each.startswith("__")]
+    if unknown:
+        message = f"table {table.name}: fix of {unknown[0]!r}, which is not a column; there are {', '.join(columns)}"
+        raise InvalidInputError(message)
+    return RecordFixes.parse(fixes)
 
 
 def _by_topic(records: pa.Table) -> list[tuple[tuple[str, str], pa.Table]]:

@@ -127,6 +127,36 @@ def test_numbers_of_a_fixed_record_keep_each_digit() -> None:
     assert b'"x": 1.10}' in fixed[0].as_py()
 
 
+def test_fixes_see_the_values_that_the_record_has_whatever_their_order() -> None:
+    table = table_of()
+    reject(table, created(1, "teapot", 2))
+
+    reingest(table, fixes={"price": "length(name)", "name": "concat('n', price)"})
+
+    assert rows_in(table) == [("1", "n2", "6")]
+
+
+@pytest.mark.parametrize(
+    "record", [created(1, "tea\ud800pot"), b'{"op":"c","after":' + b'{"a":' * 3000 + b"1" + b"}" * 3001]
+)
+def test_a_record_that_no_fix_can_read_stays_and_the_others_leave(record: bytes) -> None:
+    table = table_of()
+    odd, _ = reject(table, record, created(2, "teapot"))
+
+    result = reingest(table, fixes={"name": "left(name, 3)"})
+
+    assert rows_in(table) == [("2", "tea", "1")]
+    assert list(result.remaining) == [odd]
+
+
+def test_a_fix_of_a_column_that_the_table_lacks_is_refused() -> None:
+    table = table_of()
+    reject(table, created(1, "teapot"))
+
+    with pytest.raises(InvalidInputError, match=r"fix of 'Name', which is not a column; there are id, name, price"):
+        reingest(table, fixes={"Name": "'tea'"})
+
+
 def test_a_record_does_not_replace_a_row_that_may_be_newer_unless_asked() -> None:
     table = table_of()
     (old,) = reject(table, created(1, "teapot", 1))

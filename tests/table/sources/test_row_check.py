@@ -175,3 +175,18 @@ def test_the_table_has_what_the_records_say_that_were_not_rejected(seed: int) ->
             rows[key] = (key, rows[key][1] if item == UNCHANGED else item, price)
     assert rows_of(table) == sorted(rows.values())
     assert all("negative" in reason or "leaves out" in reason for reason in rejected.values())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{-1: ("price", "bad")}, {2: ("price", "bad")}, {True: ("price", "bad")}, {0: "bad"}, {0: (1, "bad")}, None],
+)
+def test_an_answer_that_names_no_row_or_no_reason_is_refused(answer: Any) -> None:
+    table, topic = table_of(), RawTopic()
+    for key in (1, 2):
+        topic.tell(None, json.dumps({"op": "c", "after": {"id": key, "item": "tea", "price": 1}}).encode())
+
+    with pytest.raises(InvalidInputError, match=r"expect\) returned .* for 2 rows; return a mapping"):
+        topic.ingest(table, on_reject="quarantine", expect=lambda _: answer)
+
+    assert table.inspect.rejected_count() == 0
