@@ -46,13 +46,15 @@ def first_columns(options: Mapping[str, str], log: RecordLog) -> FirstColumns | 
     topic = ExternalTopic.parse({key: text for key, text in options.items() if key != METADATA}, _NO_COLUMN)
     captured = topic.captured(log)
     start = log.earliest_offsets()
+    reasons: list[str] = []
     for records in islice(log.records(start, log.latest_offsets()), _BATCHES):
         if not len(records.columns):
             continue
         changes = captured.decoder.captured(records.columns)
-        # A TRUNCATE also has a schema, but no key.
+        # A TRUNCATE also has a schema, but no key; what comes before the first schema is refused when it is read.
         of_rows = {*changes.record_indices.tolist(), *(each.record_index for each in changes.refusals)}
-        place = min(of_rows, default=-1)
+        begin = min((each.record_index for each in changes.schemas), default=len(records.columns))
+        place = min((each for each in of_rows if each >= begin), default=-1)
         first = next((each for each in reversed(changes.schemas) if each.record_index <= place), None)
         if first is not None:
             key = records.columns.keys[place].as_py()
@@ -66,14 +68,15 @@ def first_columns(options: Mapping[str, str], log: RecordLog) -> FirstColumns | 
                 comments={name: of.comment for name, of in columns.items() if of.comment},
             )
         if len(changes.rows) or changes.refusals:
-            reason = f": {changes.refusals[0].reason}" if changes.refusals else ""
-            message = (
-                f"topic {topic.name!r}: its records carry no schema, so nobody can tell the columns of a new table"
-                f"{reason}. Create the table, or let the connector write schemas (JsonConverter with "
-                "schemas.enable=true and format debezium-json-schema, or Avro with debezium-avro)"
-            )
-            raise InvalidInputError(message)
-    return None
+            reasons.append(f": {changes.refusals[0].reason}" if changes.refusals else "")
+    if not reasons:
+        return None
+    message = (
+        f"topic {topic.name!r}: its records carry no schema of a row, so nobody can tell the columns of a new table"
+        f"{reasons[0]}. Create the table, exclude the topic, or let the connector write schemas (JsonConverter with "
+        "schemas.enable=true and format debezium-json-schema, or Avro with debezium-avro)"
+    )
+    raise InvalidInputError(message)
 
 
 def _checked(topic: str, key: tuple[str, ...], columns: Mapping[str, object]) -> tuple[str, ...]:

@@ -110,6 +110,17 @@ def test_a_key_of_several_columns_and_none_make_such_tables() -> None:
     assert catalog.load_table("shop.bags").schema.primary_keys == ()
 
 
+@pytest.mark.parametrize("batch_size", [1, 1000])
+def test_a_first_record_that_is_none_is_kept_apart_like_any_other(batch_size: int) -> None:
+    catalog, topics = memory(), topics_of(items=[(None, b"no record"), record("c", ROW)])
+    topics.topics["shop.public.items"].batch_size = batch_size
+
+    done = sync(catalog, topics, on_reject="quarantine")["shop.items"]
+
+    assert (done.is_created, done.row_count, done.rejected_count, dict(done.errors)) == (True, 1, 1, {})
+    assert catalog.load_table("shop.items").schema.primary_keys == ("id",)
+
+
 def test_a_topic_without_a_row_waits_and_its_table_comes_with_its_first_row() -> None:
     catalog, topics = memory(), topics_of(items=[], gone=[(b'{"id":1}', None)])
 

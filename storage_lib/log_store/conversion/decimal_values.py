@@ -143,13 +143,16 @@ def _one_by_one(
     is_lost = np.fromiter(
         (isinstance(each, Decimal) and it is None for each, it in zip(numbers, found, strict=True)), bool, len(numbers)
     )
-    kind = of.not_null()
+    kind = of.with_nullable(nullable=True)
+    # An unscaled value is shown as the number that it stands for.
+    is_text = pa.types.is_string(column.type)
+    shown = column if is_text else pa.array([str(each) if isinstance(each, Decimal) else None for each in numbers])
     return Converted(
         pa.array(found, of.arrow),
         (
             *refused(column, is_far, name, f"is not a number that a {kind} holds; source.out-of-range=null reads null"),
             *refused(column, is_no_number, name, "is not a decimal number"),
-            *refused(column, is_lost, name, f"does not fit {kind} exactly; widen the column"),
+            *refused(shown, is_lost, name, f"does not fit {kind} exactly; widen the column"),
         ),
     )
 

@@ -144,7 +144,12 @@ def test_a_value_is_what_its_schema_says(schema: dict[str, Any], value: Any, typ
 @pytest.mark.parametrize(
     ("schema", "value", "type_", "reason"),
     [
-        (named("bytes", f"{CONNECT}Decimal", scale="4"), "AXMX", "DECIMAL(10, 2)", "does not fit DECIMAL(10, 2)"),
+        (
+            named("bytes", f"{CONNECT}Decimal", scale="4"),
+            "AXMX",
+            "DECIMAL(10, 2)",
+            "'9.4999' does not fit DECIMAL(10, 2) exactly",
+        ),
         (named("bytes", f"{CONNECT}Decimal", scale="0"), "f" * 40, "DECIMAL(38, 0)", "does not fit"),
         ({"type": "string"}, "12 EUR", "DECIMAL(10, 2)", "'12 EUR' is not a decimal number"),
         ({"type": "string"}, "NaN", "DECIMAL(10, 2)", "source.out-of-range=null"),
