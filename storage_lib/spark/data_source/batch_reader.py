@@ -77,9 +77,9 @@ class TableBatchReader(DataSourceReader):
         )
         native = self._native_files
         plans = (read.plan(),) if native is None else plans_without(native, table.name, read.plan_divided())
-        return [
-            SplitPartition(each) for each in packed_splits(read, plans, table.options.source_split_target_size_bytes)
-        ]
+        packed = packed_splits(read, plans, table.options.source_split_target_size_bytes)
+        # Of no partition, Spark before 4.2 makes None.
+        return [SplitPartition(each) for each in packed] or [SplitPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the rows of one partition that match the pushed filters."""

@@ -36,7 +36,9 @@ class TableChangesReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Plan one partition for each bucket with changes."""
-        return [ChangePartition(split) for split in self._changes.plan(self._key.table())]
+        splits = self._changes.plan(self._key.table())
+        # Of no partition, Spark before 4.2 makes None.
+        return [ChangePartition(split) for split in splits] or [ChangePartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the changes of one bucket, in order."""
