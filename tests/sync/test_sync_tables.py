@@ -133,6 +133,21 @@ def test_a_topic_without_a_row_waits_and_its_table_comes_with_its_first_row() ->
     assert (then["shop.items"].is_created, then["shop.gone"].is_waiting) == (True, True)
 
 
+def test_the_topic_of_transactions_makes_no_table_and_stops_nothing() -> None:
+    catalog, bound = memory(), {"status": "BEGIN", "id": "571", "event_count": None}
+    fields = [{"field": "status", "type": "string"}, {"field": "id", "type": "string"}]
+    schema = {"type": "struct", "fields": fields, "name": "io.debezium.connector.common.TransactionMetadataValue"}
+    topics = topics_of(items=[record("c", ROW)], transaction=[(None, dumped({"schema": schema, "payload": bound}))])
+
+    done = sync(catalog, topics)
+
+    assert (done["shop.transaction"].is_waiting, dict(done["shop.transaction"].errors)) == (True, {})
+    assert catalog.list_tables() == ["shop.items"]
+    topics.topics["shop.public.transaction"] = RawTopic()
+    topics.topics["shop.public.transaction"].tell(None, dumped(bound))
+    assert dict(sync(catalog, topics, "debezium-json")["shop.transaction"].errors) == {}
+
+
 def test_new_columns_of_the_source_are_followed_and_counted() -> None:
     catalog, topics = memory(), topics_of(items=[record("c", ROW)])
     sync(catalog, topics)

@@ -28,6 +28,7 @@ from storage_lib.log_store.capture.record_keys import json_keys
 from storage_lib.log_store.capture.row_images import RowImages, merged_images
 from storage_lib.log_store.capture.written_changes import operations_of
 from storage_lib.log_store.codec.avro_records import by_schema, fields_of, record_written
+from storage_lib.log_store.codec.connector_messages import is_message_schema
 from storage_lib.log_store.conversion.avro_value_type import value_type
 from storage_lib.log_store.metadata.record_metadata import of_parts, read_parts, written_parts
 
@@ -73,7 +74,11 @@ class AvroRecordDecoder:
         ]
         return changes_of(written_by_groups(self.table, columns, groups, self._keys), self.table)
 
-    def _envelopes(self, records: WrittenAlike, record: AvroSchema, types: Mapping[str, AvroSchema]) -> ReadGroup:
+    def _envelopes(
+        self, records: WrittenAlike, record: AvroSchema, types: Mapping[str, AvroSchema]
+    ) -> ReadGroup | None:
+        if is_message_schema(record):
+            return None
         if not types.keys() >= set(_ENVELOPE):
             message = f"schema {records.number} has no before, after and op, so this is not a Debezium change"
             raise ValueError(message)
@@ -95,7 +100,11 @@ class AvroRecordDecoder:
             metadata=self._metadata(found, parts, len(found["op"])),
         )
 
-    def _flattened(self, records: WrittenAlike, record: AvroSchema, types: Mapping[str, AvroSchema]) -> ReadGroup:
+    def _flattened(
+        self, records: WrittenAlike, record: AvroSchema, types: Mapping[str, AvroSchema]
+    ) -> ReadGroup | None:
+        if is_message_schema(record):
+            return None
         count = len(records.indices)
         parts = self._parts(types)
         wanted = dict.fromkeys([*self.table.columns.names, *FLATTENED_OTHERS, *parts])

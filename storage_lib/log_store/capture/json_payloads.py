@@ -27,11 +27,15 @@ _PAYLOAD = re.compile(r',\s*"payload"\s*:')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonPayloads:
-    """JSON values with one schema; ``indices`` are their records in the batch, ``texts`` strings without nulls."""
+    """JSON values with one schema; ``indices`` are their records in the batch, ``texts`` strings without nulls.
+
+    ``are_messages``: they are about no row, although no schema says so.
+    """
 
     indices: Int64s
     texts: pa.Array
     schema: Mapping[str, Any] | None
+    are_messages: bool = False
 
 
 def payloads(texts: pa.Array) -> list[JsonPayloads]:

@@ -33,6 +33,7 @@ from storage_lib.log_store.capture.record_keys import json_keys
 from storage_lib.log_store.capture.row_images import RowImages, no_images
 from storage_lib.log_store.capture.written_changes import operations_of
 from storage_lib.log_store.capture.written_rows import images_of
+from storage_lib.log_store.codec.connector_messages import are_messages, is_message_schema
 from storage_lib.log_store.codec.json_lines import broken_objects
 from storage_lib.log_store.codec.looks_like import refuse_other_format
 from storage_lib.log_store.conversion.assumed_value_type import of_modes
@@ -77,7 +78,9 @@ class JsonRecordDecoder:
         groups = [(places[each.indices], partial(self._read, each)) for each in self._groups(texts)]
         return changes_of(written_by_groups(self.table, columns, groups, json_keys), self.table)
 
-    def _read(self, group: JsonPayloads) -> ReadGroup:
+    def _read(self, group: JsonPayloads) -> ReadGroup | None:
+        if is_message_schema(group.schema) or group.are_messages:
+            return None
         if self.is_flattened:
             refuse_other_format(group.texts, self.table.columns.names)
         types = self._types(group.schema)
@@ -109,8 +112,7 @@ class JsonRecordDecoder:
 
     def _groups(self, texts: pa.Array) -> list[JsonPayloads]:
         """Group records by schema, without those that are tombstones."""
-        whole = JsonPayloads(indices=np.arange(len(texts)), texts=texts, schema=None)
-        found = payloads(texts) if self.has_schema else [whole]
+        found = payloads(texts) if self.has_schema else _without_schema(texts, has_messages=not self.is_flattened)
         if self.is_flattened:
             found = [_without_nulls(each) for each in found]
         return [each for each in found if len(each.indices)]
@@ -145,6 +147,19 @@ class JsonRecordDecoder:
             )
             for side, types in sides.items()
         }
+
+
+def _without_schema(texts: pa.Array, *, has_messages: bool) -> list[JsonPayloads]:
+    whole = JsonPayloads(indices=np.arange(len(texts)), texts=texts, schema=None)
+    is_message = are_messages(texts) if has_messages else np.zeros(len(texts), bool)
+    if not is_message.any():
+        return [whole]
+    return [
+        JsonPayloads(
+            indices=whole.indices[mask], texts=texts.filter(pa.array(mask)), schema=None, are_messages=are_about_no_row
+        )
+        for mask, are_about_no_row in ((~is_message, False), (is_message, True))
+    ]
 
 
 def _part(written: ValueType, path: str) -> ValueType | None:

@@ -107,10 +107,10 @@ def flattened_group(
 def written_by_groups(
     table: CapturedTable,
     records: LogColumns,
-    groups: Iterable[tuple[Int64s, Callable[[], ReadGroup]]],
+    groups: Iterable[tuple[Int64s, Callable[[], ReadGroup | None]]],
     read_key: KeyReader,
 ) -> WrittenChanges:
-    """Return what the records say: groups by the indices of their records, with what reads them.
+    """Return what the records say: groups by the indices of their records, with what reads them (None: about no row).
 
     ``read_key`` reads those keys that matter.
     """
@@ -127,6 +127,9 @@ def written_by_groups(
         except InvalidInputError as error:
             operations[indices] = Operation.MESSAGE
             refusals += _refused(indices, str(error))
+            continue
+        if group is None:
+            operations[indices] = Operation.MESSAGE
             continue
         if group.refusal is not None:
             has_row = ~np.isin(group.operations, _WITHOUT_ROW)
