@@ -89,8 +89,8 @@ class LocalConnect(LocalServer):
         }
         self._properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         entry = "org.apache.kafka.connect.cli.ConnectStandalone"
-        self._process.launch(java, *JVM, "-cp", f"{self._jars}/*", entry, self._properties)
         deadline = time.monotonic() + timeout
+        self._process.launch(java, *JVM, "-cp", f"{self._jars}/*", entry, self._properties)
         self._process.wait_until(self._answers, deadline=deadline, what="Kafka Connect", error=LocalConnectError)
         for name, config in self._connectors.items():
             self._send("PUT", f"/connectors/{name}/config", config)

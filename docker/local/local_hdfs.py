@@ -83,6 +83,7 @@ class LocalHdfs(LocalServer):
         self._port = free_port()
         settings = {**SETTINGS, "hdfs.minidfs.basedir": str(self._data)}
         details = self.home / "details.json"
+        deadline = time.monotonic() + timeout
         self._process.launch(
             java,
             *JVM,
@@ -96,7 +97,6 @@ class LocalHdfs(LocalServer):
             *("-writeDetails", details),
             *(word for name, value in settings.items() for word in ("-D", f"{name}={value}")),
         )
-        deadline = time.monotonic() + timeout
         # The cluster writes this file once the DataNode has joined.
         self._process.wait_until(details.exists, deadline=deadline, what="HDFS", error=LocalHdfsError)
         return self

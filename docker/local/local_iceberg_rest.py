@@ -64,8 +64,8 @@ class LocalIcebergRest(LocalServer):
         self.home.mkdir(parents=True, exist_ok=True)
         self._port = self._port or free_port()
         home = f"-Ddynamic-tables.home={self.home}"
-        self._process.launch(java, *JVM, home, "-cp", f"{self._jars}/*", PROGRAM, self.home, self._port)
         deadline = time.monotonic() + timeout
+        self._process.launch(java, *JVM, home, "-cp", f"{self._jars}/*", PROGRAM, self.home, self._port)
         what = "The Iceberg REST catalog"
         self._process.wait_until(self._answers, deadline=deadline, what=what, error=LocalIcebergRestError)
         return self

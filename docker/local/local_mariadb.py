@@ -125,13 +125,14 @@ class LocalMariadb(LocalServer):
             **self._settings,
         }
         words = [f"--{name}={value}" for name, value in settings.items()]
+        deadline = time.monotonic() + timeout
         self._process.launch(
             base / "sbin" / "mariadbd", "--no-defaults", *who, "--skip-name-resolve", *words, env=self.environment()
         )
         asking = self.client("--execute=SELECT 1")
         self._process.wait_until(
             lambda: subprocess.run(asking, check=False, capture_output=True, env=self.environment()).returncode == 0,
-            deadline=time.monotonic() + timeout,
+            deadline=deadline,
             what="MariaDB",
             error=LocalMariadbError,
         )

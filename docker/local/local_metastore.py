@@ -73,6 +73,7 @@ class LocalMetastore(LocalServer):
             "derby.stream.error.file": str(self.home / "derby.log"),
             "java.io.tmpdir": str(self.home),
         }
+        deadline = time.monotonic() + timeout
         self._process.launch(
             java,
             *JVM,
@@ -83,7 +84,6 @@ class LocalMetastore(LocalServer):
             self.home,
             self._port,
         )
-        deadline = time.monotonic() + timeout
         self._process.wait_until(self._answers, deadline=deadline, what="The metastore", error=LocalMetastoreError)
         return self
 

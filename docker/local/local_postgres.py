@@ -109,11 +109,12 @@ class LocalPostgres(LocalServer):
             **self._settings,
         }
         words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        deadline = time.monotonic() + timeout
         self._process.launch(*_as_who(), programs / "postgres", "-D", self._data, *words)
         asking = [str(programs / "pg_isready"), "-q", "-h", LOOPBACK, "-p", str(self._port)]
         self._process.wait_until(
             lambda: subprocess.run(asking, check=False).returncode == 0,
-            deadline=time.monotonic() + timeout,
+            deadline=deadline,
             what="PostgreSQL",
             error=LocalPostgresError,
         )

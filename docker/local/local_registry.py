@@ -70,10 +70,10 @@ class LocalRegistry(LocalServer):
             "apicurio.storage.kind": "sql",
             "apicurio.storage.sql.kind": "h2",
         }
+        deadline = time.monotonic() + timeout
         self._process.launch(
             java, *JVM, *(f"-D{name}={value}" for name, value in settings.items()), "-jar", programs[0]
         )
-        deadline = time.monotonic() + timeout
         self._process.wait_until(self._answers, deadline=deadline, what="The schema registry", error=LocalRegistryError)
         return self
 

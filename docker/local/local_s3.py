@@ -75,8 +75,8 @@ class LocalS3(LocalServer):
         self._port = self._port or free_port()
         address = ("--port", f"{LOOPBACK}:{self._port}", "--region", REGION, "--quiet")
         secrets = {"ROOT_ACCESS_KEY": self.access_key, "ROOT_SECRET_KEY": self.secret_key}
-        self._process.launch(self._program, *address, "posix", self._data, env=secrets)
         deadline = time.monotonic() + timeout
+        self._process.launch(self._program, *address, "posix", self._data, env=secrets)
         self._process.wait_until(self._answers, deadline=deadline, what="The S3 server", error=LocalS3Error)
         return self
 
