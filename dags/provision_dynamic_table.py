@@ -9,7 +9,7 @@ from dynamic_table.operators.provision_table import ProvisionTableOperator
 
 FLIGHT_COLUMNS = {
     "flight_date": "DATE",
-    "time_hour": "TIMESTAMP(3)",
+    "time_hour": "TIMESTAMP(6)",
     "carrier": "STRING",
     "flight": "INT",
     "origin": "STRING",

@@ -23,7 +23,7 @@ __all__ = ["FLIGHT_COLUMNS", "WEATHER_COLUMNS", "airlines", "flights", "flights_
 
 FLIGHT_COLUMNS = {
     "flight_date": pa.date32(),
-    "time_hour": pa.timestamp("ms"),
+    "time_hour": pa.timestamp("us"),
     "carrier": pa.string(),
     "flight": pa.int32(),
     "origin": pa.string(),
@@ -69,7 +69,7 @@ def weather() -> pa.Table:
     keys = ["origin", "time_hour"]
     first = raw.group_by(keys, use_threads=False).aggregate([(name, "first") for name in WEATHER_COLUMNS])
     named = first.rename_columns([name.removesuffix("_first") for name in first.column_names])
-    return named.cast(pa.schema([("origin", pa.string()), ("time_hour", pa.timestamp("ms")), *WEATHER_COLUMNS.items()]))
+    return named.cast(pa.schema([("origin", pa.string()), ("time_hour", pa.timestamp("us")), *WEATHER_COLUMNS.items()]))
 
 
 def airlines() -> pa.Table:
@@ -83,7 +83,7 @@ def _read(data: bytes) -> pa.Table:
         convert_options=csv.ConvertOptions(
             null_values=["NA", ""],
             strings_can_be_null=True,
-            column_types={"time_hour": pa.timestamp("ms"), "precip": pa.float64(), "visib": pa.float64()},
+            column_types={"time_hour": pa.timestamp("us"), "precip": pa.float64(), "visib": pa.float64()},
             timestamp_parsers=["%Y-%m-%dT%H:%M:%SZ"],
         ),
     )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import date, datetime
+from pathlib import Path
 
 import pyarrow.compute as pc
 
 from flights.nyc_flights import FLIGHT_COLUMNS, WEATHER_COLUMNS, flights, flights_of_day
 from provision_dynamic_table import FLIGHT_COLUMNS as TABLE_COLUMNS
+from storage_lib import SetOption, open_catalog
 from storage_lib.schema.types.data_types import parse_data_type
 
 
@@ -41,3 +43,14 @@ def test_the_form_that_provisions_the_table_has_the_same_columns() -> None:
     provisioned = {name: parse_data_type(text).arrow for name, text in TABLE_COLUMNS.items()}
 
     assert list(provisioned.items()) == [*FLIGHT_COLUMNS.items(), *WEATHER_COLUMNS.items()]
+
+
+def test_the_table_of_the_demo_may_have_an_iceberg_view(tmp_path: Path) -> None:
+    catalog = open_catalog(str(tmp_path))
+    rows, key = flights().slice(0, 9), ["flight_date", "time_hour", "carrier", "flight"]
+    table = catalog.create_table("demo.flights", rows.schema, primary_key=key, options={"bucket": "1"})
+    table.append(rows)
+
+    table.alter(SetOption("metadata.iceberg.storage", "table-location"))
+
+    assert list(tmp_path.glob("demo.db/flights/metadata/*.metadata.json"))
