@@ -510,7 +510,7 @@ def lock_another_airflow(uv: Path, version: str, release: str, *shape: object) -
     whole, override = LOCAL / lock.name, LOCAL / f"{lock.stem}.override"
     shutil.copyfile(LOCK, whole)  # uv prefers the versions that its output has
     override.write_text(f"apache-airflow=={release}\n")
-    # Parts of a pre-release are pre-releases, too; other packages stay as they are locked.
+    # The packages of a pre-release are pre-releases themselves; all others keep their locked versions.
     kinds = () if release.replace(".", "").isdecimal() else ("--prerelease", "allow")
     source = ("pyproject.toml", "--extra", "dev", "--override", override, "--output-file", whole)
     run(uv, "pip", "compile", "--quiet", "--no-emit-index-url", *shape, *kinds, *source)

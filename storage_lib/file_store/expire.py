@@ -74,8 +74,8 @@ class FileStoreExpire:
        snapshot below F counts as expired, even while its files exist. If a faster expiry has moved EARLIEST further
        meanwhile, start over from there.
     3. If the table has a view that has to stay at an expired snapshot, tag it. Drop the other expired snapshots from
-       the view. Then delete the data files that snapshots up to
-       F removed, unless something still needs them (``references``).
+       the view. Then delete the data files that snapshots up to F removed, unless something still needs them
+       (``references``).
     4. Delete the manifests and lists that only expired snapshots name.
     5. Delete the expired snapshot files, oldest first. While one exists, its cleanup may be unfinished: the next run
        completes it after a crash, and never deletes a file of a snapshot that still counts. Then delete older lists of

@@ -318,7 +318,7 @@ class IcebergView:
     def _waits_up_to(self) -> int:
         """Return the newest snapshot that is known to wait for a compaction, with all after the shown one; 0 if none.
 
-        What was noted of a snapshot that another engine has rolled back means nothing.
+        A note about a snapshot that another engine has rolled back is ignored.
         """
         noted = self.directory.waiting() if waits_for_merges(self._store) else None
         if noted is None or noted[0] > (self._store.snapshots.latest_id() or 0):

@@ -64,7 +64,7 @@ class AsOf:
 
 
 NEWEST = AsOf()
-"""The newest version, as there is no condition."""
+"""Without a condition: the newest version."""
 
 
 class LakeCatalog(Protocol):

@@ -120,22 +120,24 @@ def check_caught_up(table: DynamicTable, former: int) -> None:
     assert table.inspect.health().view_lag == 0
 
 
-@pytest.mark.parametrize("name", thinned(ACTS, keep=lambda name: name in ("upsert and delete", "compact", "expire")))
-def test_after_a_crash_the_view_shows_a_snapshot_and_the_next_commit_catches_up(name: str) -> None:
-    table = a_table()
+def crashes_of(act: Callable[[DynamicTable], object], table: DynamicTable) -> list[tuple[str, DynamicTable]]:
+    """Return what a crash at each change of the files by an act leaves of a table, with the place of the crash."""
     files = table.environment.file_io
     assert isinstance(files, MemoryFileIO)
     crashed: list[tuple[str, DynamicTable]] = []
-
     storage = CrashPoints(
         files,
         state=lambda: files_in(files),
         changed=lambda at: crashed.append((f"{at} {storage.calls[-1]}", copy_of_table(table))),
     )
-    ACTS[name](reopened_in(storage, table, names="mortal"))
-
+    act(reopened_in(storage, table, names="mortal"))
     assert len(crashed) > 1
-    for crash, left in crashed:
+    return crashed
+
+
+@pytest.mark.parametrize("name", thinned(ACTS, keep=lambda name: name in ("upsert and delete", "compact", "expire")))
+def test_after_a_crash_the_view_shows_a_snapshot_and_the_next_commit_catches_up(name: str) -> None:
+    for crash, left in crashes_of(ACTS[name], a_table()):
         with named(crash):
             shown = check_shown(left)
             check_caught_up(left, shown)
@@ -143,20 +145,7 @@ def test_after_a_crash_the_view_shows_a_snapshot_and_the_next_commit_catches_up(
 
 @pytest.mark.parametrize("name", thinned(ACTS_ON_SUMS, keep=lambda name: name in ("compact", "expire")))
 def test_after_a_crash_a_view_that_waits_for_compactions_shows_a_snapshot(name: str) -> None:
-    table = sums()
-    files = table.environment.file_io
-    assert isinstance(files, MemoryFileIO)
-    crashed: list[tuple[str, DynamicTable]] = []
-
-    storage = CrashPoints(
-        files,
-        state=lambda: files_in(files),
-        changed=lambda at: crashed.append((f"{at} {storage.calls[-1]}", copy_of_table(table))),
-    )
-    ACTS_ON_SUMS[name](reopened_in(storage, table, names="mortal"))
-
-    assert len(crashed) > 1
-    for crash, left in crashed:
+    for crash, left in crashes_of(ACTS_ON_SUMS[name], sums()):
         with named(crash):
             check_sums(left)
 

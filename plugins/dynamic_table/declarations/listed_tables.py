@@ -33,7 +33,7 @@ class ListedTable:
 
     ``sources`` are the tables that its query reads, ``freshness_seconds`` the longest time that it may lag behind them;
     None: no limit. ``is_downstream``: it has TARGET_LAG = DOWNSTREAM, so refreshes of its readers refresh it first.
-    ``reads_catalogs``: its query also reads tables of Delta Lake or Iceberg; their commits are no asset events.
+    ``reads_catalogs``: its query also reads tables of Delta Lake or Iceberg, which emit no asset events.
     """
 
     sources: tuple[str, ...]

@@ -161,7 +161,7 @@ class KeyValueTable:
     @property
     def choice(self) -> MergeFunction:
         """What chooses the row of a key among its versions. REQUIRES files that ``stores_rows`` accepts."""
-        # Of complete rows only the one on the lowest level counts, so that there is one version to choose.
+        # Only the complete row on the lowest level counts, so each key has one version to choose.
         return FirstRow(table="") if self.combines else self.merge_function
 
     def unmerged(self, files: Sequence[DataFileMeta]) -> list[DataFileMeta]:

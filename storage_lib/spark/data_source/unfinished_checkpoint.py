@@ -1,4 +1,4 @@
-"""What a killed driver leaves in a checkpoint: files that keep Spark from starting, a micro-batch to repeat.
+"""Remains of a killed driver in a checkpoint: files that keep Spark from starting, and a micro-batch to repeat.
 
 Spark writes the file of a micro-batch under a temporary name and renames it. A driver that is killed in between leaves
 that file (``remove_unfinished``). As long as no micro-batch is planned, Spark 4.1 and later take any file in
