@@ -68,6 +68,7 @@ from storage_lib.table.read.batch_reads import BatchReads
 from storage_lib.table.read.planned_read import PlannedRead
 from storage_lib.table.read.read_as import ReadOf, as_duckdb, as_pandas
 from storage_lib.table.stream.hybrid_source import HybridSource
+from storage_lib.table.verbs.changed_columns import refuse_reused_names
 from storage_lib.table.verbs.row_verbs import Matched, NotMatched, NotMatchedBySource, RowVerbs
 
 if TYPE_CHECKING:
@@ -188,7 +189,9 @@ class DynamicTable:
     @property
     def _row_verbs_now(self) -> RowVerbs:
         """Verbs that write stored rows again, with all columns of the table, also those that others have added."""
-        return self.refresh()._row_verbs  # noqa: SLF001  of the same table
+        newest = self.refresh()
+        refuse_reused_names(self.name, opened=self.schema, newest=newest.schema)
+        return newest._row_verbs  # noqa: SLF001  of the same table
 
     @built_once
     def _rewriting(self) -> TableRewrite:

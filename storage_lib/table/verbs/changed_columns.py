@@ -1,8 +1,32 @@
-"""Refuse to write stored rows back if the table's columns were changed after they were read."""
+"""Refuse a change of stored rows if others have changed the table's columns in a way that gives it another meaning."""
 
 from __future__ import annotations
 
-from storage_lib.errors import CommitConflictError
+from collections.abc import Iterable, Iterator
+
+from storage_lib.errors import CommitConflictError, InvalidInputError
+from storage_lib.schema.table_schema import TableSchema
+from storage_lib.schema.types.data_field import DataField
+from storage_lib.schema.types.data_types import DataType
+from storage_lib.schema.types.nested_types import RowType, children_of
+
+
+def refuse_reused_names(name: str, *, opened: TableSchema, newest: TableSchema) -> None:
+    """Raise ``InvalidInputError`` if a column's name in the schema ``opened`` is that of another one in ``newest``.
+
+    A verb that changes stored rows runs under the newest schema, but its caller named columns, and fields of ROW
+    columns, as they were when the table was opened.
+    """
+    if opened.id == newest.id:
+        return
+    ids = dict(_ids(newest.fields))
+    reused = [repr(name) for name, field_id in _ids(opened.fields) if ids.get(name, field_id) != field_id]
+    if reused:
+        message = (
+            f"table {name}: since it was opened, the name of column {', '.join(reused)} was given to another column. "
+            "Nothing was committed; load the table again, and name the columns as they are now"
+        )
+        raise InvalidInputError(message)
 
 
 def refuse_changed_columns(name: str, *, began: int, newest: int) -> None:
@@ -16,3 +40,17 @@ def refuse_changed_columns(name: str, *, began: int, newest: int) -> None:
             "Nothing was committed; run it again"
         )
         raise CommitConflictError(message)
+
+
+def _ids(fields: Iterable[DataField], within: str = "") -> Iterator[tuple[str, int]]:
+    for field in fields:
+        yield f"{within}{field.name}", field.id
+        yield from _ids_below(field.type, f"{within}{field.name}.")
+
+
+def _ids_below(of: DataType, within: str) -> Iterator[tuple[str, int]]:
+    if isinstance(of, RowType):
+        yield from _ids(of.fields, within)
+    else:
+        for name, part in children_of(of):
+            yield from _ids_below(part, f"{within}{name}.")

@@ -18,6 +18,7 @@ from storage_lib import (
     DynamicTable,
     InvalidInputError,
     MemoryCatalog,
+    RenameColumn,
     UnavailableError,
     col,
 )
@@ -390,6 +391,26 @@ def test_a_table_that_was_opened_before_a_column_was_added_keeps_the_values_in_i
         changes = stream.poll()
         assert changes is not None
         assert {row["x"] for row in changes.to_pylist()} == {"kept"}
+
+
+@pytest.mark.parametrize("columns", ["columns", "fields of a ROW"])
+@pytest.mark.parametrize("verb", VERBS_OF_STORED_ROWS)
+def test_a_table_that_was_opened_before_two_names_were_swapped_refuses_verbs_that_would_take_one_for_the_other(
+    verb: str, columns: str
+) -> None:
+    catalog, path = MemoryCatalog({"log.system": "none"}), "" if columns == "columns" else "r."
+    types = {"v": "INT", "w": "INT"} if columns == "columns" else {"v": "INT", "r": "ROW<v INT, w INT>"}
+    catalog.create_table("shop.t", {"id": "INT", **types}, primary_key=["id"])
+    old = catalog.load_table("shop.t")
+    swapped = catalog.load_table("shop.t").alter(
+        RenameColumn(f"{path}v", "between"), RenameColumn(f"{path}w", "v"), RenameColumn(f"{path}between", "w")
+    )
+
+    with pytest.raises(InvalidInputError, match=rf"the name of column '{path}v', '{path}w' was given to another"):
+        VERBS_OF_STORED_ROWS[verb][0](old)
+
+    assert swapped.inspect.latest_snapshot_id() is None
+    VERBS_OF_STORED_ROWS[verb][0](old.refresh())
 
 
 def test_a_column_that_is_added_while_an_update_begins_refuses_it(monkeypatch: pytest.MonkeyPatch) -> None:
