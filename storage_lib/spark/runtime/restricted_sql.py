@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.spark.runtime.allowed_text import refuse_query
+from storage_lib.spark.versions.builtin_function import builtin_function
 
 JAVA_CALLS = ("java_method", "reflect", "try_reflect")
 _MISSING = "UNRESOLVED_ROUTINE"
@@ -46,12 +47,9 @@ def restrict_sql(spark: SparkSession) -> None:
     """
     for key, value in _SETTINGS.items():
         spark.conf.set(key, value)
-    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001  Spark offers no other way
-    registry = spark._jsparkSession.sessionState().functionRegistry()  # noqa: SLF001  likewise
-    some = jvm.scala.Option.apply
+    registry = spark._jsparkSession.sessionState().functionRegistry()  # noqa: SLF001  Spark offers no other way
     for name in JAVA_CALLS:
-        identifier = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name, some("builtin"), some("system"))
-        registry.dropFunction(identifier)
+        registry.dropFunction(builtin_function(spark, name))
     for name in JAVA_CALLS:
         if _is_known(spark, name):
             message = f"SQL function {name} cannot be removed from this version of Spark; queries of forms are refused"

@@ -6,7 +6,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -15,7 +14,7 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.schema.filter.pure_functions import OPERATORS, PURE_FUNCTIONS, PURE_TABLE_FUNCTIONS
 from storage_lib.spark import streaming_sink
 from storage_lib.spark.runtime.allowed_text import refuse_expression, refuse_query
-from storage_lib.spark.versions.fitting_spark import minor_version
+from storage_lib.spark.versions.spark_feature import installed_since
 from storage_lib.sql import Session
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
@@ -39,7 +38,7 @@ QUERIES = [
     "SELECT * FROM t, LATERAL explode(arr) AS e(x)",
     "SELECT transform(arr, x -> x + 1), m['k'], arr[0], st.x, named_struct('a', 1).a FROM t TABLESAMPLE (10 PERCENT)",
     "SELECT * FROM t PIVOT (sum(a) FOR b IN (1, 2))",
-    "SELECT first(a), last_value(a) IGNORE NULLS OVER (ORDER BY b), system.builtin.upper(c) FROM t QUALIFY a = 1",
+    "SELECT first(a), last_value(a) IGNORE NULLS OVER (ORDER BY b), system.builtin.upper(c) FROM t",
     "SELECT extract(YEAR FROM d), trim(BOTH 'x' FROM s), d + INTERVAL '1' DAY, now(), s COLLATE UTF8_LCASE FROM t",
     "FROM t |> WHERE a > 1 |> AGGREGATE count(*) AS n GROUP BY b |> ORDER BY n |> LIMIT 3",
     "SELECT * EXCEPT (a) FROM t GROUP BY GROUPING SETS ((a, b), ())",
@@ -47,7 +46,9 @@ QUERIES = [
     "SELECT a || '-' || b, to_json(struct(*)), current_path, c ILIKE ALL ('X%') FROM t",
     "FROM t |> AGGREGATE count(*) AS n GROUP BY 1",
 ]
-if minor_version(pyspark.__version__) >= (4, 3):  # before, UNNEST was the name of a function, which no list has
+if installed_since(4, 2):
+    QUERIES.append("SELECT a, rank() OVER (ORDER BY b) FROM t QUALIFY a = 1")
+if installed_since(4, 3):  # before, UNNEST was the name of a function, which no list has
     QUERIES.append("FROM t |> AGGREGATE count(*) AS n GROUP BY 1 |> JOIN UNNEST(array(1, 2)) AS u (x)")
 CALLS = [
     "from_xml('<r/>', 'a STRING', map('rowValidationXSDPath', 'http://127.0.0.1:9/x.xsd'))",

@@ -154,7 +154,7 @@ def test_a_column_is_encoded_as_by_this_library(spark: SparkSession, spelled: st
         assert records.to_pylist() == ours.values.to_pylist()
 
 
-@needs_spark(SparkFeature.TIME)
+@needs_spark(SparkFeature.REAL_TIME)  # which alone encodes in the JVM
 @pytest.mark.parametrize("precision", [0, 3, 6])
 def test_a_time_is_encoded_as_by_this_library(spark: SparkSession, precision: int) -> None:
     schema = schema_of(f"id BIGINT NOT NULL, v TIME({precision})", "id")
