@@ -154,6 +154,22 @@ class SnapshotHistory:
             else:
                 yield snapshot_id, snapshot
 
+    def up_to(self, snapshot: Snapshot | None) -> Iterator[Snapshot]:
+        """Yield a snapshot and those before it, the newest first, down to the earliest that has not expired.
+
+        Ends where an expiry of another process has come meanwhile. For None, of the empty table, there is none.
+        """
+        earliest_id = None
+        while snapshot is not None:
+            yield snapshot
+            earliest_id = (self.earliest_id() or FIRST_ID) if earliest_id is None else earliest_id
+            if snapshot.id <= earliest_id:
+                return
+            try:
+                snapshot = self.load(snapshot.id - 1)
+            except SnapshotExpiredError:
+                return
+
     def at(self, timestamp_millis: int) -> Snapshot:
         """Return the newest snapshot made at or before a time (epoch milliseconds).
 

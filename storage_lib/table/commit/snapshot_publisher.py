@@ -268,8 +268,5 @@ class SnapshotPublisher:
 
 def _newest_of_ours(history: SnapshotHistory, snapshot: Snapshot | None) -> Snapshot | None:
     """Return the newest snapshot up to ``snapshot`` by this library: other writers do not copy its properties."""
-    earliest = None
-    while snapshot is not None and SnapshotLogProperties.of_snapshot(snapshot) is None:
-        earliest = (history.earliest_id() or 1) if earliest is None else earliest
-        snapshot = history.load(snapshot.id - 1) if snapshot.id > earliest else None
-    return snapshot
+    ours = (each for each in history.up_to(snapshot) if SnapshotLogProperties.of_snapshot(each) is not None)
+    return next(ours, None)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from storage_lib.errors import LogOffsetsExpiredError, SnapshotExpiredError
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
-from storage_lib.file_store.snapshot.snapshot_history import FIRST_ID
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.table.protocol.snapshot_log_properties import SnapshotLogProperties
 
@@ -130,11 +129,8 @@ def reported_offsets(history: SnapshotHistory, snapshot: Snapshot | None) -> Log
 
     Other writers drop this library's properties, so their snapshots are skipped.
     """
-    earliest = None
-    while snapshot is not None:
-        part = SnapshotLogProperties.of_snapshot(snapshot)
+    for each in history.up_to(snapshot):
+        part = SnapshotLogProperties.of_snapshot(each)
         if part is not None and part.offsets is not None:
             return part.offsets
-        earliest = (history.earliest_id() or FIRST_ID) if earliest is None else earliest
-        snapshot = history.load(snapshot.id - 1) if snapshot.id > earliest else None
     return None

@@ -86,6 +86,20 @@ def test_expired_snapshots_are_told_from_missing_ones(files: FaultyFileIO, histo
     assert history.load_expired(4) is None
 
 
+def test_the_snapshots_before_one_end_where_an_expiry_has_come_meanwhile(
+    files: FaultyFileIO, history: SnapshotHistory
+) -> None:
+    other = SnapshotHistory(files, PATHS)
+    back = other.up_to(other.latest())
+    assert [next(back).id for _ in range(3)] == [200, 199, 198]
+    history.expire_below(190, frozenset())
+    for number in range(1, 190):
+        history.delete_expired(number)
+    assert [each.id for each in back] == list(range(197, 189, -1))
+    assert [each.id for each in other.up_to(other.latest())] == list(range(200, 189, -1))
+    assert not list(other.up_to(None))
+
+
 def test_snapshots_are_read_once(files: FaultyFileIO, history: SnapshotHistory) -> None:
     other = SnapshotHistory(files, PATHS)
     before = reads(files)
