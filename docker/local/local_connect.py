@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from http import HTTPStatus
 from http.client import HTTPException
 from pathlib import Path
@@ -89,9 +88,8 @@ class LocalConnect(LocalServer):
         }
         self._properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         entry = "org.apache.kafka.connect.cli.ConnectStandalone"
-        deadline = time.monotonic() + timeout
-        self._process.launch(java, *JVM, "-cp", f"{self._jars}/*", entry, self._properties)
-        self._process.wait_until(self._answers, deadline=deadline, what="Kafka Connect", error=LocalConnectError)
+        command = (java, *JVM, "-cp", f"{self._jars}/*", entry, self._properties)
+        self._process.run_until(self._answers, command, timeout=timeout, what="Kafka Connect", error=LocalConnectError)
         for name, config in self._connectors.items():
             self._send("PUT", f"/connectors/{name}/config", config)
         return self

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,8 +82,7 @@ class LocalHdfs(LocalServer):
         self._port = free_port()
         settings = {**SETTINGS, "hdfs.minidfs.basedir": str(self._data)}
         details = self.home / "details.json"
-        deadline = time.monotonic() + timeout
-        self._process.launch(
+        command = (
             java,
             *JVM,
             "-cp",
@@ -98,7 +96,7 @@ class LocalHdfs(LocalServer):
             *(word for name, value in settings.items() for word in ("-D", f"{name}={value}")),
         )
         # The cluster writes this file once the DataNode has joined.
-        self._process.wait_until(details.exists, deadline=deadline, what="HDFS", error=LocalHdfsError)
+        self._process.run_until(details.exists, command, timeout=timeout, what="HDFS", error=LocalHdfsError)
         return self
 
     def stop(self) -> None:

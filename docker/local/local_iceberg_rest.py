@@ -11,14 +11,11 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.error import URLError
-from urllib.request import urlopen
 
 from java_runtime import find_java
-from local_process import LOOPBACK, LocalProcess, LocalServer, free_port
+from local_process import LOOPBACK, LocalProcess, LocalServer, free_port, is_answered
 
 if TYPE_CHECKING:
     from typing import Self
@@ -64,19 +61,15 @@ class LocalIcebergRest(LocalServer):
         self.home.mkdir(parents=True, exist_ok=True)
         self._port = self._port or free_port()
         home = f"-Ddynamic-tables.home={self.home}"
-        deadline = time.monotonic() + timeout
-        self._process.launch(java, *JVM, home, "-cp", f"{self._jars}/*", PROGRAM, self.home, self._port)
-        what = "The Iceberg REST catalog"
-        self._process.wait_until(self._answers, deadline=deadline, what=what, error=LocalIcebergRestError)
+        self._process.run_until(
+            lambda: is_answered(f"{self.uri}/v1/config"),
+            (java, *JVM, home, "-cp", f"{self._jars}/*", PROGRAM, self.home, self._port),
+            timeout=timeout,
+            what="The Iceberg REST catalog",
+            error=LocalIcebergRestError,
+        )
         return self
 
     def stop(self) -> None:
         """Stop the catalog; its entries remain in the folder. Does nothing if it is down."""
         self._process.end(signal.SIGTERM, 10)
-
-    def _answers(self) -> bool:
-        try:
-            with urlopen(f"{self.uri}/v1/config", timeout=1):  # noqa: S310 - our own address
-                return True
-        except (URLError, OSError):
-            return False

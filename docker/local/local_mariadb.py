@@ -14,7 +14,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -125,16 +124,14 @@ class LocalMariadb(LocalServer):
             **self._settings,
         }
         words = [f"--{name}={value}" for name, value in settings.items()]
-        deadline = time.monotonic() + timeout
-        self._process.launch(
-            base / "sbin" / "mariadbd", "--no-defaults", *who, "--skip-name-resolve", *words, env=self.environment()
-        )
         asking = self.client("--execute=SELECT 1")
-        self._process.wait_until(
+        self._process.run_until(
             lambda: subprocess.run(asking, check=False, capture_output=True, env=self.environment()).returncode == 0,
-            deadline=deadline,
+            (base / "sbin" / "mariadbd", "--no-defaults", *who, "--skip-name-resolve", *words),
+            timeout=timeout,
             what="MariaDB",
             error=LocalMariadbError,
+            env=self.environment(),
         )
         return self
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,18 +72,14 @@ class LocalMetastore(LocalServer):
             "derby.stream.error.file": str(self.home / "derby.log"),
             "java.io.tmpdir": str(self.home),
         }
-        deadline = time.monotonic() + timeout
-        self._process.launch(
-            java,
-            *JVM,
-            *(f"-D{name}={value}" for name, value in settings.items()),
-            "-cp",
-            f"{jars}/*",
-            PROGRAM,
-            self.home,
-            self._port,
+        options = [f"-D{name}={value}" for name, value in settings.items()]
+        self._process.run_until(
+            self._answers,
+            (java, *JVM, *options, "-cp", f"{jars}/*", PROGRAM, self.home, self._port),
+            timeout=timeout,
+            what="The metastore",
+            error=LocalMetastoreError,
         )
-        self._process.wait_until(self._answers, deadline=deadline, what="The metastore", error=LocalMetastoreError)
         return self
 
     def stop(self) -> None:

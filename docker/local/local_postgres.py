@@ -13,7 +13,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -109,12 +108,11 @@ class LocalPostgres(LocalServer):
             **self._settings,
         }
         words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-        deadline = time.monotonic() + timeout
-        self._process.launch(*_as_who(), programs / "postgres", "-D", self._data, *words)
         asking = [str(programs / "pg_isready"), "-q", "-h", LOOPBACK, "-p", str(self._port)]
-        self._process.wait_until(
+        self._process.run_until(
             lambda: subprocess.run(asking, check=False).returncode == 0,
-            deadline=deadline,
+            (*_as_who(), programs / "postgres", "-D", self._data, *words),
+            timeout=timeout,
             what="PostgreSQL",
             error=LocalPostgresError,
         )

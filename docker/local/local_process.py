@@ -16,11 +16,13 @@ import uuid
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
+from urllib.error import URLError
+from urllib.request import urlopen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
-__all__ = ["LOOPBACK", "LocalProcess", "LocalServer", "free_port", "is_free"]
+__all__ = ["LOOPBACK", "LocalProcess", "LocalServer", "free_port", "is_answered", "is_free"]
 
 LOOPBACK = "127.0.0.1"
 PORTS = range(20_000, 30_000)
@@ -78,6 +80,22 @@ class LocalProcess:
             )
         self._pid_file.write_text(launched.stdout.strip())
         self._guarding_pipe = writing
+
+    def run_until(
+        self,
+        answers: Callable[[], bool],
+        command: Iterable[object],
+        *,
+        timeout: float,
+        what: str,
+        error: Callable[[str], Exception],
+        env: dict[str, str] | None = None,
+    ) -> None:
+        """Start the server and return once ``answers()`` is true; raises as ``wait_until`` does after ``timeout`` s."""
+        # Taken before the launch, which may take long on a busy machine.
+        deadline = time.monotonic() + timeout
+        self.launch(*command, env=env)
+        self.wait_until(answers, deadline=deadline, what=what, error=error)
 
     def wait_until(
         self, answers: Callable[[], bool], *, deadline: float, what: str, error: Callable[[str], Exception]
@@ -174,6 +192,15 @@ def _is_there(pid: int) -> bool:
     """
     state = subprocess.run(("ps", "-o", "stat=", "-p", str(pid)), capture_output=True, text=True, check=False).stdout
     return bool(state.strip()) and not (state.startswith("Z") and "l" not in state)
+
+
+def is_answered(url: str) -> bool:
+    """Return whether an HTTP server on this machine answers a request for ``url`` with success."""
+    try:
+        with urlopen(url, timeout=1):  # noqa: S310 - our own address
+            return True
+    except (URLError, OSError):
+        return False
 
 
 def is_free(port: int) -> bool:

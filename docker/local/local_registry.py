@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.error import URLError
-from urllib.request import urlopen
 
 from java_runtime import find_java
-from local_process import LOOPBACK, LocalProcess, LocalServer, free_port
+from local_process import LOOPBACK, LocalProcess, LocalServer, free_port, is_answered
 
 if TYPE_CHECKING:
     from typing import Self
@@ -70,20 +67,15 @@ class LocalRegistry(LocalServer):
             "apicurio.storage.kind": "sql",
             "apicurio.storage.sql.kind": "h2",
         }
-        deadline = time.monotonic() + timeout
-        self._process.launch(
-            java, *JVM, *(f"-D{name}={value}" for name, value in settings.items()), "-jar", programs[0]
+        self._process.run_until(
+            lambda: is_answered(f"{self.url}/subjects"),
+            (java, *JVM, *(f"-D{name}={value}" for name, value in settings.items()), "-jar", programs[0]),
+            timeout=timeout,
+            what="The schema registry",
+            error=LocalRegistryError,
         )
-        self._process.wait_until(self._answers, deadline=deadline, what="The schema registry", error=LocalRegistryError)
         return self
 
     def stop(self) -> None:
         """Stop the registry; its schemas are lost. Does nothing if it is down."""
         self._process.end(signal.SIGTERM, 10)
-
-    def _answers(self) -> bool:
-        try:
-            with urlopen(f"{self.url}/subjects", timeout=1):  # noqa: S310 - our own address
-                return True
-        except (URLError, OSError):
-            return False

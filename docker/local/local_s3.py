@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.error import HTTPError, URLError
@@ -75,9 +74,10 @@ class LocalS3(LocalServer):
         self._port = self._port or free_port()
         address = ("--port", f"{LOOPBACK}:{self._port}", "--region", REGION, "--quiet")
         secrets = {"ROOT_ACCESS_KEY": self.access_key, "ROOT_SECRET_KEY": self.secret_key}
-        deadline = time.monotonic() + timeout
-        self._process.launch(self._program, *address, "posix", self._data, env=secrets)
-        self._process.wait_until(self._answers, deadline=deadline, what="The S3 server", error=LocalS3Error)
+        command = (self._program, *address, "posix", self._data)
+        self._process.run_until(
+            self._answers, command, timeout=timeout, what="The S3 server", error=LocalS3Error, env=secrets
+        )
         return self
 
     def stop(self) -> None:
