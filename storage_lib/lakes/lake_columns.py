@@ -18,6 +18,11 @@ _OF_ANY_TABLE = {"bucket": "1"}
 """Options that a schema has to have; their values have no effect on its columns."""
 
 
+def columns_alone(columns: pa.Schema) -> TableSchema:
+    """Return columns as those of a table here, with ids from 0; raises ``InvalidInputError`` as ``schema_of``."""
+    return new_table_schema(columns, options=_OF_ANY_TABLE, time_millis=0)
+
+
 def schema_of(name: str, columns: pa.Schema, ids: Mapping[str, int]) -> TableSchema:
     """Return the columns of table ``name`` with their ids; all may be null, as only their writers check them.
 
@@ -25,7 +30,7 @@ def schema_of(name: str, columns: pa.Schema, ids: Mapping[str, int]) -> TableSch
     """
     plain = pa.schema([pa.field(each.name, each.type) for each in columns])
     try:
-        schema = new_table_schema(plain, options=_OF_ANY_TABLE, time_millis=0)
+        schema = columns_alone(plain)
     except InvalidInputError as error:
         message = f"a materialized table can't read {name}: {error}"
         raise InvalidInputError(message) from error

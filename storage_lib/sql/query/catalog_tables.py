@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError
+from storage_lib.lakes.lake_columns import columns_alone
 from storage_lib.lakes.lake_version import AsOf
-from storage_lib.schema.table_schema import new_table_schema
 from storage_lib.spark.data_source import statement_options
 from storage_lib.spark.lakes.lake_frame import lake_frame, lake_struct
 from storage_lib.spark.reading.query_needs import TableNeeds, empty_relation
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from storage_lib.sql.state.session_state import SessionState
     from storage_lib.sql.text.query_tables import Query, TableReference
     from storage_lib.table.dynamic_table import DynamicTable
-
-
-_OF_ANY_TABLE = {"bucket": "1"}
-"""Options without which there is no table; nothing here depends on their values."""
 
 
 def struct_of_catalog_table(catalog: SessionCatalog, database: str, table: str) -> StructType:
@@ -66,7 +62,7 @@ def catalog_relation(
 
 def _lake_frame(state: SessionState, version: LakeVersion, struct: StructType, batch: BatchReads) -> DataFrame:
     try:
-        schema = new_table_schema(arrow_schema_of(struct), options=_OF_ANY_TABLE, time_millis=0)
+        schema = columns_alone(arrow_schema_of(struct))
     except InvalidInputError:
         # A type or a name that our tables don't have: Spark can't tell what the query needs of it.
         return _empty(state, struct) if batch.is_shape else lake_frame(state.spark, version, struct)
