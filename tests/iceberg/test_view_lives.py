@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from storage_lib import DynamicTable, open_catalog
@@ -14,6 +18,8 @@ from tests.support.iceberg_readers import READERS, canonical, counted, metadata_
 
 pytestmark = needs_readers
 STEPS = 10
+RESERVED_IDS = {2_147_483_646, 2_147_483_645}
+"""Those of a row's sequence number and kind, in the range that Iceberg reserves."""
 
 
 @pytest.mark.parametrize("seed", thinned(range(60), keep=2))
@@ -57,6 +63,7 @@ def check_new_snapshots(drawn: DrawnView, seen: int, scratch: Path) -> int:
     if not drawn.combines:
         earliest = table.context.file_store.snapshots.earliest_id() or 1
         assert {*range(max(seen + 1, earliest), latest + 1)} <= {*ids}
+    _check_column_ids(table, newest)
     for number in ids:
         if number > seen:
             _check(table, newest, scratch, number)
@@ -66,6 +73,21 @@ def check_new_snapshots(drawn: DrawnView, seen: int, scratch: Path) -> int:
     assert health.view_lag == 0
     assert health.view_waiting_count == latest - shown
     return shown
+
+
+def _check_column_ids(table: DynamicTable, metadata: str) -> None:
+    """Compare the highest id of a column, which ClickHouse does, with those in the files."""
+    last = json.loads(Path(metadata).read_text())["last-column-id"]
+    for path in table.inspect.files()["file_path"].to_pylist():
+        ids = set(_ids(pq.read_schema(path)))
+        assert max(ids - RESERVED_IDS) <= last, path
+
+
+def _ids(fields: Iterable[pa.Field]) -> Iterator[int]:
+    for each in fields:
+        yield int((each.metadata or {}).get(b"PARQUET:field_id", 0))
+        if pa.types.is_nested(each.type):
+            yield from _ids(each.type.field(place) for place in range(each.type.num_fields))
 
 
 def check_kept_snapshots(drawn: DrawnView, scratch: Path) -> None:

@@ -8,7 +8,7 @@ ARRAY, MAP, ROW         list, map, struct                      MULTISET<t>  map 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -60,13 +60,6 @@ def iceberg_schema(schema: TableSchema) -> dict[str, Any]:
     if keys and not any(each.type.root in _NOT_IDENTIFYING for each in keys):
         encoded["identifier-field-ids"] = [each.id for each in keys]
     return encoded
-
-
-def field_ids(struct: Mapping[str, Any]) -> Iterator[int]:
-    """Yield all ids of a schema or struct, including those of nested fields."""
-    for each in struct["fields"]:
-        yield each["id"]
-        yield from _nested_ids(each["type"])
 
 
 def primitive_type(of: DataType) -> str:
@@ -134,19 +127,3 @@ def _part(part: pa.Field, name: str, of: DataType) -> dict[str, Any]:
 
 def _id(field: pa.Field) -> int:
     return int(field.metadata[FIELD_ID_KEY])
-
-
-def _nested_ids(of: str | Mapping[str, Any]) -> Iterator[int]:
-    if isinstance(of, str):
-        return
-    match of["type"]:
-        case "struct":
-            yield from field_ids(of)
-        case "list":
-            yield of["element-id"]
-            yield from _nested_ids(of["element"])
-        case _:
-            yield of["key-id"]
-            yield of["value-id"]
-            yield from _nested_ids(of["key"])
-            yield from _nested_ids(of["value"])

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from storage_lib.errors import CorruptFileError
-from storage_lib.iceberg.encode.iceberg_schema import field_ids
+from storage_lib.file_store.data_file.key_value import KEY_FIELD_ID_START
 from storage_lib.iceberg.encode.partition_record import SPEC_ID, last_partition_id, partition_fields
 from storage_lib.schema.table_schema import TableSchema
 
@@ -73,14 +73,14 @@ class ViewMetadata:
 def encode_metadata(metadata: ViewMetadata, schema: TableSchema) -> bytes:
     """Encode a metadata file; ``schema`` is the table's, for its keys and partitions."""
     current = metadata.current
-    last_id = max(max(field_ids(each), default=0) for each in metadata.schemas.values())
     value = {
         "format-version": 3,
         "table-uuid": metadata.table_uuid,
         "location": metadata.location,
         "last-sequence-number": metadata.snapshot_id,
         "last-updated-ms": metadata.updated_millis,
-        "last-column-id": last_id,
+        # Keys have the highest ids in the files. ClickHouse refuses files with higher ones than this.
+        "last-column-id": KEY_FIELD_ID_START + schema.highest_field_id,
         "current-schema-id": metadata.schema_id,
         "schemas": [metadata.schemas[each] for each in sorted(metadata.schemas)],
         "default-spec-id": SPEC_ID,
