@@ -19,6 +19,7 @@ TESTED_BY = {
     "Paimon's Java core 1.4": ("interop/test_interop.py", "serve/test_paimon_clients.py"),
     "DuckDB 1.5.5": ("iceberg/test_view_lives.py", "serve/test_serve_page.py"),
     "DuckDB 2.0": ("duckdb",),
+    "Polars 2.1": ("iceberg/test_view_lives.py",),
     "PyIceberg 0.12": ("iceberg/test_view_lives.py", "serve/test_serve_page.py", "serve/test_served_s3.py"),
 }
 """Engines whose lines tests run, and the modules or folders of the tests."""

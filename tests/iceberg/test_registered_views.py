@@ -1,6 +1,6 @@
 """Tables with a view are registered in an Iceberg REST catalog that somebody else runs, and followed there.
 
-The catalog is that of Iceberg's own tests; PyIceberg and DuckDB read the metadata that it names.
+The catalog is that of Iceberg's own tests; PyIceberg, DuckDB and Polars read the metadata that it names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Random lives of tables with a view: after each commit, PyIceberg and DuckDB see exactly the table's rows."""
+"""Random lives of tables with a view: after each commit, PyIceberg, DuckDB and Polars see exactly the table's rows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ import pytest
 from storage_lib import DynamicTable, open_catalog
 from tests.iceberg.drawn_views import COMBINING, DrawnView, draw_view, move, rows_at
 from tests.support.deep_tests import thinned
+from tests.support.extras import needs
 from tests.support.iceberg_readers import READERS, canonical, counted, metadata_of, needs_readers, read_view, view_of
 
-pytestmark = needs_readers
+pytestmark = [needs("pyiceberg"), needs_readers]
 STEPS = 10
 RESERVED_IDS = {2_147_483_646, 2_147_483_645}
 """Those of a row's sequence number and kind, in the range that Iceberg reserves."""

@@ -1,8 +1,12 @@
-"""Readers of Iceberg that are not ours, PyIceberg and DuckDB's extension, in a process and environment of their own."""
+"""Readers of Iceberg that are not ours: PyIceberg and DuckDB's extension, in a process and environment of their own.
+
+Polars reads in this process.
+"""
 
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -10,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -19,7 +24,7 @@ from tests.support.line_servant import LineServant
 
 PYTHON = Path(__file__).parents[2] / ".local" / "iceberg" / "bin" / "python"
 SCRIPT = Path(__file__).with_name("iceberg_script.py")
-READERS = ("pyiceberg", "duckdb")
+READERS = ("pyiceberg", "duckdb", "polars")
 
 needs_readers = pytest.mark.skipif(not PYTHON.exists(), reason="readers of Iceberg are not set up: run `make setup`")
 
@@ -37,7 +42,12 @@ def metadata_of(table: DynamicTable, number: int) -> str:
 
 
 def read_view(reader: str, metadata: str, scratch: Path, snapshot_id: int | None = None) -> pa.Table:
-    """Return the rows that a reader sees; raise ``RefusedError`` with its error."""
+    """Return the rows that a reader sees; raise ``RefusedError`` with the error of one in the other process."""
+    if reader == "polars":
+        with warnings.catch_warnings():
+            # It recommends a package that plans faster.
+            warnings.simplefilter("ignore", pl.exceptions.PerformanceWarning)
+            return pl.scan_iceberg(metadata, snapshot_id=snapshot_id).collect().to_arrow()
     out = scratch / "view.arrow"
     _servant().ask([reader, metadata, str(out), snapshot_id])
     with pa.OSFile(str(out)) as file:
