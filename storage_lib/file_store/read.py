@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from storage_lib.file_store.kind.table_kind import TableKind
 from storage_lib.file_store.manifest.data_file_paths import DataFilePaths
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.merge_tree.key_value_table import KeyValueTable
+from storage_lib.file_store.merge_tree.standing_of_added import StandingPositions, standing_of_added
 from storage_lib.file_store.merge_tree.standing_rows import StandingRows, standing_rows
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.file_store.split import Split
@@ -127,6 +128,25 @@ class FileStoreRead:
                 merge_function=kind.choice,
                 lowest_counts=kind.looks_up,
                 key_range=split.key_range,
+            )
+
+    def standing_of_added(self, split: Split, added: Collection[str]) -> list[StandingPositions] | None:
+        """Return which rows with a key of the ``added`` files stand; see ``merge_tree/standing_of_added.py``.
+
+        None as there, and for merge engines that combine versions. REQUIRES a table with a primary key.
+        """
+        kind = self._kind
+        assert isinstance(kind, KeyValueTable)  # noqa: S101  of the tables with a primary key
+        if kind.combines:
+            return None
+        with self._expiry_explained(split):
+            return standing_of_added(
+                split.files,
+                added,
+                reader=self.reader(split.partition, split.bucket),
+                key_value=kind.layout,
+                merge_function=kind.merge_function,
+                lowest_counts=kind.looks_up,
             )
 
     def path_of(self, entry: ManifestEntry) -> str:

@@ -44,6 +44,9 @@ _SEARCHABLE = ".parquet"
 """Extension of files whose reader is a ``RowGroupReader``."""
 
 
+_READ_AT_ROWS = 131_072
+
+
 class _Once:
     """File that is opened on first use."""
 
@@ -245,15 +248,49 @@ class DataFileReader:
         if searched is None:
             return None
         searched_values, column = searched
-        positions = self._key_cache.positions(
+        places = self._places(path, opened, column, searched_values)
+        if places is None or file.deletion_file is None or not len(places[0]):
+            return None if places is None else places[0]
+        return places[0][~np.isin(places[0], self.deleted_rows(file))]
+
+    def _places(
+        self, path: str, opened: _Once, column: str, searched: npt.NDArray[np.int64] | None
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
+        assert self._key_cache is not None  # noqa: S101  checked by the callers
+        return self._key_cache.places(
             path,
-            searched_values,
+            searched,
             read_bounds=lambda: cast("RowGroupReader", opened.get()).bounds(column),
             read_groups=lambda groups: cast("RowGroupReader", opened.get()).values(column, groups),
         )
-        if positions is None or file.deletion_file is None or not len(positions):
-            return positions
-        return positions[~np.isin(positions, self.deleted_rows(file))]
+
+    def key_places(
+        self, file: DataFileMeta, searched: npt.NDArray[np.int64] | None
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
+        """Return positions and keys of the rows with one of these integer keys (ascending; None: all), ascending.
+
+        The file is only opened for keys that are not cached. None if it can't be searched so, because of its format
+        or another type of key. Rows marked as deleted are among them. Raises as ``read``.
+        """
+        path = self._path(file)
+        column = self._searchable_column(file.schema_id)
+        if self._key_cache is None or column is None or not path.endswith(_SEARCHABLE):
+            return None
+        with ExitStack() as closing:
+            opened = _Once(lambda: self._opened(path, file, closing, is_whole=False))
+            return self._places(path, opened, column, searched)
+
+    def read_at(
+        self, file: DataFileMeta, columns: Sequence[str], positions: npt.NDArray[np.int64]
+    ) -> list[pa.RecordBatch]:
+        """Return the rows at these ascending positions. REQUIRES a Parquet file and a column. Raises as ``read``."""
+        path = self._path(file)
+        stored = self._columns.of(file.schema_id, tuple(columns))
+        with ExitStack() as closing:
+            reader = self._opened(path, file, closing, is_whole=False)
+            asked = self._present(stored, reader)
+            batches = cast("RowGroupReader", reader).rows_at(asked, positions, batch_rows=_READ_AT_ROWS)
+            return [self._evolved(batch, stored, file, path) for batch in batches]
 
     def _live_batches(
         self,
@@ -316,12 +353,17 @@ class DataFileReader:
         """
         if self._layout.sorted_by != tuple(predicate.columns) or not isinstance(predicate, Equal | In):
             return None
-        if not pa.types.is_integer(self._layout.field(predicate.column).type):
+        column = self._searchable_column(schema_id)
+        return None if column is None else (_integers_of(predicate), column)
+
+    def _searchable_column(self, schema_id: int) -> str | None:
+        """Return the file's column that is its key; None for keys of several columns, or other than integers."""
+        if len(self._layout.sorted_by) != 1 or not pa.types.is_integer(
+            self._layout.field(self._layout.sorted_by[0]).type
+        ):
             return None
-        (stored,) = self._columns.of(schema_id, (predicate.column,)).columns
-        if stored.name is None or stored.stored_type.root is not stored.wanted_type.root:
-            return None
-        return _integers_of(predicate), stored.name
+        (stored,) = self._columns.of(schema_id, self._layout.sorted_by).columns
+        return stored.name if stored.stored_type.root is stored.wanted_type.root else None
 
     def _has_pushable(self, predicate: Predicate | None, schema_id: int) -> bool:
         """Return whether a file's own statistics apply: its columns must have the same names and types as now."""

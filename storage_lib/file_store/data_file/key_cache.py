@@ -1,4 +1,6 @@
-"""Cache of keys of data files for lookups, so that later lookups open only the files that contain their keys.
+"""Cache of keys of data files, so that later searches for keys open only the files that contain them, if any.
+
+Lookups search it, and so does the Iceberg view, for older versions of new rows.
 
 Data files are immutable, so entries never become stale; the least recently used file is evicted when memory is full.
 """
@@ -17,6 +19,7 @@ from storage_lib.format.file_format import RowGroupBounds
 
 Integers = npt.NDArray[np.integer]
 Positions = npt.NDArray[np.int64]
+Int64s = npt.NDArray[np.int64]
 
 _FILE_OVERHEAD_BYTES = 1_000
 
@@ -33,19 +36,24 @@ class FileKeys:
         """Approximate size in memory, in bytes."""
         return _FILE_OVERHEAD_BYTES + self.bounds.nbytes + sum(keys.nbytes for keys in self.groups.values())
 
-    def missing(self, searched: Integers) -> list[int]:
-        """Return the row groups that may contain one of the keys (ascending) and have not been read."""
+    def missing(self, searched: Integers | None) -> list[int]:
+        """Return the row groups that may contain one of the keys (ascending; None: all) and have not been read."""
         return [group for group in self._candidates(searched) if group not in self.groups]
 
-    def positions(self, searched: Integers) -> Positions:
-        """Return the positions of the searched keys, ascending; requires that no row group is ``missing``."""
-        found = [np.zeros(0, dtype=np.int64)]
+    def places(self, searched: Integers | None) -> tuple[Positions, Int64s]:
+        """Return positions and keys of the rows with searched keys. REQUIRES that no group is ``missing``."""
+        positions, keys = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
         for group in self._candidates(searched):
             start = int(self.bounds.ends[group - 1]) if group else 0
-            found.append(_places(searched, self.groups[group]) + start)
-        return np.concatenate(found)
+            values = self.groups[group]
+            found = np.arange(len(values)) if searched is None else _places(searched, values)
+            positions.append(found + start)
+            keys.append(values[found].astype(np.int64, copy=False))
+        return np.concatenate(positions), np.concatenate(keys)
 
-    def _candidates(self, searched: Integers) -> list[int]:
+    def _candidates(self, searched: Integers | None) -> list[int]:
+        if searched is None:
+            return list(range(len(self.bounds.ends)))
         first = np.searchsorted(searched, self.bounds.lows)
         end = np.searchsorted(searched, self.bounds.highs, side="right")
         candidates: list[int] = np.flatnonzero(first < end).tolist()
@@ -61,17 +69,17 @@ class KeyCache:
         self._files: OrderedDict[str, FileKeys] = OrderedDict()
         self._lock = threading.Lock()
 
-    def positions(
+    def places(
         self,
         path: str,
-        searched: Integers,
+        searched: Integers | None,
         *,
         read_bounds: Callable[[], RowGroupBounds | None],
         read_groups: Callable[[Sequence[int]], Sequence[Integers]],
-    ) -> Positions | None:
-        """Return the positions of the searched keys (ascending), ascending; None if the file has no bounds.
+    ) -> tuple[Positions, Int64s] | None:
+        """Return positions and keys of the rows with the searched keys (ascending; None: any), ascending.
 
-        Files that are not cached yet are read.
+        None if the file has no bounds. Files that are not cached yet are read.
         """
         with self._lock:
             known = self._files.get(path)
@@ -88,7 +96,7 @@ class KeyCache:
             read = dict(zip(missing, read_groups(missing), strict=True))
             known = replace(known, groups={**known.groups, **read})
             self._keep(path, known)
-        return known.positions(searched)
+        return known.places(searched)
 
     def _keep(self, path: str, keys: FileKeys) -> None:
         """Cache keys; if two threads read different groups of a file, the later keys are kept, the others reread."""
@@ -103,6 +111,16 @@ class KeyCache:
 
 def _places(searched: Integers, values: Integers) -> Positions:
     """Return the positions in ``values`` of all searched values; both are sorted."""
-    first, end = np.searchsorted(values, searched), np.searchsorted(values, searched, side="right")
-    counts = end - first
-    return np.repeat(end - np.cumsum(counts), counts) + np.arange(counts.sum())
+    if not len(values) or not len(searched):
+        return np.zeros(0, dtype=np.int64)
+    if len(values) <= len(searched):
+        at = np.minimum(np.searchsorted(searched, values), len(searched) - 1)
+        return np.flatnonzero(searched[at] == values)
+    first = np.searchsorted(values, searched)
+    first = first[values[np.minimum(first, len(values) - 1)] == searched]
+    after = np.minimum(first + 1, len(values) - 1)
+    if not ((values[after] == values[first]) & (after > first)).any():
+        return first
+    # Keys repeat, in a table that counts equal rows.
+    counts = np.searchsorted(values, values[first], side="right") - first
+    return np.repeat(first + counts - np.cumsum(counts), counts) + np.arange(counts.sum())

@@ -159,7 +159,7 @@ class _Read:
 
     def merged(self, section: Section, *, ordered: bool, merge_bytes_max: int) -> Iterator[pa.RecordBatch]:
         files = [file for run in section for file in run.files]
-        ranks = _ranks(files)
+        ranks = ranks_of(files)
         system = ((SEQUENCE_NUMBER,) if ranks is None else ()) + ((VALUE_KIND,) if self._has_deletes(files) else ())
         columns = self._columns_to_merge(*system, *self.key_value.key_names)
         batch_rows = merge_bytes_max // (len(section) * self._row_bytes(columns, files))
@@ -182,7 +182,7 @@ class _Read:
         columns = self.output
         batch_rows = merge_bytes_max // (len(section) * self._row_bytes(columns, files))
         batch_rows = min(BATCH_ROWS_MAX, max(1, batch_rows))
-        ranks = _ranks(files) or {}
+        ranks = ranks_of(files) or {}
         return [self._keyed(run, columns, ranks, batch_rows, looked_up) for run in section]
 
     def _keyed(
@@ -287,7 +287,7 @@ def _has_width(type_: pa.DataType) -> bool:
     return not (pa.types.is_string(type_) or pa.types.is_binary(type_) or pa.types.is_nested(type_))
 
 
-def _ranks(files: Sequence[DataFileMeta]) -> dict[str, int] | None:
+def ranks_of(files: Sequence[DataFileMeta]) -> dict[str, int] | None:
     """Return ranks by file name, newer files higher; None if sequence intervals overlap.
 
     Files of one level from 1 on never share a key, so each level counts as one interval, and each file of level 0.

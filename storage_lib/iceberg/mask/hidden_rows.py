@@ -1,16 +1,19 @@
 """Rows that an Iceberg reader must not see: versions of a key that are not its row, deletions, and marked rows.
 
 The table's own merge decides, over the key columns of files that share keys. A group of such files keeps its masks
-until a file is added to it or removed from its keys: then the masks of the whole group are computed again. So a mask
+until a file is added to it or removed from its keys. If files were only added, the versions of their keys are merged
+again, and what the masks say about other keys stays; else the masks of the whole group are computed again. So a mask
 depends only on the files that are live, whatever kind of commit changed them.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from pyroaring import BitMap64
 
 from storage_lib.file_store.data_file.comparable_key import ComparableKey
@@ -23,7 +26,8 @@ from storage_lib.file_store.split import Split
 class ChangedBucket:
     """One bucket after a change: its live files, the names of those that are new, and those that were removed.
 
-    ``is_whole``: the masks of all its files have to be computed again.
+    ``is_whole``: the masks of all its files have to be computed again. ``mask_before`` returns that of a file that is
+    not new, by its name; None if it is not known.
     """
 
     partition: bytes
@@ -32,6 +36,7 @@ class ChangedBucket:
     added: Collection[str]
     removed: Sequence[DataFileMeta] = ()
     is_whole: bool = False
+    mask_before: Callable[[str], BitMap64 | None] = lambda _: None
 
 
 def hidden_rows(
@@ -48,30 +53,53 @@ def hidden_rows(
     """
     gone = [(comparable_key(file.min_key), comparable_key(file.max_key)) for file in changed.removed]
     for group in groups:
-        if not (changed.is_whole or _is_touched(group, changed.added, gone, comparable_key)):
+        is_cut = changed.is_whole or _shares_keys(group, gone, comparable_key)
+        added = [file.file_name for file in group if file.file_name in changed.added]
+        if not (is_cut or added):
             continue
         if len(group) == 1 and group[0].delete_row_count == 0 and group[0].deletion_file is None:
             yield group[0].file_name, BitMap64()
             continue
-        yield from _masks(read, changed, group).items()
+        masks = None if is_cut or len(added) == len(group) else _masks_after(read, changed, group, added)
+        yield from (_masks(read, changed, group) if masks is None else masks).items()
 
 
-def _is_touched(
+def _shares_keys(
     group: Sequence[DataFileMeta],
-    added: Collection[str],
     gone: Sequence[tuple[ComparableKey, ComparableKey]],
     comparable_key: Callable[[bytes], ComparableKey],
 ) -> bool:
-    if any(file.file_name in added for file in group):
-        return True
     bounds = [(comparable_key(file.min_key), comparable_key(file.max_key)) for file in group] if gone else []
     return any(low <= gone_high and gone_low <= high for low, high in bounds for gone_low, gone_high in gone)
 
 
+def _masks_after(
+    read: FileStoreRead, changed: ChangedBucket, group: Sequence[DataFileMeta], added: Sequence[str]
+) -> Mapping[str, BitMap64] | None:
+    """Return the masks of files with keys of the added ones, from those before; None to compute all again."""
+    if any(file.deletion_file is not None for file in group):
+        return None
+    found = read.standing_of_added(_split(changed, group), added)
+    masks = {}
+    for each in found or ():
+        before = BitMap64() if each.file_name in added else changed.mask_before(each.file_name)
+        if before is None:
+            return None
+        masks[each.file_name] = (before - _positions(each.stands)) | _positions(each.hidden)
+    return None if found is None else masks
+
+
 def _masks(read: FileStoreRead, changed: ChangedBucket, group: Sequence[DataFileMeta]) -> Mapping[str, BitMap64]:
     masks = {file.file_name: BitMap64() for file in group}
-    split = Split(snapshot_id=0, partition=changed.partition, bucket=changed.bucket, files=tuple(group))
-    for rows in read.standing_rows(split):
-        hidden = np.flatnonzero(~rows.stands) + rows.start
-        masks[rows.file_name] |= BitMap64(hidden.astype(np.uint64))
+    for rows in read.standing_rows(_split(changed, group)):
+        masks[rows.file_name] |= _positions(np.flatnonzero(~rows.stands) + rows.start)
     return masks
+
+
+def _split(changed: ChangedBucket, group: Sequence[DataFileMeta]) -> Split:
+    return Split(snapshot_id=0, partition=changed.partition, bucket=changed.bucket, files=tuple(group))
+
+
+def _positions(rows: npt.NDArray[np.int64]) -> BitMap64:
+    # From an array of Python's: six times as fast as from one of NumPy.
+    return BitMap64(array("Q", rows.astype(np.uint64).tobytes()))

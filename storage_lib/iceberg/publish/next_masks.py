@@ -7,8 +7,9 @@ whose rows are not merged follows by several deltas at once.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pyroaring import BitMap64
 
@@ -26,11 +27,13 @@ class FileChange:
     """Live entries of a snapshot by path, and the paths that are new.
 
     ``since`` are the snapshots after the one that the view shows, this one the last; None if they are not known.
+    ``mask_before`` returns the mask that the view has of a file's path; None if it can't be taken over.
     """
 
     live: Mapping[str, ManifestEntry]
     added: frozenset[str]
     since: Sequence[Snapshot] | None
+    mask_before: Callable[[str], BitMap64 | None]
 
 
 def stores_rows(store: FileStore, live: Iterable[ManifestEntry]) -> bool:
@@ -77,6 +80,7 @@ def _changed_buckets(
     all_marks = has_vectors and any(each.commit_kind is CommitKind.OVERWRITE for each in change.since or ())
     for (partition, bucket), entries in buckets.items():
         place = (partition, bucket)
+        paths = {entry.file.file_name: path for path, entry in entries.items()}
         changed = ChangedBucket(
             partition=partition,
             bucket=bucket,
@@ -84,9 +88,14 @@ def _changed_buckets(
             added={entry.file.file_name for path, entry in entries.items() if path in change.added},
             removed=removed[place],
             is_whole=delta is None or all_marks or (has_vectors and place in touched),
+            mask_before=partial(_mask_of, change, paths),
         )
         if changed.added or changed.removed or changed.is_whole:
-            yield changed, {entry.file.file_name: path for path, entry in entries.items()}
+            yield changed, paths
+
+
+def _mask_of(change: FileChange, paths: Mapping[str, str], file_name: str) -> BitMap64 | None:
+    return change.mask_before(paths[file_name])
 
 
 def _delta(store: FileStore, since: Sequence[Snapshot] | None) -> list[ManifestEntry] | None:

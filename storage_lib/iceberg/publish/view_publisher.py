@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from pyroaring import BitMap64
+
 from storage_lib.errors import SnapshotExpiredError, StorageError
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.merge_tree.key_value_table import KeyValueTable
@@ -26,6 +28,7 @@ from storage_lib.iceberg.encode.table_metadata import (
     ShownSnapshot,
     ViewMetadata,
 )
+from storage_lib.iceberg.publish.known_masks import KnownMasks
 from storage_lib.iceberg.publish.next_masks import FileChange, next_masks, stores_rows
 from storage_lib.iceberg.publish.shown_files import is_of_this_library, refuse_unfit_files
 from storage_lib.iceberg.publish.view_content import ContentChange, ViewContent, ViewContents
@@ -54,6 +57,7 @@ class ViewPublisher:
         self._stores = stores
         self._directory = directory
         self._contents = contents
+        self._masks = KnownMasks(directory)
         self._table = table
         self._table_uuid = table_uuid
         self._location = location
@@ -107,10 +111,18 @@ class ViewPublisher:
         files = content.data_files()
         live = {store.path_of(entry): entry for entry in store.scan.entries(snapshot)}
         since = None if before is None else _since(store, before.snapshot_id, snapshot)
-        change = FileChange(live=live, added=frozenset(live.keys() - files.keys()), since=since)
+        vectors = content.vectors()
+        is_same_schema = shown is not None and shown.schema_id == store.schema.id
+
+        def mask_before(path: str) -> BitMap64 | None:
+            if path in vectors:
+                return self._masks.of(vectors[path]) if is_same_schema else None
+            return BitMap64() if is_same_schema and path in files else None
+
+        added_paths = frozenset(live.keys() - files.keys())
+        change = FileChange(live=live, added=added_paths, since=since, mask_before=mask_before)
         are_ours = since is not None and all(map(is_of_this_library, since))
         refuse_unfit_files(self._table, self._stores, change.added, are_ours=are_ours)
-        vectors = content.vectors()
         hidden: dict[str, ListedFile | None] = {}
         partitions = _Partitions(store)
         for path, mask in next_masks(store, change):
@@ -119,11 +131,12 @@ class ViewPublisher:
                 if old is not None:
                     hidden[path] = None
                 continue
-            puffin = encode_puffin(mask, path)
-            if old is not None and old.size_bytes == len(puffin.data) and self._directory.read(old.path) == puffin.data:
+            if old is not None and old.row_count == len(mask) and self._masks.of(old) == mask:
                 continue
+            puffin = encode_puffin(mask, path)
             name = f"{self._contents.new_name()}.puffin"
             written.append(self._directory.write(name, puffin.data))
+            self._masks.keep(written[-1], mask, len(puffin.data))
             hidden[path] = ListedFile(
                 path=written[-1],
                 row_count=puffin.row_count,

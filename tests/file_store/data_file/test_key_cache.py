@@ -24,10 +24,10 @@ class File:
         self.groups_read: list[int] = []
 
     def positions(self, cache: KeyCache, path: str, searched: Sequence[int]) -> list[int] | None:
-        found = cache.positions(
+        found = cache.places(
             path, np.array(searched, dtype=np.int64), read_bounds=self._bounds, read_groups=self._values
         )
-        return None if found is None else found.tolist()
+        return None if found is None else found[0].tolist()
 
     def _bounds(self) -> RowGroupBounds | None:
         self.bounds_read += 1
