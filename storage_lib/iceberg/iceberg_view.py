@@ -129,8 +129,11 @@ class IcebergView:
         """
         if not self._is_wanted():
             return None
+        published: ViewMetadata | None = None
         for _ in range(_ATTEMPTS):
             latest_id = self._store.snapshots.latest_id()
+            if published is not None and published.snapshot_id == latest_id:
+                return latest_id
             before = self._base()
             if latest_id is None:
                 return self._begin_empty(before)
@@ -141,6 +144,7 @@ class IcebergView:
                 return None if before is None else before.snapshot_id
             for snapshot in self._missing(before, waits_up_to, latest_id):
                 before, goes_on = self._next(before, snapshot, is_last=snapshot.id == latest_id)
+                published = before if goes_on else None
                 if not goes_on:
                     break
         message = (

@@ -41,12 +41,20 @@ def warehouse_root(warehouse: str) -> str:
     return warehouse.rstrip("/")
 
 
+_LOCAL = "file"
+
+
 def store_family(path: str) -> str:
     """Return the kind of store of a path; one ``FileIO`` serves all paths of a kind."""
     scheme, separator, _ = path.partition("://")
     if not separator or scheme == "file":
-        return "file"
+        return _LOCAL
     return "object store" if scheme in _OBJECT_STORES else "hdfs" if scheme in _HDFS else scheme
+
+
+def is_local(path: str) -> bool:
+    """Return whether a path is of this machine's file systems."""
+    return store_family(path) == _LOCAL
 
 
 def absolute_place(path: str) -> str:

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 from uuid import UUID
@@ -29,7 +30,7 @@ MAIN = "main"
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ShownSnapshot:
     """One snapshot of the view; ``summary`` has its operation. Its rows have row ids from ``first_row_id`` on."""
 
@@ -41,6 +42,11 @@ class ShownSnapshot:
     schema_id: int
     first_row_id: int
     added_rows: int
+
+    @cached_property
+    def encoded(self) -> str:
+        """JSON of the snapshot, which each later metadata file repeats."""
+        return _json(_snapshot(self))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,12 +103,16 @@ def encode_metadata(metadata: ViewMetadata, schema: TableSchema) -> bytes:
         },
         "current-snapshot-id": -1 if current is None else current.id,
         "next-row-id": metadata.next_row_id,
-        "snapshots": [_snapshot(each) for each in metadata.snapshots],
-        "snapshot-log": [{"snapshot-id": each.id, "timestamp-ms": each.time_millis} for each in metadata.snapshots],
         "metadata-log": [],
         "refs": _references(metadata),
     }
-    return json.dumps(value, separators=(",", ":")).encode()
+    snapshots = ",".join(each.encoded for each in metadata.snapshots)
+    log = ",".join(f'{{"snapshot-id":{each.id},"timestamp-ms":{each.time_millis}}}' for each in metadata.snapshots)
+    return f'{_json(value)[:-1]},"snapshots":[{snapshots}],"snapshot-log":[{log}]}}'.encode()
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
 def decode_metadata(data: bytes, source: str) -> ViewMetadata | None:

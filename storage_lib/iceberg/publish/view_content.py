@@ -77,7 +77,7 @@ class ContentChange:
 
 
 class ViewContents:
-    """Reads and writes contents. Manifests are immutable, so decoded ones are cached. Thread-safe."""
+    """Reads and encodes contents. Manifests are immutable, so decoded ones are cached. Thread-safe."""
 
     def __init__(self, directory: ViewDirectory, new_name: Callable[[], str]) -> None:
         self._directory = directory
@@ -91,7 +91,7 @@ class ViewContents:
         records = decode_manifest_list(self._directory.read(manifest_list), manifest_list)
         return ViewContent(tuple(self._manifest(each) for each in records))
 
-    def write(
+    def encode(
         self,
         before: ViewContent,
         change: ContentChange,
@@ -99,14 +99,14 @@ class ViewContents:
         schema: TableSchema,
         iceberg_schema: Mapping[str, Any],
         parent: int | None,
-        written: list[str],
+        written: dict[str, bytes],
     ) -> tuple[str, ViewContent]:
-        """Write the content after a change; return the path of its manifest list. ``written`` gets all new paths."""
+        """Encode the content after a change; return the path of its manifest list. ``written`` gets the new files."""
 
         def encoded(files: Sequence[ListedFile], content: Content, *, added: bool) -> _Manifest:
             data = encode_manifest(files, content=content, schema=schema, iceberg_schema=iceberg_schema, added=added)
-            path = self._directory.write(f"{self.new_name()}-m{len(written)}.avro", data)
-            written.append(path)
+            path = self._directory.path(f"{self.new_name()}-m{len(written)}.avro")
+            written[path] = data
             record = _record(path, len(data), files, content, change, is_added=added)
             manifest = _Manifest(record, tuple(files))
             self._remember(manifest)
@@ -132,8 +132,8 @@ class ViewContents:
                 manifests.append(encoded(added, content, added=True))
         records = [each.record for each in manifests]
         data = encode_manifest_list(records, sequence=change.sequence, parent=parent)
-        path = self._directory.write(f"snap-{change.sequence}-{self.new_name()}.avro", data)
-        written.append(path)
+        path = self._directory.path(f"snap-{change.sequence}-{self.new_name()}.avro")
+        written[path] = data
         return path, ViewContent(tuple(manifests))
 
     def _manifest(self, record: ManifestRecord) -> _Manifest:

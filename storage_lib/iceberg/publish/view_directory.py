@@ -10,12 +10,14 @@ view, or one of Paimon that has the same option. Their metadata is never built u
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 from storage_lib.errors import CorruptFileError, NotFoundError
 from storage_lib.iceberg.encode.table_metadata import ViewMetadata, decode_metadata, encode_metadata
 from storage_lib.io.after_commit import after_commit
 from storage_lib.io.file_io import FileIO, FileStatus
+from storage_lib.io.file_io_factory import is_local
 from storage_lib.schema.table_schema import TableSchema
 
 _LOGGER = logging.getLogger(__name__)
@@ -23,18 +25,21 @@ _HINT = "version-hint.text"
 _REGISTERED = "registered-hint.text"
 _WAITING = "waiting-hint.text"
 _PREFIX, _SUFFIX = "v", ".metadata.json"
+_WRITES_AT_ONCE = 8
 KEPT_MILLIS = 600_000
 """Older metadata files stay for readers that have read the hint and not yet the file that it names."""
 
 
 class ViewDirectory:
-    """Reads and writes the files of one view. Thread-safe; stateless."""
+    """Reads and writes the files of one view. Thread-safe; remembers the metadata that it read or wrote last."""
 
     def __init__(self, file_io: FileIO, root: str) -> None:
         """``root`` is the directory of the view; see ``view_placement``."""
         self._file_io = file_io
         self.root = root
         self.directory = f"{root}/metadata"
+        self._is_local = is_local(root)
+        self._last: tuple[bytes, ViewMetadata | None] | None = None
 
     def path(self, name: str) -> str:
         """Return the path of a file of the view."""
@@ -61,12 +66,19 @@ class ViewDirectory:
         """Return a file of the view; ``NotFoundError`` if it is missing."""
         return self._file_io.read_bytes(path)
 
-    def write(self, name: str, data: bytes) -> str:
-        """Create a file with a unique name and return its path. It is durable after ``sync``."""
-        path = self.path(name)
+    def write(self, files: Mapping[str, bytes]) -> None:
+        """Create files with unique paths, in parallel in a remote store. They are durable after ``sync``."""
+        if self._is_local:
+            # Threads would cost more than they save.
+            for path, data in files.items():
+                self._write(path, data)
+            return
+        with ThreadPoolExecutor(_WRITES_AT_ONCE) as threads:
+            list(threads.map(self._write, files.keys(), files.values()))
+
+    def _write(self, path: str, data: bytes) -> None:
         with self._file_io.open_output(path) as out:
             out.write(data)
-        return path
 
     def sync(self, paths: list[str]) -> None:
         """Make files durable."""
@@ -89,6 +101,7 @@ class ViewDirectory:
             if there is None:
                 _LOGGER.warning("%s was not written by this library, and is replaced: the view is only read", path)
             self._file_io.replace(path, data)
+        self._last = data, metadata
         with after_commit(f"writing the version hint of {self.directory}"):
             self._hint(number, is_next=metadata.follows_each)
             for each in _due(metadata):
@@ -226,10 +239,19 @@ class ViewDirectory:
         path = self.metadata_path(number)
         try:
             data = self._file_io.read_bytes(path)
-            found = decode_metadata(data, path)
+            found = self._decoded(data, path)
         except (NotFoundError, CorruptFileError):
             return None
         return (found, path, data) if found is not None and found.snapshot_id == number else None
+
+    def _decoded(self, data: bytes, path: str) -> ViewMetadata | None:
+        """Decode metadata unless it is the same as last: it lists all snapshots, so its size has no bound."""
+        last = self._last
+        if last is not None and last[0] == data:
+            return last[1]
+        found = decode_metadata(data, path)
+        self._last = data, found
+        return found
 
 
 def _due(metadata: ViewMetadata) -> Iterator[int]:

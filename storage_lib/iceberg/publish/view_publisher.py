@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -90,10 +90,11 @@ class ViewPublisher:
         two have expired, nothing is taken over from its masks. Raises ``InvalidInputError`` for a file that Iceberg
         can't show.
         """
-        written: list[str] = []
+        written: dict[str, bytes] = {}
+        metadata = self._encoded(store, before, snapshot, written)
         try:
-            metadata = self._written(store, before, snapshot, written)
-            self._directory.sync(written)
+            self._directory.write(written)
+            self._directory.sync([*written])
         except Exception:
             self._delete(written)
             raise
@@ -103,9 +104,10 @@ class ViewPublisher:
             self._delete(written)
         return metadata if is_new else None
 
-    def _written(
-        self, store: FileStore, before: ViewMetadata | None, snapshot: Snapshot, written: list[str]
+    def _encoded(
+        self, store: FileStore, before: ViewMetadata | None, snapshot: Snapshot, written: dict[str, bytes]
     ) -> ViewMetadata:
+        """Return the metadata of a snapshot; ``written`` gets the files that it needs, by path."""
         shown = None if before is None else before.current
         content = ViewContent() if shown is None else self._contents.read(shown.manifest_list)
         files = content.data_files()
@@ -134,11 +136,11 @@ class ViewPublisher:
             if old is not None and old.row_count == len(mask) and self._masks.of(old) == mask:
                 continue
             puffin = encode_puffin(mask, path)
-            name = f"{self._contents.new_name()}.puffin"
-            written.append(self._directory.write(name, puffin.data))
-            self._masks.keep(written[-1], mask, len(puffin.data))
+            place = self._directory.path(f"{self._contents.new_name()}.puffin")
+            written[place] = puffin.data
+            self._masks.keep(place, mask, len(puffin.data))
             hidden[path] = ListedFile(
-                path=written[-1],
+                path=place,
                 row_count=puffin.row_count,
                 size_bytes=len(puffin.data),
                 partition=partitions.record(live[path]),
@@ -168,7 +170,7 @@ class ViewPublisher:
             removed=files.keys() - live.keys(),
             hidden=hidden,
         )
-        manifest_list, after = self._contents.write(
+        manifest_list, after = self._contents.encode(
             content,
             next_content,
             schema=store.schema,
@@ -203,7 +205,7 @@ class ViewPublisher:
             freshness=_freshness(store),
         )
 
-    def _delete(self, paths: Sequence[str]) -> None:
+    def _delete(self, paths: Iterable[str]) -> None:
         for path in paths:
             with suppress(StorageError):
                 self._directory.delete(path)
