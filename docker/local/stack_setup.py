@@ -19,6 +19,11 @@ environments that show what `pyproject.toml` says of dependencies, and need noth
     .local/airflow_* the locked environment with another version of Airflow, such as .local/airflow_3_1; the packages of
                     which it needs other versions are locked in docker/local/airflow_3_1.lock
 
+another reader of Iceberg, by `python3 docker/local/stack_setup.py iceberg_spark`:
+
+    .local/iceberg_spark   a Spark on which Iceberg's connector runs, and nothing of ours
+    .local/iceberg_runtime that connector
+
 and servers for tests of stores: `make servers`
 
     .local/s3       an S3 server, versitygw, built by Go
@@ -75,6 +80,7 @@ VENV, PAIMON, KAFKA, SPARK = LOCAL / "venv", LOCAL / "paimon", LOCAL / "kafka", 
 ICEBERG = LOCAL / "iceberg"
 S3, HDFS, PAIMON_CORE, REGISTRY = LOCAL / "s3", LOCAL / "hdfs", LOCAL / "paimon_core", LOCAL / "registry"
 ICEBERG_REST = LOCAL / "iceberg_rest"
+ICEBERG_SPARK, ICEBERG_RUNTIME = LOCAL / "iceberg_spark", LOCAL / "iceberg_runtime"
 FLINK_1_20, FLINK_2_0 = LOCAL / "flink_1_20", LOCAL / "flink_2_0"
 SPARK_KAFKA, SPARK_S3 = LOCAL / "spark_kafka", LOCAL / "spark_s3"
 CONNECT, MARIADB = LOCAL / "connect", LOCAL / "mariadb"
@@ -89,6 +95,8 @@ UV = "uv==0.13.8"
 FORMER_NAME = "dynamic-tables"  # environments from before version 0.2 have the project under this name
 SPARKS = {"4.0": "4.0.5", "4.1": "4.1.4", "4.2": "4.2.1"}
 """Versions of Spark other than the locked one, and the release that the tests run on."""
+SPARK_OF_ICEBERG = ("pyspark==4.1.4", "pyarrow==26.0.1")
+"""The newest Spark for which Iceberg has a connector."""
 AIRFLOWS = {"3.1": "3.1.8", "3.2": "3.2.2", "3.4": "3.4.0b2"}
 """Versions of Airflow other than the locked one, and the release that the tests run on."""
 RUNS_TESTS = ("hypothesis", "pytest", "pytest-timeout", "pytest-xdist")
@@ -204,6 +212,8 @@ def set_up_and(arguments: list[str]) -> None:
             make(DOCS, "MkDocs, for the documentation site", fingerprint(DOCS_LOCK), install_docs)
         if arguments[:1] == ["servers"]:
             set_up_servers(java)
+        if arguments[:1] == ["iceberg_spark"]:
+            set_up_spark_of_iceberg(java)
 
 
 def set_up(java: Path) -> None:
@@ -246,6 +256,13 @@ def set_up_servers(java: Path) -> None:
         say(f"there is no MariaDB, so its tests are skipped. To get it:\n{HOW_TO_GET_MARIADB.format(folder=MARIADB)}")
     kafka_seen = java_fingerprint(java, HERE / "kafka_jars.sha256")
     make(KAFKA_ARCHIVE.parent, "Kafka's classes, likewise (50 MB)", kafka_seen, archive_kafka)
+
+
+def set_up_spark_of_iceberg(java: Path) -> None:
+    """Bring Iceberg's own reader for Spark up to date, which only deep tests need."""
+    wanted = f"{CHECKOUT} {' '.join(SPARK_OF_ICEBERG)}"
+    make(ICEBERG_SPARK, "the environment of Iceberg's Spark (640 MB)", wanted, install_spark_of_iceberg)
+    make_jars(ICEBERG_RUNTIME, "Iceberg's connector for Spark (48 MB)", java)
 
 
 def together(*parts: Callable[[], object]) -> None:
@@ -315,7 +332,7 @@ def was_made_here(stamp: str) -> bool:
 def is_usable(place: Path) -> bool:
     """Return whether an environment still has its interpreter, which a system upgrade may have removed."""
     others = {*map(spark_environment, SPARKS), *map(airflow_environment, AIRFLOWS)}
-    environments = {VENV, PAIMON, ICEBERG, DOCS, CORE, LOWEST, *others}
+    environments = {VENV, PAIMON, ICEBERG, ICEBERG_SPARK, DOCS, CORE, LOWEST, *others}
     return place not in environments or (place / "bin" / "python").exists()
 
 
@@ -334,6 +351,10 @@ def install_paimon() -> None:
 
 def install_iceberg() -> None:
     install_locked(ICEBERG, ICEBERG_LOCK)
+
+
+def install_spark_of_iceberg() -> None:
+    install_anew(ICEBERG_SPARK, *SPARK_OF_ICEBERG)
 
 
 def install_docs() -> None:
@@ -494,8 +515,8 @@ def write_locks(arguments: list[str], java: Path) -> None:
     for version, release in AIRFLOWS.items():
         lock_another_airflow(uv, version, release, *shape)
     if VENV.exists():
-        jars = (KAFKA, SPARK_KAFKA, SPARK_S3, HDFS, PAIMON_CORE, CONNECT, FLINK_1_20, FLINK_2_0, REGISTRY, ICEBERG_REST)
-        for place in jars:
+        of_readers = (PAIMON_CORE, ICEBERG_REST, ICEBERG_RUNTIME)
+        for place in (KAFKA, SPARK_KAFKA, SPARK_S3, HDFS, CONNECT, FLINK_1_20, FLINK_2_0, REGISTRY, *of_readers):
             sums = HERE / f"{place.name}_jars.sha256"
             say(f"resolving {sums.name}")
             aside = resolve_jars(java, place, HERE / f"{place.name}_ivy.xml")

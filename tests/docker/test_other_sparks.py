@@ -44,3 +44,21 @@ def test_an_environment_that_has_lost_its_python_is_recreated(commands: list[str
 
     assert len(commands) > made
     assert not stack_setup.is_usable(stack_setup.spark_environment("4.2"))
+
+
+def test_the_spark_of_iceberg_has_nothing_of_the_project(
+    relocated_setup: Callable[[Callable[[], Path]], list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / ".local" / "iceberg_spark"
+    monkeypatch.setattr(stack_setup, "ICEBERG_SPARK", place)
+    monkeypatch.setattr(stack_setup, "make_jars", lambda jars, *_: fetched.append(jars.name))
+    commands = relocated_setup(lambda: place)
+    fetched: list[str] = []
+    place.parent.mkdir()
+
+    stack_setup.set_up_spark_of_iceberg(Path("java"))
+
+    assert [str(place) in each for each in commands] == [True, True]
+    assert all(each in commands[-1] for each in stack_setup.SPARK_OF_ICEBERG)
+    assert not any("--editable" in each for each in commands)
+    assert fetched == ["iceberg_runtime"]
