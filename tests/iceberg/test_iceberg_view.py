@@ -317,6 +317,54 @@ def test_expiry_keeps_the_snapshot_that_a_view_waits_at_until_it_shows_a_newer_o
     assert table.maintenance.remove_orphan_files(older_than=timedelta(0)).paths == ()
 
 
+def test_a_view_begins_again_if_another_engine_expired_the_snapshot_that_it_shows(
+    catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Paimon's engines know no view: they set no tag before they expire its snapshot, and leave its metadata."""
+    table = a_table_of_sums(catalog, "aggregation")
+    directory = tmp_path / "lake/d.db/t/metadata"
+    for number in range(2):
+        table.append([{"id": 1, "n": number, "t": None}])
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(IcebergView, "hold", lambda *_: None)
+        elsewhere.setattr(IcebergView, "drop_expired", lambda _: None)
+        table.maintenance.expire_snapshots(retain_last=1)
+    assert newest_metadata(table.environment.file_io, str(directory))["current-snapshot-id"] == 1
+
+    table.append([{"id": 1, "n": 7, "t": None}])
+    with caplog.at_level(logging.WARNING):
+        table.maintenance.expire_snapshots(retain_last=1)
+
+    assert "another engine expired the snapshot that the Iceberg view of table d.t shows" in caplog.text
+    assert not directory.exists()
+    assert table.inspect.health().view_snapshot_id == 0
+    table.compact(full=True)
+    metadata = check_shown(table, directory)
+    assert [each["snapshot-id"] for each in metadata["snapshots"]] == [5]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("is_compacted", [False, True])
+def test_a_commit_builds_upon_a_view_whose_snapshot_another_engine_expired(
+    catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_compacted: bool
+) -> None:
+    """The masks of the new snapshot come from its own files alone."""
+    table = a_table_of_sums(catalog, "aggregation")
+    for number in range(2):
+        table.append([{"id": 1, "n": number, "t": None}, {"id": 7, "n": 1, "t": None}])
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(IcebergView, "hold", lambda *_: None)
+        elsewhere.setattr(IcebergView, "drop_expired", lambda _: None)
+        if is_compacted:
+            elsewhere.setattr(IcebergView, "publish", lambda *_: None)
+            table.compact(full=True)
+        table.maintenance.expire_snapshots(retain_last=1)
+
+    table.append([{"id": 2, "n": 5, "t": None}])
+    table.compact(full=True)
+
+    check_shown(table, tmp_path / "lake/d.db/t/metadata")
+
+
 def test_a_view_that_is_switched_on_begins_with_the_newest_snapshot_that_it_can_show(
     catalog: Catalog, tmp_path: Path
 ) -> None:

@@ -138,6 +138,44 @@ def test_pyiceberg_leaves_out_files_by_each_type_of_column(tmp_path: Path) -> No
     assert (files, rows.num_rows) == (2, 20)
 
 
+CUT = "a" * 15
+LONG_TEXTS = (
+    [f"{CUT}b{end}" for end in ("", "a", "z" * 9, "\ud7ff", "\U0010ffff")],
+    [f"{CUT}\ud7ff{end}" for end in ("", "x", "\uffff")],
+    [f"{CUT}\ue000x", f"{CUT}\uffff{CUT}"],
+    [f"{CUT}\U0001f600x", f"{CUT}\U0010ffff{CUT}"],
+    ["b" + "\U0010ffff" * 15 + "x", "b" + "\U0010ffff" * 20],
+    ["\U0010ffff" * 16 + "x", "\U0010ffff" * 20],
+    ["", "\x01", CUT, CUT + "a", CUT + "aa"],
+)
+"""Texts of one file each, around the 16 characters after which bounds are cut, and around surrogates."""
+
+
+@needs_readers
+def test_no_reader_misses_a_text_that_is_longer_than_its_bounds(tmp_path: Path) -> None:
+    table = open_catalog(str(tmp_path / "lake")).create_table(
+        "d.t",
+        {"id": "BIGINT", "s": "STRING"},
+        options={"write-mode": "append-only", "metadata.iceberg.storage": "table-location", "write-only": "true"},
+    )
+    for place, texts in enumerate(LONG_TEXTS):
+        table.append([{"id": place, "s": text} for text in texts])
+    metadata = metadata_of(table, len(LONG_TEXTS))
+    rows = table.to_arrow()
+
+    left_out = 0
+    for value in {text for texts in LONG_TEXTS for text in texts} | {f"{CUT}c", "b", "\ue000"}:
+        for operator in ("=", "<=", ">"):
+            files, found = planned_by_pyiceberg(metadata, tmp_path, ("s", operator, value))
+            kept = [is_kept(each, operator, value) for each in rows.column("s").to_pylist()]
+            expected = rows.filter(pa.array(kept))
+            assert canonical(found, ["id", "s"]) == canonical(expected, ["id", "s"]), (operator, value)
+            left_out += len(LONG_TEXTS) - files
+            some, all_ = filtered_by_duckdb(metadata, ("s", operator, value))
+            assert some == all_, (operator, value)
+    assert left_out > 0
+
+
 @needs_readers
 @pytest.mark.parametrize("seed", thinned(range(40), keep=1))
 def test_no_reader_misses_a_row_by_a_random_filter(tmp_path: Path, seed: int) -> None:

@@ -53,7 +53,7 @@ def test_keys_are_found_as_by_a_look_at_every_row_and_no_group_is_read_twice() -
     }
     for _ in range(100):
         path, file = list(files.items())[int(random.integers(4))]
-        searched = np.unique(random.integers(-600, 600, int(random.integers(0, 6)))).tolist()
+        searched = np.unique(random.integers(-600, 600, int(random.choice([0, 1, 5, 60, 400])))).tolist()
 
         assert file.positions(cache, path, searched) == np.flatnonzero(np.isin(file.keys, searched)).tolist()
 
