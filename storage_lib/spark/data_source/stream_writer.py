@@ -78,19 +78,29 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
         sources = self._sources(batchId)
         if finished:
             table, write_context = finished[0].key.table(), finished[0].write_context
-            self._refuse_reported_sources(table, batchId, tracked=write_context.tracked)
+            self.refuse_reported_sources(table, batchId, tracked=write_context.tracked)
             commit_tasks(table, write_context, finished, batchId, defers_tiering=True, sources=sources)
             if table.new_write().is_log_first and write_context.writes_log:
                 tier_if_overdue(table)
             return
         table = table_at(self._address)
         give_up(table, self._commit_user, [])
-        self._refuse_reported_sources(
+        self.refuse_reported_sources(
             table, batchId, tracked=table.options.change_tracking if self._tracked is None else self._tracked
         )
         if sources:
             write_context = replace(table.new_write().begin(commit_user=self._commit_user), identifiers_ascend=True)
             table.new_write().commit(write_context, [], batchId, defers_tiering=True, sources=sources)
+
+    def refuse_reported_sources(self, table: DynamicTable, batch_id: int | None = None, *, tracked: bool) -> None:
+        """Refuse sources that another writer has recorded, for a stream into an eventual log.
+
+        Raises ``InvalidInputError``. The first batch is empty, so its check runs before any record is in the log;
+        before Spark 4.2 it has rows, and this is called for the newest batch, which is planned.
+        """
+        known = self._checkpoint_sources() if tracked and table.new_write().is_log_first else None
+        if known is not None:
+            known.refuse_reported_sources(table, batch_id)
 
     def _sources(self, batch_id: int) -> tuple[SourceRange, ...]:
         """Return the source ranges of the micro-batch; empty if no source has advanced."""
@@ -105,15 +115,6 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
                 for each in ranges
             )
         return ranges if any(each.start != each.end for each in ranges) else ()
-
-    def _refuse_reported_sources(self, table: DynamicTable, batch_id: int, *, tracked: bool) -> None:
-        """Refuse sources that another writer has recorded, for a stream into an eventual log.
-
-        The first batch is empty, so its check runs before any record is in the log.
-        """
-        known = self._checkpoint_sources() if tracked and table.new_write().is_log_first else None
-        if known is not None:
-            known.refuse_reported_sources(table, batch_id)
 
     def _checkpoint_sources(self) -> CheckpointSources | None:
         if self._checkpoint_location is None:

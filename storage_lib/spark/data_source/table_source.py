@@ -53,6 +53,7 @@ from storage_lib.spark.versions.fitting_spark import (
     refuse_unfitting_session,
     warn_of_trial,
 )
+from storage_lib.spark.versions.spark_feature import SparkFeature
 from storage_lib.table.protocol.write_context import OverwriteScope
 
 if TYPE_CHECKING:
@@ -229,7 +230,13 @@ class DynamicTableSource(DataSource):
             write_context = self._open(table, parsed, user, OverwriteScope.of({}) if overwrite else None)
             write_context = replace(write_context, identifiers_ascend=True)
             plan = BatchPlan(key=key_of(table), write_context=write_context, adds_up=parsed.adds_up)
-        return TableStreamWriter(parsed.address, user, parsed.checkpoint_location, plan, tracked=parsed.change_tracking)
+        writer = TableStreamWriter(
+            parsed.address, user, parsed.checkpoint_location, plan, tracked=parsed.change_tracking
+        )
+        if plan is not None and not SparkFeature.ADMISSION_CONTROL.is_here:
+            # The first micro-batch has rows there, which tasks write before its commit is checked.
+            writer.refuse_reported_sources(table, tracked=plan.write_context.tracked)
+        return writer
 
     def _open(
         self, table: DynamicTable, parsed: StatementOptions, commit_user: str | None, overwrite: OverwriteScope | None
