@@ -40,6 +40,7 @@ def test_a_master_elsewhere_runs_spark_s_own_daemon(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(SparkSession, "builder", NoSession())
     monkeypatch.setattr(spark_session, "register", lambda _: None)
+    monkeypatch.setattr(spark_session, "private_scratch_directory", lambda _: None)  # starts a JVM
     spark_session.session(master="spark://127.0.0.1:7077")
     spark_session.session(master="local[3]")
 
