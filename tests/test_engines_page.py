@@ -13,7 +13,7 @@ ROW = re.compile(
 )
 TESTED_BY = {
     "Python: Arrow, pandas, Polars": ("test_life_of_a_row.py",),
-    "Spark 4.2, 4.3": ("spark", "sql"),
+    "Spark 4.1, 4.2, 4.3": ("spark", "sql"),
     "Flink 1.20, 2.0": ("interop/test_flink.py", "interop/test_flink_streams.py", "serve/test_served_flink.py"),
     "pypaimon 2.1": ("interop/test_interop.py", "serve/test_paimon_clients.py", "serve/test_serve_page.py"),
     "Paimon's Java core 1.4": ("interop/test_interop.py", "serve/test_paimon_clients.py"),
