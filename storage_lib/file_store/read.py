@@ -18,6 +18,7 @@ from storage_lib.file_store.kind.table_kind import TableKind
 from storage_lib.file_store.manifest.data_file_paths import DataFilePaths
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.merge_tree.key_value_table import KeyValueTable
+from storage_lib.file_store.merge_tree.known_keys import KnownKeys
 from storage_lib.file_store.merge_tree.standing_of_added import StandingPositions, standing_of_added
 from storage_lib.file_store.merge_tree.standing_rows import StandingRows, standing_rows
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
@@ -61,6 +62,10 @@ class FileStoreRead:
     @built_once
     def _key_cache(self) -> KeyCache:
         return KeyCache(self._key_cache_bytes)
+
+    @built_once
+    def _known_keys(self) -> KnownKeys:
+        return KnownKeys(self._key_cache_bytes)
 
     def read(
         self,
@@ -147,6 +152,7 @@ class FileStoreRead:
                 key_value=kind.layout,
                 merge_function=kind.merge_function,
                 lowest_counts=kind.looks_up,
+                known_keys=self._known_keys,
             )
 
     def path_of(self, entry: ManifestEntry) -> str:

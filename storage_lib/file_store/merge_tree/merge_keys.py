@@ -34,6 +34,10 @@ class MergeKeys(Protocol):
     def __len__(self) -> int:
         """Return the number of rows."""
 
+    @property
+    def nbytes(self) -> int:
+        """Approximate size in memory, in bytes."""
+
     def slice(self, start: int, stop: int) -> Self:
         """Return the keys of a range of rows."""
 
@@ -97,6 +101,11 @@ class IntegerKeys:
     def __len__(self) -> int:
         """Return the number of rows."""
         return len(self.values)
+
+    @property
+    def nbytes(self) -> int:
+        """Eight bytes for each row."""
+        return self.values.nbytes
 
     def slice(self, start: int, stop: int) -> IntegerKeys:
         """Return a view."""
@@ -187,6 +196,11 @@ class FrameKeys:
     def __len__(self) -> int:
         """Return the number of rows."""
         return self.frame.height
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the frame's buffers."""
+        return int(self.frame.estimated_size())
 
     def slice(self, start: int, stop: int) -> FrameKeys:
         """Return a view."""

@@ -1,7 +1,7 @@
 """Which rows stand after files were added, of the keys in these files; all others stand or not as before.
 
-1. The keys of the added files are searched in each older file; keys of one integer column by the cache of keys, so
-   that a file that has been searched before is opened only for what else orders or deletes its rows.
+1. The keys of the added files are searched in each older file. Keys stay in memory, so that a file that has been
+   searched before is opened only for what else orders or deletes its rows.
 2. All versions found are merged as ``read_merged`` does: the places of the rows that it yields are those that stand.
 
 The cost follows from the number of added rows and of files, and not from the number of rows in the files.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
 import numpy as np
@@ -22,6 +23,7 @@ from storage_lib.file_store.data_file.data_file_reader import DataFileReader
 from storage_lib.file_store.data_file.key_range import KeyRange
 from storage_lib.file_store.data_file.key_value import KEY_PREFIX, VALUE_KIND, KeyValueSchema
 from storage_lib.file_store.merge_tree.counting_rows import counting_rows
+from storage_lib.file_store.merge_tree.known_keys import KnownKeys
 from storage_lib.file_store.merge_tree.merge_function.merge_function import MergeFunction, without_retracts
 from storage_lib.file_store.merge_tree.merge_keys import Indices, IntegerKeys, MergeKeys, as_integers, merge_keys
 from storage_lib.file_store.merge_tree.merge_tree_reader import BATCH_ROWS_MAX, ranks_of
@@ -48,6 +50,7 @@ def standing_of_added(
     key_value: KeyValueSchema,
     merge_function: MergeFunction,
     lowest_counts: bool,
+    known_keys: KnownKeys,
 ) -> list[StandingPositions] | None:
     """Return which rows with a key of the ``added`` files stand; None if sequence numbers of files overlap.
 
@@ -60,7 +63,7 @@ def standing_of_added(
         return None
     has_deletes = any(file.delete_row_count != 0 for file in files)
     columns = (*((VALUE_KIND,) if has_deletes else ()), *sorted(merge_function.columns_for(frozenset())))
-    search = _Search(reader, key_value, key_value.projection(columns))
+    search = _Search(reader, key_value, key_value.projection(columns), known_keys)
     new = [file for file in files if file.file_name in added]
     pieces = [piece for file in new for piece in search.all_of(file)]
     if not pieces:
@@ -70,10 +73,14 @@ def standing_of_added(
     low = min(key_value.comparable_key(file.min_key) for file in new)
     high = max(key_value.comparable_key(file.max_key) for file in new)
     within = KeyRange(low=low, high=None)
-    for file in files:
-        first, last = key_value.comparable_key(file.min_key), key_value.comparable_key(file.max_key)
-        if file.file_name not in added and first <= high and last >= low:
-            pieces += search.found_in(file, keys, within)
+    older = [
+        file
+        for file in files
+        if file.file_name not in added
+        and key_value.comparable_key(file.min_key) <= high
+        and key_value.comparable_key(file.max_key) >= low
+    ]
+    pieces += search.found_in(older, keys, within)
     pieces.sort(key=lambda piece: ranks[piece.file.file_name])
     return list(_by_file(pieces, _standing(pieces, search.columns, merge_function, lowest_counts=lowest_counts)))
 
@@ -91,8 +98,9 @@ class _Piece:
 class _Search:
     """Finds rows by key in the files of a bucket, with some ``columns`` of theirs."""
 
-    def __init__(self, reader: DataFileReader, key_value: KeyValueSchema, columns: pa.Schema) -> None:
+    def __init__(self, reader: DataFileReader, key_value: KeyValueSchema, columns: pa.Schema, known: KnownKeys) -> None:
         self._reader = reader
+        self._known = known
         self._key_value = key_value
         self.columns = columns
 
@@ -100,18 +108,58 @@ class _Search:
         """Yield all rows of a file."""
         places = self._reader.key_places(file, None)
         if places is not None:
-            yield from self._indexed(file, *places)
+            yield from self._indexed(file, positions=places[0], keys=IntegerKeys(places[1]))
+            return
+        if file.file_size <= self._known.packed_bytes_max:
+            known = self._known.of(file, partial(self._all_keys, file))
+            yield from self._indexed(file, positions=np.arange(len(known)), keys=known)
             return
         for start, batch in self._read(file, None):
             positions = np.arange(start, start + batch.num_rows)
             yield _Piece(file=file, positions=positions, keys=self._keys(batch), columns=self._columns(file, batch))
 
-    def found_in(self, file: DataFileMeta, keys: MergeKeys, within: KeyRange) -> Iterator[_Piece]:
-        """Yield the rows with one of these ascending keys, which are ``within`` the range."""
-        places = self._reader.key_places(file, keys.values) if isinstance(keys, IntegerKeys) else None
-        if places is not None:
-            yield from self._indexed(file, *places)
+    def found_in(self, files: Sequence[DataFileMeta], keys: MergeKeys, within: KeyRange) -> Iterator[_Piece]:
+        """Yield the rows of the files with one of these ascending keys, which are ``within`` the range."""
+        known: list[tuple[DataFileMeta, MergeKeys]] = []
+        packed_bytes = 0
+        for file in files:
+            places = self._reader.key_places(file, keys.values) if isinstance(keys, IntegerKeys) else None
+            if places is not None:
+                yield from self._indexed(file, positions=places[0], keys=IntegerKeys(places[1]))
+            elif file.file_size > self._known.packed_bytes_max:
+                yield from self._found_by_reading(file, keys, within)
+            else:
+                known.append((file, self._known.of(file, partial(self._all_keys, file))))
+                packed_bytes += file.file_size
+                if packed_bytes > self._known.packed_bytes_max:
+                    yield from self._found_in_known(known, keys)
+                    known, packed_bytes = [], 0
+        yield from self._found_in_known(known, keys)
+
+    def _found_in_known(self, known: Sequence[tuple[DataFileMeta, MergeKeys]], keys: MergeKeys) -> Iterator[_Piece]:
+        """Yield the rows of some files by their keys, those of frames by one join for all files."""
+        if not known or isinstance(keys, IntegerKeys):
+            for file, mine in known:
+                here = np.sort(mine.matches(keys)[0])
+                yield from self._indexed(file, positions=here, keys=mine.take(here))
             return
+        together = known[0][1].concat([mine for _, mine in known[1:]])
+        found = np.sort(together.matches(keys)[0])
+        ends = np.cumsum([len(mine) for _, mine in known])
+        cuts = np.searchsorted(found, [0, *ends])
+        for place, (file, mine) in enumerate(known):
+            here = found[cuts[place] : cuts[place + 1]] - (ends[place] - len(mine))
+            if len(here):
+                yield from self._indexed(file, positions=here, keys=mine.take(here))
+
+    def _all_keys(self, file: DataFileMeta) -> MergeKeys:
+        parts = [
+            self._keys(batch)
+            for _, batch in self._reader.read_placed(file, self._key_value.key_names, batch_rows=BATCH_ROWS_MAX)
+        ]
+        return parts[0].concat(parts[1:])
+
+    def _found_by_reading(self, file: DataFileMeta, keys: MergeKeys, within: KeyRange) -> Iterator[_Piece]:
         last = keys.key_at(len(keys) - 1)
         for start, batch in self._read(file, within):
             mine = self._keys(batch)
@@ -122,19 +170,17 @@ class _Search:
                 columns = self._columns(file, batch.take(pa.array(here)))
                 yield _Piece(file=file, positions=here + start, keys=mine.take(here), columns=columns)
 
-    def _indexed(self, file: DataFileMeta, positions: Indices, keys: Indices) -> Iterator[_Piece]:
+    def _indexed(self, file: DataFileMeta, *, positions: Indices, keys: MergeKeys) -> Iterator[_Piece]:
         start = 0
-        if self._names_in(file):
+        if len(positions) and self._names_in(file):
             for batch in self._reader.read_at(file, self._names_in(file), positions):
                 stop = start + batch.num_rows
                 columns = self._columns(file, batch)
-                yield _Piece(
-                    file=file, positions=positions[start:stop], keys=IntegerKeys(keys[start:stop]), columns=columns
-                )
+                yield _Piece(file=file, positions=positions[start:stop], keys=keys.slice(start, stop), columns=columns)
                 start = stop
         elif len(positions):
             columns = [_no_kinds(len(positions)) for _ in self.columns]
-            yield _Piece(file=file, positions=positions, keys=IntegerKeys(keys), columns=columns)
+            yield _Piece(file=file, positions=positions, keys=keys, columns=columns)
 
     def _read(self, file: DataFileMeta, within: KeyRange | None) -> Iterator[tuple[int, pa.RecordBatch]]:
         names = tuple(dict.fromkeys((*self._key_value.key_names, *self._names_in(file))))

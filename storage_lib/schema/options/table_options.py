@@ -374,7 +374,8 @@ class TableOptions:
         64 << 20,
         parse_size,
         "Memory per opened table to cache keys of data files for lookups and for commits with an Iceberg view, so that "
-        "later ones open only files that contain their keys. Applies to keys of one integer column in Parquet files.",
+        "later ones open only files that contain their keys. Lookups use it for keys of one integer column in Parquet "
+        "files.",
     )
     write_only: bool = _option(
         "write-only", default=False, parse=parse_boolean, text="Writers do not compact; dedicated jobs do."
