@@ -13,6 +13,8 @@ pytest.importorskip("pyspark")
 from storage_lib import DynamicTable, InvalidInputError, SetOption, open_catalog
 from storage_lib.spark import create_auto_cdc_flow
 from storage_lib.spark.verbs.auto_cdc import _columns
+from storage_lib.spark.versions.spark_feature import SparkFeature
+from tests.support.spark_features import needs_spark
 
 COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("version", pa.int64())])
 ORDERED = {"sequence.field": "version"}
@@ -26,6 +28,7 @@ def define(table: DynamicTable, **arguments: Any) -> None:
     create_auto_cdc_flow(table, **{"source": "events", "keys": ["id"], "sequence_by": "version", **arguments})
 
 
+@needs_spark(SparkFeature.PIPELINES)
 @pytest.mark.parametrize(
     ("options", "arguments", "words"),
     [
@@ -48,6 +51,7 @@ def test_a_flow_whose_table_could_become_wrong_is_refused_before_it_is_defined(
         define(table_of(tmp_path, options), **arguments)
 
 
+@needs_spark(SparkFeature.PIPELINES)
 def test_the_refusal_of_deletions_names_a_remedy_that_works(tmp_path: Path) -> None:
     table = table_of(tmp_path, ORDERED).alter(SetOption("compaction.keep-deletes", "true"))
 
