@@ -56,7 +56,7 @@ test: setup ## Run the tests; FAST=1 leaves out those that start other processes
 deep: setup ## Run all tests, also those that `make test` leaves out because others prove the same with fewer values; SLICE=3 runs one of eight parts of what is left out
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(if $(SLICE),--slice $(SLICE),--deep) $(ARGS)
 
-mutants: setup ## Plant 46 faults in a copy of the code, one by one, and show which test finds each; ONLY=lease for some
+mutants: setup ## Plant 47 faults in a copy of the code, one by one, and show which test finds each; ONLY=lease for some
 	$(VENV)/bin/python -m tests.mutants $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 core: ## Install only the core, without extras, and run what belongs to it

@@ -47,7 +47,7 @@ def test_every_fault_can_be_planted() -> None:
 def test_there_are_forty_six_faults_and_two_or_more_of_each_protocol() -> None:
     protocols = [each.protocol for each in load_faults()]
 
-    assert len(protocols) == 46
+    assert len(protocols) == 47
     assert set(protocols) == PROTOCOLS
     assert [each for each in PROTOCOLS if protocols.count(each) < 2] == []
 
