@@ -184,7 +184,7 @@ class ViewPublisher:
             parent=None if shown is None else shown.id,
             time_millis=snapshot.time_millis,
             manifest_list=manifest_list,
-            summary=_summary(snapshot, next_content, after),
+            summary=_summary(snapshot, None if shown is None else shown.id, next_content, after),
             schema_id=store.schema.id,
             first_row_id=next_row_id,
             added_rows=added_rows,
@@ -299,9 +299,10 @@ def with_schema(metadata: ViewMetadata, store: FileStore) -> ViewMetadata:
     )
 
 
-def _summary(snapshot: Snapshot, change: ContentChange, content: ViewContent) -> dict[str, str]:
+def _summary(snapshot: Snapshot, shown_id: int | None, change: ContentChange, content: ViewContent) -> dict[str, str]:
     vectors = [each for each in change.hidden.values() if each is not None]
-    if snapshot.commit_kind is CommitKind.COMPACT:
+    # Snapshots between the one shown before and a compaction may have changed rows.
+    if snapshot.commit_kind is CommitKind.COMPACT and shown_id == snapshot.id - 1:
         operation = "replace"
     elif snapshot.commit_kind is CommitKind.OVERWRITE or change.removed or vectors:
         operation = "overwrite"
