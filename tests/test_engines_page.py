@@ -20,6 +20,7 @@ TESTED_BY = {
     "DuckDB 1.5.5": ("iceberg/test_view_lives.py", "serve/test_serve_page.py"),
     "DuckDB 2.0": ("duckdb",),
     "Polars 2.1": ("iceberg/test_view_lives.py",),
+    "delta-rs 1.6": ("iceberg/test_delta_log.py",),
     "PyIceberg 0.12": ("iceberg/test_view_lives.py", "serve/test_serve_page.py", "serve/test_served_s3.py"),
 }
 """Engines whose lines tests run, and the modules or folders of the tests."""
@@ -38,6 +39,7 @@ def test_each_engine_has_its_lines() -> None:
         "pypaimon",
         "Paimon's",
         "PyIceberg",
+        "delta-rs",
     }
 
     assert {engine for engine in engines if engine not in titles} == set()

@@ -26,8 +26,11 @@ from storage_lib.errors import (
     UnavailableError,
 )
 from storage_lib.file_store.snapshot.snapshot import Snapshot
+from storage_lib.iceberg.delta.delta_log import DeltaLog, Shown
+from storage_lib.iceberg.delta.delta_view import shown_to_delta
+from storage_lib.iceberg.encode.iceberg_manifest import ListedFile
 from storage_lib.iceberg.encode.table_metadata import ShownSnapshot, ViewMetadata, uuid_of_view
-from storage_lib.iceberg.publish.view_content import ViewContents
+from storage_lib.iceberg.publish.view_content import ViewContent, ViewContents
 from storage_lib.iceberg.publish.view_directory import ViewDirectory
 from storage_lib.iceberg.publish.view_placement import view_root
 from storage_lib.iceberg.publish.view_publisher import (
@@ -77,6 +80,7 @@ class IcebergView:
         self._new_name = environment.new_name
         self._catalog = client_properties(connection)
         self._entry: RestRegistration | None = None
+        self.delta = DeltaLog(environment.file_io, location, table)
         self._contents = ViewContents(self.directory, environment.new_name)
         self._publisher = ViewPublisher(
             self.directory,
@@ -91,6 +95,7 @@ class IcebergView:
         """Publish a snapshot and those before it; see ``SnapshotView``."""
         with after_commit(f"table {self._table}: publishing snapshot {snapshot.id} in the Iceberg view"):
             self.catch_up()
+            self._follow_in_delta()
             self._register()
 
     def shown(self) -> int | None:
@@ -163,6 +168,7 @@ class IcebergView:
         updated = replace(updated, tags=shown_tags(self._store, updated.snapshots))
         if updated != newest:
             self.directory.replace(updated, self._store.of_newest_schema().schema)
+        self._follow_in_delta(ends=True)
         self._register()
 
     def hold(self, first_retained: int) -> None:
@@ -188,6 +194,8 @@ class IcebergView:
             newest = self.directory.newest()
             if newest is None:
                 return
+        # It may be at a snapshot whose files are deleted now.
+        self._follow_in_delta(ends=True)
         if waits_for_merges(self._store):
             # An expiry may have crashed before it held the snapshot.
             hold(self._store, newest, first_retained=earliest_id, now_millis=self._clock.now_millis())
@@ -240,6 +248,7 @@ class IcebergView:
     def drop(self) -> None:
         """Delete the view: its readers get an error instead of rows that no longer change."""
         self.unregister()
+        self.delta.drop()
         self.directory.delete_all()
         if waits_for_merges(self._store):
             delete_released(self._store, release(self._store, None, now_millis=self._clock.now_millis()))
@@ -254,6 +263,29 @@ class IcebergView:
         if self.is_registered and self._catalog is not None:
             with after_commit(f"table {self._table}: removing its entry from a REST catalog"):
                 self._registration().drop()
+
+    def _follow_in_delta(self, *, ends: bool = False) -> None:
+        """Bring the log for readers of Delta up to the view, if the table has one; a failure is only logged.
+
+        ``ends``: delete that of a table that has none any more, which the process that altered it may have left.
+        """
+        has_log = TableOptions.parse(self._store.of_newest_schema().schema.options).delta_enabled
+        with after_commit(f"table {self._table}: writing its log for readers of Delta"):
+            if has_log:
+                self.delta.follow(self._shown_to_delta, self._vector)
+            elif ends:
+                self.delta.drop()
+
+    def _shown_to_delta(self) -> Shown | None:
+        newest = self.directory.newest()
+        if newest is None or newest.location != self._location:
+            return None
+        content = ViewContent() if newest.current is None else self._contents.read(newest.current.manifest_list)
+        return shown_to_delta(newest, content, self._store)
+
+    def _vector(self, vector: ListedFile) -> bytes:
+        start = vector.offset or 0
+        return self.directory.read(vector.path)[start : start + (vector.blob_size or 0)]
 
     def _register(self) -> None:
         """Bring the entry in a REST catalog up to date. Raises ``StorageError``.

@@ -53,6 +53,11 @@ def refuse_view(
     options = TableOptions.parse(schema.options)
     storage = options.iceberg_storage
     if storage is IcebergStorage.DISABLED:
+        if options.delta_enabled:
+            message = (
+                f"table {table}: option metadata.delta.enabled needs an Iceberg view, which it follows; set {OPTION}"
+            )
+            raise InvalidInputError(message)
         return
     if not isinstance(storage, IcebergStorage):
         if storage == before:

@@ -28,7 +28,7 @@ _OF_TABLES = """
     log.kafka.replication-factor log.kafka.topic log.key.format log.retention log.scan log.scan.on-corrupt
     log.scan.timestamp-millis log.system log.tier-interval log.transaction.timeout lookup.cache-max-memory-size
     manifest.full-compaction-threshold-size manifest.merge-min-count manifest.target-file-size merge-engine
-    metadata.iceberg.storage metadata.stats-mode num-levels num-sorted-run.compaction-trigger
+    metadata.delta.enabled metadata.iceberg.storage metadata.stats-mode num-levels num-sorted-run.compaction-trigger
     num-sorted-run.stop-trigger partial-update.remove-record-on-delete
     partial-update.remove-record-on-sequence-group partition.default-name partition.legacy-name
     refresh.in-process-size-max rejected.retention row-kind.field scan.normalize scan.on-untracked

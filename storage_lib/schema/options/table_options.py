@@ -545,6 +545,13 @@ class TableOptions:
         "(iceberg.rest.uri); disabled: no view. For Parquet files. With partial-update and aggregation it shows the "
         "snapshots whose rows compactions have merged.",
     )
+    delta_enabled: bool = _option(
+        "metadata.delta.enabled",
+        default=False,
+        parse=parse_boolean,
+        text="Also write a log for readers of Delta Lake, `_delta_log` in the table's directory, in the step that "
+        "publishes the Iceberg view (metadata.iceberg.storage), which it follows.",
+    )
     snapshot_num_retained_min: int = _option(
         "snapshot.num-retained.min",
         10,

@@ -74,6 +74,7 @@ class TableDescription:
             **self._log_lines(part),
             **self._definition_lines(),
             **self._view_lines(snapshot),
+            **self._delta_lines(snapshot),
             "source offsets": "" if snapshot is None else snapshot.properties.get(SOURCES, ""),
             **self._rejected_lines(snapshot),
             "file.path": location,
@@ -169,6 +170,18 @@ class TableDescription:
         first = "a full compaction" if waiting else "the next commit"
         text = f"nothing yet; {first} creates it" if shown is None else f"snapshot {shown}{behind}"
         return {"iceberg view": self._view.directory.root, "iceberg view shows": text}
+
+    def _delta_lines(self, snapshot: Snapshot | None) -> dict[str, str]:
+        if self._view is None or not self._options.delta_enabled:
+            return {}
+        newest = 0 if snapshot is None else snapshot.id
+        try:
+            shown = self._view.delta.shown_snapshot()
+        except StorageError as error:
+            return {"delta log shows": f"unknown: {error}"}
+        if shown is None or shown < 0:
+            return {"delta log shows": "nothing of this table; the next commit writes it"}
+        return {"delta log shows": f"snapshot {shown}{f', {newest - shown} behind' if newest > shown else ''}"}
 
     def _log_lines(self, part: SnapshotLogProperties | None) -> dict[str, str]:
         if self._log is None:

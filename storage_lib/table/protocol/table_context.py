@@ -129,8 +129,12 @@ class TableContext:
         if before is not None and (view is None or view.directory.root != before.directory.root):
             with after_commit(f"table {self.name}: deleting its former Iceberg view"):
                 before.drop()
-        elif before is not None and view is not None and not view.is_registered:
-            before.unregister()
+        elif before is not None and view is not None:
+            if not view.is_registered:
+                before.unregister()
+            if not self.options.delta_enabled:
+                with after_commit(f"table {self.name}: deleting its log for readers of Delta"):
+                    before.delta.drop()
         self.refresh_view()
 
     @property
