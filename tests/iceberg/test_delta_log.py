@@ -248,7 +248,7 @@ def test_a_process_that_stood_still_before_a_version_does_not_continue_an_old_lo
 
 
 def pass_time(table: DynamicTable, what: str) -> None:
-    """Change the log by schemas alone, because the process that stands still holds the lease."""
+    """Change the log by schemas alone, because the suspended process holds the lease."""
     if what == "the log was begun again":
         table = table.alter(SetOption("metadata.delta.enabled", "false"))
         table.alter(SetOption("metadata.delta.enabled", "true")).alter(AddColumn("more", "INT"))

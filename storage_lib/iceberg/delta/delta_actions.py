@@ -80,7 +80,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogState:
-    """What a version of the log shows. ``snapshot_id`` is 0 for an empty table, -1 for a version of another program."""
+    """State of a table at a version of the log. ``snapshot_id``: 0 of an empty table, -1 of another program."""
 
     version: int
     snapshot_id: int
@@ -134,12 +134,12 @@ def _remove(file: LoggedFile, time_millis: int, *, changes_rows: bool) -> dict[s
 
 
 def applied(state: LogState, version: int, data: bytes, source: str) -> LogState:
-    """Return the state after the version in ``data``. Raises ``CorruptFileError`` if that is no version."""
+    """Return the state after the version in ``data``. Raises ``CorruptFileError`` if it cannot be decoded."""
     try:
         actions = [json.loads(line) for line in data.splitlines() if line.strip()]
         return applied_actions(state, version, actions)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        message = f"{source} is no version of a Delta log: {error!r}"
+        message = f"{source} is not a valid version of a Delta log: {error!r}"
         raise CorruptFileError(message) from error
 
 

@@ -111,7 +111,7 @@ def decode_checkpoint(data: bytes, version: int, source: str) -> LogState:
         table = pq.read_table(pa.BufferReader(data), columns=["protocol", "metaData", "add"])
         return applied_actions(NO_LOG, version, table.to_pylist(maps_as_pydicts="strict"))
     except (pa.ArrowException, ValueError, KeyError, TypeError) as error:
-        message = f"{source} is no checkpoint of a Delta log: {error!r}"
+        message = f"{source} is not a valid checkpoint of a Delta log: {error!r}"
         raise CorruptFileError(message) from error
 
 

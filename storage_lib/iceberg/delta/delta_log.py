@@ -2,8 +2,8 @@
 
     v<n>.metadata.json created ─▶ <version>.json created if absent ─▶ each tenth: a checkpoint ─▶ old versions deleted
 
-Whoever publishes a snapshot in the view brings the log up to it by one version, with the difference to what the log
-shows. After a crash in between, the next one does. So readers of Delta see the rows of a snapshot of the table.
+The process that publishes a snapshot in the view then writes one version, with the difference to the newest one.
+After a crash in between, the next commit does it. So readers of Delta see the rows of a snapshot of the table.
 """
 
 from __future__ import annotations
@@ -99,12 +99,12 @@ class DeltaLog:
             data = encode_version(before, after, time_millis=wanted.time_millis, changes_rows=changes_rows)
             base = self._known_data
             if before.version < 0:
-                # What is left of a log that was not deleted as a whole, such as a checkpoint, is not to go on here.
+                # Remains of an earlier log, such as a checkpoint, would become part of this one.
                 self._delete_all()
             if not self._file_io.create_if_absent(self._path(after.version, _VERSION), data):
                 continue
             if not self._goes_on(before.version, base):
-                # This process stood still, and others have deleted this version, or the whole log, meanwhile.
+                # While this process was suspended, others have deleted this version, or the whole log.
                 self._file_io.delete(self._path(after.version, _VERSION), below=self._location)
                 self._known = None
                 continue

@@ -18,7 +18,7 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.schema.types.data_field import DataField
 from storage_lib.schema.types.data_types import DataType, TypeRoot
-from storage_lib.schema.types.nested_types import ArrayType, MapType, MultisetType, RowType, leaves_of
+from storage_lib.schema.types.nested_types import ArrayType, MapType, MultisetType, RowType, ids_by_path, leaves_of
 
 _PRIMITIVES: Mapping[TypeRoot, str] = {
     TypeRoot.BOOLEAN: "boolean",
@@ -48,12 +48,12 @@ def delta_schema(schema: TableSchema, *, maps_names: bool) -> dict[str, Any]:
 
 def is_named_alike(schema: TableSchema, earlier: Iterable[TableSchema]) -> bool:
     """Return whether each column of ``schema`` has its name, and no other one has it, in all earlier schemas."""
-    now = dict(_ids(schema.fields))
+    now = dict(ids_by_path(schema.fields))
     names = {each: name for name, each in now.items()}
     return not any(
         now.get(name, field_id) != field_id or names.get(field_id, name) != name
         for each in earlier
-        for name, field_id in _ids(each.fields)
+        for name, field_id in ids_by_path(each.fields)
     )
 
 
@@ -65,25 +65,6 @@ def reader_features(schema: TableSchema, *, maps_names: bool) -> list[str]:
         "deletionVectors",
         *(["timestampNtz"] if TypeRoot.TIMESTAMP in roots else []),
     ]
-
-
-def _ids(fields: Iterable[DataField], within: str = "") -> Iterable[tuple[str, int]]:
-    for each in fields:
-        yield f"{within}{each.name}", each.id
-        yield from _ids_below(each.type, f"{within}{each.name}.")
-
-
-def _ids_below(of: DataType, within: str) -> Iterable[tuple[str, int]]:
-    match of:
-        case RowType():
-            yield from _ids(of.fields, within)
-        case ArrayType() | MultisetType():
-            yield from _ids_below(of.element, f"{within}element.")
-        case MapType():
-            yield from _ids_below(of.key, f"{within}key.")
-            yield from _ids_below(of.value, f"{within}value.")
-        case _:
-            return
 
 
 def _struct(fields: Iterable[DataField], *, maps_names: bool) -> dict[str, Any]:

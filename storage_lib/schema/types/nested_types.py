@@ -136,6 +136,21 @@ def leaves_of(of: DataType, path: str = "") -> Iterator[tuple[str, DataType]]:
         yield from leaves_of(child, f"{path}.{name}" if path else name)
 
 
+def ids_by_path(fields: Iterable[DataField], within: str = "") -> Iterator[tuple[str, int]]:
+    """Yield dotted path and id of each field, and of the fields of every ROW in it; ``within`` precedes the paths."""
+    for each in fields:
+        yield f"{within}{each.name}", each.id
+        yield from _ids_below(each.type, f"{within}{each.name}.")
+
+
+def _ids_below(of: DataType, within: str) -> Iterator[tuple[str, int]]:
+    if isinstance(of, RowType):
+        yield from ids_by_path(of.fields, within)
+    else:
+        for name, part in children_of(of):
+            yield from _ids_below(part, f"{within}{name}.")
+
+
 def has_variant(of: DataType) -> bool:
     """Whether a type is a VARIANT or contains one."""
     return any(leaf.root is TypeRoot.VARIANT for _, leaf in leaves_of(of))

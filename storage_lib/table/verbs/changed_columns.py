@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 from storage_lib.errors import CommitConflictError, InvalidInputError
 from storage_lib.schema.table_schema import TableSchema
-from storage_lib.schema.types.data_field import DataField
-from storage_lib.schema.types.data_types import DataType
-from storage_lib.schema.types.nested_types import RowType, children_of
+from storage_lib.schema.types.nested_types import ids_by_path
 
 
 def refuse_reused_names(name: str, *, opened: TableSchema, newest: TableSchema) -> None:
@@ -19,8 +15,8 @@ def refuse_reused_names(name: str, *, opened: TableSchema, newest: TableSchema) 
     """
     if opened.id == newest.id:
         return
-    ids = dict(_ids(newest.fields))
-    reused = [repr(name) for name, field_id in _ids(opened.fields) if ids.get(name, field_id) != field_id]
+    ids = dict(ids_by_path(newest.fields))
+    reused = [repr(name) for name, field_id in ids_by_path(opened.fields) if ids.get(name, field_id) != field_id]
     if reused:
         message = (
             f"table {name}: since it was opened, the name of column {', '.join(reused)} was given to another column. "
@@ -40,17 +36,3 @@ def refuse_changed_columns(name: str, *, began: int, newest: int) -> None:
             "Nothing was committed; run it again"
         )
         raise CommitConflictError(message)
-
-
-def _ids(fields: Iterable[DataField], within: str = "") -> Iterator[tuple[str, int]]:
-    for field in fields:
-        yield f"{within}{field.name}", field.id
-        yield from _ids_below(field.type, f"{within}{field.name}.")
-
-
-def _ids_below(of: DataType, within: str) -> Iterator[tuple[str, int]]:
-    if isinstance(of, RowType):
-        yield from _ids(of.fields, within)
-    else:
-        for name, part in children_of(of):
-            yield from _ids_below(part, f"{within}{name}.")
