@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -79,9 +78,15 @@ def test_without_a_run_of_one_worker_there_is_no_speed() -> None:
 
 def test_the_time_of_a_process_includes_its_ended_descendants() -> None:
     burn = "import time\nwhile time.process_time() < 0.3: pass\n"
-    before = processor_seconds(os.getpid())
+    # A process of its own: others that this one has started may end meanwhile, and their time with them.
+    parent = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {burn!r}], check=True)\nprint()\ninput()\n"
 
-    subprocess.run([sys.executable, "-c", burn], check=True)
+    with subprocess.Popen([sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        seconds = processor_seconds(process.pid)
+        process.communicate(b"\n")
 
     # The kernel counts whole hundredths, user and system time apart.
-    assert processor_seconds(os.getpid()) - before >= 0.25
+    assert process.returncode == 0
+    assert seconds >= 0.25
