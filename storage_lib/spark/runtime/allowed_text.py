@@ -6,10 +6,11 @@ functions. A class or a function that is not listed here is refused, so a newer 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]  # py4j has no types
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from storage_lib.errors import InvalidInputError
@@ -60,6 +61,7 @@ _LEAVES = frozenset(
         _RELATION,
     ]
 )
+_ONLY_READS = "SQL of a form may only read tables, by functions that are listed"
 _BUILTIN = (("builtin",), ("system", "builtin"), ())
 
 
@@ -68,23 +70,32 @@ def refuse_query(spark: SparkSession, text: str) -> None:
 
     Raises Spark's ``ParseException`` for invalid syntax. Nothing is analysed.
     """
-    _refuse(spark, _parser(spark).parsePlan(text))
+    _refuse(spark, _parsed(_parser(spark).parsePlan, text))
 
 
 def refuse_expression(spark: SparkSession, text: str) -> None:
     """Raise as ``refuse_query`` for an expression, as of a computed column."""
-    _refuse(spark, _parser(spark).parseExpression(text))
+    _refuse(spark, _parsed(_parser(spark).parseExpression, text))
 
 
 def _parser(spark: SparkSession) -> Any:
     return spark._jsparkSession.sessionState().sqlParser()  # type: ignore[attr-defined, unused-ignore]  # noqa: SLF001  no public way
 
 
+def _parsed(parse: Callable[[str], Any], text: str) -> Any:
+    try:
+        return parse(text)
+    except Py4JJavaError as error:
+        # The parser refuses scripts, some or (before Spark 4.1) all, by an error for which pyspark has no class.
+        message = f"{_ONLY_READS}: a script is not allowed ({error.java_exception.getMessage()})"
+        raise InvalidInputError(message) from error
+
+
 def _refuse(spark: SparkSession, tree: Any) -> None:
     for node, name in _nodes(spark, tree):
         problem = _problem(node, name)
         if problem is not None:
-            message = f"SQL of a form may only read tables, by functions that are listed: {problem} is not allowed"
+            message = f"{_ONLY_READS}: {problem} is not allowed"
             raise InvalidInputError(message)
 
 

@@ -164,12 +164,13 @@ def check_read_schema(
             raise InvalidInputError(message)
         wanted = wanted[:-1]
     _refuse_repeated(f"table {table}", wanted)
-    types = {field.name: spark_type_of(field.type) for field in schema.fields}
+    types = {field.name: field.type for field in schema.fields}
     for field in struct.fields[: len(wanted)]:
-        expected = types.get(field.name)
-        if expected is None:
+        if field.name not in types:
             message = f"table {table} has no column {field.name!r}; its columns are {', '.join(types)}"
             raise InvalidInputError(message)
+        # Only of what is read: the installed Spark may lack the type of another column.
+        expected = spark_type_of(types[field.name])
         if field.dataType != expected:
             message = (
                 f"table {table}: column {field.name!r} reads as {expected.simpleString()}, but the schema of the read "

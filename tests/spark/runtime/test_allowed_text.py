@@ -124,6 +124,7 @@ def test_it_is_found_wherever_a_query_calls_it(spark: SparkSession, place: str) 
         "SELECT * FROM IDENTIFIER('te' || 'xt.`/x`')",
         "EXECUTE IMMEDIATE 'SELECT 1'",
         "BEGIN SELECT 1; END",
+        "BEGIN DECLARE x INT; SELECT 1; DECLARE y INT; END",
         "SELECT TRANSFORM(a) USING 'cat' FROM t",
     ],
 )

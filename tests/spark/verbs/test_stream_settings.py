@@ -15,6 +15,8 @@ from pyspark.sql.functions import broadcast
 
 from storage_lib.spark import write_stream
 from storage_lib.spark.verbs.stream_settings import may_shuffle
+from storage_lib.spark.versions.jvm_packages import CHECKPOINTING
+from storage_lib.spark.versions.spark_feature import installed_since
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,13 +27,13 @@ pytestmark = pytest.mark.spark
 
 ADAPTIVE = "spark.sql.adaptive.streaming.stateless.enabled"
 MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
-PACKAGE = "org.apache.spark.sql.execution.streaming.checkpointing"
+REPLANS_STREAMS = installed_since(4, 1)
 BY_JAVA, BY_FILE_CONTEXT = "FileSystemBasedCheckpointFileManager", "FileContextBasedCheckpointFileManager"
 
 
 @pytest.fixture
 def _own_settings(spark: SparkSession) -> Iterator[None]:
-    own = {MANAGER: f"{PACKAGE}.{BY_FILE_CONTEXT}", ADAPTIVE: "true"}
+    own = {MANAGER: f"{CHECKPOINTING}.{BY_FILE_CONTEXT}", ADAPTIVE: "true"}
     for key, value in own.items():
         spark.conf.set(key, value)
     yield
@@ -55,7 +57,7 @@ def test_a_query_that_shuffles_by_itself_is_planned_as_it_goes_on(
     def joined(rows: DataFrame) -> DataFrame:
         return rows.drop("v").join(names.hint("shuffle_hash"), "id", "left").select("id", "v", "n")
 
-    assert settings_of_a_stream(spark, make_table(), tmp_path, joined) == (BY_JAVA, True)
+    assert settings_of_a_stream(spark, make_table(), tmp_path, joined) == (BY_JAVA, REPLANS_STREAMS)
 
 
 @pytest.mark.parametrize(
@@ -85,8 +87,8 @@ def test_what_spark_shuffles_for_is_seen_in_the_query(
 def test_what_the_session_says_wins(
     spark: SparkSession, make_table: Callable[..., DynamicTable], tmp_path: Path
 ) -> None:
-    assert settings_of_a_stream(spark, make_table(), tmp_path) == (BY_FILE_CONTEXT, True)
-    assert (spark.conf.get(MANAGER), spark.conf.get(ADAPTIVE)) == (f"{PACKAGE}.{BY_FILE_CONTEXT}", "true")
+    assert settings_of_a_stream(spark, make_table(), tmp_path) == (BY_FILE_CONTEXT, REPLANS_STREAMS)
+    assert (spark.conf.get(MANAGER), spark.conf.get(ADAPTIVE)) == (f"{CHECKPOINTING}.{BY_FILE_CONTEXT}", "true")
 
 
 def settings_of_a_stream(
