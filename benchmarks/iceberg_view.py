@@ -1,6 +1,6 @@
 """Cost of the Iceberg view: a commit to a table with a view, compared with the same commit to one without.
 
-    python -m benchmarks.iceberg_view [--rows 1000000] [--commits 15]
+    python -m benchmarks.iceberg_view [--rows 1000000] [--commits 15] [--format-version 2]
 
 Each round upserts the same rows into both tables, in turns; keys are random, or next to each other. *view* is the time
 that publishing takes alone.
@@ -33,22 +33,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--commits", type=int, default=15)
+    parser.add_argument("--format-version", choices=["2", "3"], default="3")
     arguments = parser.parse_args()
+    view = {**VIEW, "metadata.iceberg.format-version": arguments.format_version}
     scratch = Path(tempfile.mkdtemp(prefix="iceberg-view-"))
     try:
         for count in UPSERTS:
             for spread in ("random", "neighbouring"):
                 place = scratch / f"{count}-{spread}"
-                print(json.dumps(_upserts(place, arguments.rows, count, spread, arguments.commits)))
+                print(json.dumps(_upserts(place, view, arguments.rows, count, spread, arguments.commits)))
     finally:
         shutil.rmtree(scratch)
 
 
-def _upserts(scratch: Path, rows: int, count: int, spread: str, commits: int) -> dict[str, object]:
+def _upserts(
+    scratch: Path, view: dict[str, str], rows: int, count: int, spread: str, commits: int
+) -> dict[str, object]:
     catalog = open_catalog(str(scratch), {"log.system": "none"})
     options = {"bucket": "2", "write-only": "true"}
     plain = catalog.create_table("bench.plain", COLUMNS, primary_key=["id"], options=options)
-    shown = catalog.create_table("bench.shown", COLUMNS, primary_key=["id"], options={**options, **VIEW})
+    shown = catalog.create_table("bench.shown", COLUMNS, primary_key=["id"], options={**options, **view})
     for table in (plain, shown):
         table.append(_rows(np.arange(rows), 0))
         table.compact()

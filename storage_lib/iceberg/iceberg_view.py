@@ -1,4 +1,4 @@
-"""The Iceberg view of a table (https://iceberg.apache.org/spec/, version 3): the table's own files with other metadata.
+"""The Iceberg view of a table (https://iceberg.apache.org/spec/): the table's own files with other metadata.
 
     snapshot-<n> created: the commit ─▶ masks ─▶ manifests ─▶ v<n>.metadata.json, created if absent ─▶ version hint
 
@@ -44,9 +44,11 @@ from storage_lib.iceberg.publish.view_tags import delete_released, hold, release
 from storage_lib.iceberg.register.rest_options import client_properties
 from storage_lib.io.after_commit import after_commit
 from storage_lib.io.file_io_factory import absolute_place, is_same_place
-from storage_lib.schema.options.table_options import IcebergStorage, TableOptions
+from storage_lib.schema.options.table_options import IcebergStorage, IcebergVersion, TableOptions
 
 if TYPE_CHECKING:
+    from pyroaring import BitMap64
+
     from storage_lib.file_store.store import FileStore
     from storage_lib.iceberg.register.rest_registration import RestRegistration
     from storage_lib.io.environment import Environment
@@ -67,6 +69,7 @@ class IcebergView:
         table_uuid: str,
         location: str,
         storage: IcebergStorage,
+        version: IcebergVersion,
         environment: Environment,
         connection: Mapping[str, str],
     ) -> None:
@@ -74,6 +77,7 @@ class IcebergView:
         self._store = store
         self._table = table
         self._storage = storage
+        self._version = version
         self._clock = environment.clock
         self._location = location
         self.directory = ViewDirectory(environment.file_io, view_root(storage, location))
@@ -88,6 +92,7 @@ class IcebergView:
             table=table,
             table_uuid=uuid_of_view(table_uuid),
             location=location,
+            version=version,
             stores=environment.stores,
         )
 
@@ -272,7 +277,7 @@ class IcebergView:
         has_log = TableOptions.parse(self._store.of_newest_schema().schema.options).delta_enabled
         with after_commit(f"table {self._table}: writing its log for readers of Delta"):
             if has_log:
-                self.delta.follow(self._shown_to_delta, self._vector)
+                self.delta.follow(self._shown_to_delta, self._mask)
             elif ends:
                 self.delta.drop()
 
@@ -283,9 +288,12 @@ class IcebergView:
         content = ViewContent() if newest.current is None else self._contents.read(newest.current.manifest_list)
         return shown_to_delta(newest, content, self._store)
 
-    def _vector(self, vector: ListedFile) -> bytes:
-        start = vector.offset or 0
-        return self.directory.read(vector.path)[start : start + (vector.blob_size or 0)]
+    def _mask(self, delete_file: ListedFile) -> BitMap64:
+        mask = self._publisher.masks.of(delete_file)
+        if mask is None:
+            message = f"{delete_file.path}, which hides rows of {delete_file.data_file}, is missing or damaged"
+            raise CorruptFileError(message)
+        return mask
 
     def _register(self) -> None:
         """Bring the entry in a REST catalog up to date. Raises ``StorageError``.
@@ -321,15 +329,19 @@ class IcebergView:
     def _is_wanted(self) -> bool:
         """Return whether the newest schema still asks for this view: another process may have altered the table."""
         newest = self._store.of_newest_schema().schema
-        return newest is self._store.schema or TableOptions.parse(newest.options).iceberg_storage == self._storage
+        if newest is self._store.schema:
+            return True
+        options = TableOptions.parse(newest.options)
+        return (options.iceberg_storage, options.iceberg_version) == (self._storage, self._version)
 
     def _base(self) -> ViewMetadata | None:
         """Return the newest metadata upon which to build; None to begin with the newest snapshot."""
         newest = self.directory.newest()
         if newest is None:
             return None
-        if newest.location != self._location:
-            _LOGGER.info("table %s has moved: its Iceberg view begins again", self._table)
+        if (newest.location, newest.version) != (self._location, self._version):
+            reason = "has moved" if newest.version is self._version else "has another format version"
+            _LOGGER.info("table %s %s: its Iceberg view begins again", self._table, reason)
             return None
         if newest.snapshot_id == 0:
             return newest

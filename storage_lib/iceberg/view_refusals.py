@@ -12,20 +12,21 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.iceberg.encode.iceberg_schema import iceberg_schema, primitive_type
 from storage_lib.iceberg.encode.partition_record import avro_name
 from storage_lib.iceberg.publish.view_placement import view_root
-from storage_lib.schema.options.table_options import UUID_OPTION, IcebergStorage, TableOptions
+from storage_lib.schema.options.table_options import UUID_OPTION, IcebergStorage, IcebergVersion, TableOptions
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.schema.types.data_types import DataType, TypeRoot
 from storage_lib.schema.types.nested_types import RowType, children_of, is_nested
 
 OPTION = "metadata.iceberg.storage"
+VERSION_OPTION = "metadata.iceberg.format-version"
 _PARQUET = "parquet"
 _INTEGERS = ("int", "long")
 _FLOATS = ("float", "double")
 _FLOATING = (TypeRoot.FLOAT, TypeRoot.DOUBLE)
 
 
-def view_storage(schema: TableSchema, location: str) -> IcebergStorage | None:
-    """Return where the view of a table of this library lies; None if it has none, or one that cannot be right.
+def view_options(schema: TableSchema, location: str) -> tuple[IcebergStorage, IcebergVersion] | None:
+    """Return place and version of the view of a table of this library; None if it has none, or one that can't be right.
 
     Only the table's own options count, and not those of a connection. Tables of other engines have no view of ours,
     whatever their options say: they write metadata of their own.
@@ -40,7 +41,7 @@ def view_storage(schema: TableSchema, location: str) -> IcebergStorage | None:
         view_root(storage, location)
     except InvalidInputError:
         return None
-    return storage if _problem(schema, options) is None else None
+    return (storage, options.iceberg_version) if _problem(schema, options) is None else None
 
 
 def refuse_view(

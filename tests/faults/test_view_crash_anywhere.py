@@ -9,21 +9,23 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from itertools import product
 
 import pytest
 
-from storage_lib import DynamicTable, SnapshotExpiredError
+from storage_lib import DynamicTable, SetOption, SnapshotExpiredError
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.local.memory_file_io import MemoryFileIO
 from tests.support.crash_points import CrashPoints, copy_of_table, files_in, named
 from tests.support.deep_tests import thinned
 from tests.support.faulty_file_io import WRITES, Fault, FaultKind, FaultyFileIO
 from tests.support.mortal_process import reopened_in
-from tests.support.orders_table import content, orders, reopened, rows
+from tests.support.orders_table import content, orders, reopened, rows, under_newest_schema
 from tests.support.view_reader import newest_metadata, shown_rows, table_rows
 
 OPTIONS = {"bucket": "2", "log.system": "none", "write-only": "true", "lease.timeout": "5 s"}
 VIEW = {"metadata.iceberg.storage": "table-location"}
+VERSION = "metadata.iceberg.format-version"
 ACTS: dict[str, Callable[[DynamicTable], object]] = {
     "upsert and delete": lambda table: table.append(rows("+U a 1 12", "-D a 2 20", "+I b 4 40")),
     "overwrite": lambda table: table.overwrite(rows("+I a 6 60"), partition={"dt": "a"}),
@@ -84,9 +86,9 @@ def check_shown_sums(table: DynamicTable) -> None:
         assert shown_rows(files, metadata, number) == table_rows(expected), number
 
 
-def a_table() -> DynamicTable:
-    """Return a table with three snapshots, in memory, with vectors in its view."""
-    table = orders(None, **OPTIONS, **VIEW)
+def a_table(version: str = "3") -> DynamicTable:
+    """Return a table with three snapshots, in memory, with hidden rows in its view."""
+    table = orders(None, **OPTIONS, **VIEW, **{VERSION: version})
     table.append(rows("+I a 1 10", "+I a 2 20", "+I b 3 30"))
     table.append(rows("+U a 1 11", "+I a 5 50"))
     table.append(rows("+U b 3 31", "-D a 5 50"))
@@ -135,12 +137,31 @@ def crashes_of(act: Callable[[DynamicTable], object], table: DynamicTable) -> li
     return crashed
 
 
-@pytest.mark.parametrize("name", thinned(ACTS, keep=lambda name: name in ("upsert and delete", "compact", "expire")))
-def test_after_a_crash_the_view_shows_a_snapshot_and_the_next_commit_catches_up(name: str) -> None:
-    for crash, left in crashes_of(ACTS[name], a_table()):
+KEPT = (("upsert and delete", "3"), ("upsert and delete", "2"), ("compact", "2"), ("expire", "3"))
+
+
+@pytest.mark.parametrize("case", thinned(product(ACTS, ("3", "2")), keep=lambda case: case in KEPT))
+def test_after_a_crash_the_view_shows_a_snapshot_and_the_next_commit_catches_up(case: tuple[str, str]) -> None:
+    name, version = case
+    for crash, left in crashes_of(ACTS[name], a_table(version)):
         with named(crash):
             shown = check_shown(left)
             check_caught_up(left, shown)
+
+
+@pytest.mark.parametrize("versions", thinned([("3", "2"), ("2", "3")]))
+def test_after_a_crash_of_a_change_of_its_version_the_next_commit_begins_the_view_again(
+    versions: tuple[str, str],
+) -> None:
+    before, after = versions
+    for crash, left in crashes_of(lambda table: table.alter(SetOption(VERSION, after)), a_table(before)):
+        with named(crash):
+            assert check_shown(left) == 3
+            there = under_newest_schema(left)
+            there.append(rows("+I b 9 90"))
+            assert check_shown(there) == 4
+            metadata = newest_metadata(there.environment.file_io, f"{there.location}/metadata")
+            assert str(metadata["format-version"]) == there.schema.options[VERSION]
 
 
 @pytest.mark.parametrize("name", thinned(ACTS_ON_SUMS, keep=lambda name: name in ("compact", "expire")))

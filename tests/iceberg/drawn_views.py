@@ -20,6 +20,7 @@ from storage_lib import (
     MoveColumn,
     NotFoundError,
     RenameColumn,
+    SetOption,
 )
 from storage_lib.catalog.catalog import Catalog
 
@@ -85,6 +86,8 @@ class DrawnView:
     options: dict[str, str]
     tags: list[str] = field(default_factory=list)
     step: int = 0
+    begins: int = 0
+    """The snapshot with which the view began again."""
 
     @property
     def is_append_only(self) -> bool:
@@ -104,6 +107,7 @@ class DrawnView:
         return not self.combines or (self.options["write-only"] == "false" and self.table.options.looks_up)
 
 
+VERSIONS = ("2", "3")
 COMBINING = ("partial-update", "aggregation")
 KINDS = ("deduplicate",) * 6 + ("first-row", "append-only", *COMBINING) * 2
 
@@ -147,6 +151,7 @@ def draw_view(
 def _options(rng: Random, kind: str, storages: Sequence[str]) -> dict[str, str]:
     options = {
         "metadata.iceberg.storage": rng.choice(storages),
+        "metadata.iceberg.format-version": rng.choice(VERSIONS),
         "log.system": "none",
         "target-file-size": rng.choice(["128 mb", "4 kb"]),
         "num-sorted-run.compaction-trigger": rng.choice(["2", "3", "5"]),
@@ -313,6 +318,17 @@ def _alter(drawn: DrawnView, rng: Random) -> None:
         drawn.table = drawn.table.alter(MoveColumn("n", first=True))
 
 
+def _switch_version(drawn: DrawnView, rng: Random) -> None:
+    """Let the view begin again, with the other version of the format; the former one's files are orphans then."""
+    name = "metadata.iceberg.format-version"
+    before, version = drawn.table.schema.options[name], rng.choice(VERSIONS)
+    drawn.table = drawn.table.alter(SetOption(name, version))
+    if before != version:
+        drawn.begins = drawn.table.inspect.latest_snapshot_id() or 0
+        removed = drawn.table.maintenance.remove_orphan_files(older_than=timedelta(0))
+        assert all("/metadata/" in path for path in removed.paths)
+
+
 def _expire(drawn: DrawnView, rng: Random) -> None:
     drawn.table.maintenance.expire_snapshots(retain_last=rng.choice([1, 3]))
 
@@ -342,6 +358,7 @@ _BY_NAME: dict[str, Callable[[DrawnView, Random], None]] = {
     "compact": _compact,
     "roll back": _roll_back,
     "alter": _alter,
+    "switch version": _switch_version,
     "expire": _expire,
     "tag": _tag,
     "orphans": _orphans,

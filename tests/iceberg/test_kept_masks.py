@@ -49,10 +49,10 @@ def published_masks(table: DynamicTable) -> dict[str, BitMap64]:
     contents = ViewContents(directory, lambda: "")
     masks = KnownMasks(directory)
     found = {}
-    for path, vector in contents.read(newest.current.manifest_list).vectors().items():
-        mask = masks.of(vector)
+    for path, hiding in contents.read(newest.current.manifest_list).delete_files().items():
+        mask = masks.of(hiding)
         assert mask is not None
-        assert len(mask) == vector.row_count
+        assert len(mask) == hiding.row_count
         found[path] = mask
     return found
 

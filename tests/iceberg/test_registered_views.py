@@ -86,17 +86,18 @@ def own_server(tmp_path: Path, iceberg_rest: LocalIcebergRest) -> Iterator[Local
 
 def commit_of_another_program(entry: Table) -> None:
     """Let the entry's newest snapshot be one that is not the table's."""
-    from pyiceberg.table.metadata import TableMetadataV3
+    from pyiceberg.table.metadata import TableMetadataV2, TableMetadataV3
     from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate
 
-    assert isinstance(entry.metadata, TableMetadataV3)
+    assert isinstance(entry.metadata, TableMetadataV2 | TableMetadataV3)
     newest = entry.metadata.snapshots[-1]
+    row_ids = {"first_row_id": entry.metadata.next_row_id} if isinstance(entry.metadata, TableMetadataV3) else {}
     foreign = newest.model_copy(
         update={
             "snapshot_id": 7_000_000_000 + newest.snapshot_id,
             "parent_snapshot_id": newest.snapshot_id,
             "sequence_number": entry.metadata.last_sequence_number + 1,
-            "first_row_id": entry.metadata.next_row_id,
+            **row_ids,
         }
     )
     reference = {"ref-name": "main", "type": "branch", "snapshot-id": foreign.snapshot_id}
@@ -132,15 +133,19 @@ def test_clients_of_the_catalog_see_the_rows_after_each_commit(lake: Lake, tmp_p
         if shown is None:
             assert drawn.combines
             continue
-        expected = table.to_arrow() if shown == table.inspect.latest_snapshot_id() else rows_at(table, shown)
-        for reader in READERS:
+        is_newest = shown == table.inspect.latest_snapshot_id()
+        expected = table.to_arrow() if is_newest else rows_at(table, shown)
+        # Readers see older rows under the newest schema, which the snapshot's own rows need not have.
+        has_schema = is_newest or expected.schema.names == [each.name for each in entry.schema().fields]
+        for reader in READERS if has_schema else ():
             seen = read_view(reader, entry.metadata_location, tmp_path, None)
             assert canonical(seen, expected.column_names) == canonical(expected, expected.column_names), reader
         for snapshot in entry.metadata.snapshots:
             past = read_view("pyiceberg", entry.metadata_location, tmp_path, snapshot.snapshot_id)
             want = rows_at(table, snapshot.snapshot_id)
             assert canonical(past, want.column_names) == canonical(want, want.column_names), snapshot.snapshot_id
-        tags = {tag.name for tag in table.tags.list() if not tag.name.startswith(VIEW_TAG_PREFIX)}
+        shown_tags = [tag for tag in table.tags.list() if tag.snapshot.id >= drawn.begins]
+        tags = {tag.name for tag in shown_tags if not tag.name.startswith(VIEW_TAG_PREFIX)}
         if drawn.combines:
             assert {"main"} <= {*entry.metadata.refs} <= {"main", *tags}
         else:

@@ -10,6 +10,7 @@ from storage_lib import DynamicTable, MemoryCatalog
 from storage_lib.catalog.catalog import Catalog
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.log_store.log_store import LogStore
+from storage_lib.schema.options.table_options import TableOptions
 from storage_lib.table.protocol.stream_position import StreamPosition
 from tests.support.fake_environment import fake_environment
 
@@ -74,6 +75,21 @@ def reopened(table: DynamicTable, log: LogStore | None = None) -> DynamicTable:
         schema=table.schema,
         options=table.options,
         log=table.log if log is None else log,
+    )
+
+
+def under_newest_schema(table: DynamicTable) -> DynamicTable:
+    """Load the same table as a process does that opens it after it was altered."""
+    schema = table.context.file_store.of_newest_schema().schema
+    return DynamicTable(
+        name=table.name,
+        uuid=table.uuid,
+        location=table.location,
+        address=None,
+        environment=table.environment,
+        schema=schema,
+        options=TableOptions.parse(schema.options),
+        log=table.log,
     )
 
 

@@ -33,7 +33,7 @@ def shown_rows(files: FileIO, metadata: dict[str, Any], snapshot_id: int | None 
     (snapshot,) = (each for each in metadata["snapshots"] if each["snapshot-id"] == wanted)
     schema_id = metadata["current-schema-id"] if snapshot_id is None else snapshot["schema-id"]
     (schema,) = (each for each in metadata["schemas"] if each["schema-id"] == schema_id)
-    data, vectors = {}, {}
+    data, deletes = {}, {}
     for manifest in _records(files, snapshot["manifest-list"]):
         for entry in _records(files, manifest["manifest_path"]):
             file = entry["data_file"]
@@ -41,14 +41,14 @@ def shown_rows(files: FileIO, metadata: dict[str, Any], snapshot_id: int | None 
                 assert file["file_path"] not in data
                 data[file["file_path"]] = file
             else:
-                assert file["referenced_data_file"] not in vectors
-                vectors[file["referenced_data_file"]] = file
-    assert vectors.keys() <= data.keys()
+                assert file["referenced_data_file"] not in deletes
+                deletes[file["referenced_data_file"]] = file
+    assert deletes.keys() <= data.keys()
     rows = []
     for path, file in data.items():
         table = _columns(files, path, schema)
         assert table.num_rows == file["record_count"]
-        hidden = _positions(files, vectors[path]) if path in vectors else BitMap64()
+        hidden = _positions(files, deletes[path]) if path in deletes else BitMap64()
         rows += [row for place, row in enumerate(table.to_pylist()) if place not in hidden]
     return sorted(map(repr, rows))
 
@@ -69,10 +69,15 @@ def _columns(files: FileIO, path: str, schema: dict[str, Any]) -> pa.Table:
     return pa.table({each["name"]: by_id.get(each["id"], missing) for each in schema["fields"]})
 
 
-def _positions(files: FileIO, vector: dict[str, Any]) -> BitMap64:
-    data = files.read_bytes(vector["file_path"])
-    assert len(data) == vector["file_size_in_bytes"]
-    blob = data[vector["content_offset"] :][: vector["content_size_in_bytes"]]
-    found = BitMap64.deserialize(blob[8:-4])
-    assert len(found) == vector["record_count"]
+def _positions(files: FileIO, deletes: dict[str, Any]) -> BitMap64:
+    data = files.read_bytes(deletes["file_path"])
+    assert len(data) == deletes["file_size_in_bytes"]
+    if deletes["file_format"] == "PARQUET":
+        table = pq.read_table(pa.BufferReader(data))
+        assert set(table["file_path"].to_pylist()) == {deletes["referenced_data_file"]}
+        found = BitMap64(table["pos"].to_pylist())
+    else:
+        blob = data[deletes["content_offset"] :][: deletes["content_size_in_bytes"]]
+        found = BitMap64.deserialize(blob[8:-4])
+    assert len(found) == deletes["record_count"]
     return found

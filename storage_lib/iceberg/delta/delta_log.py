@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 from urllib.parse import quote
 
+from pyroaring import BitMap64
+
 from storage_lib.errors import CorruptFileError, NotFoundError, UnavailableError
 from storage_lib.iceberg.delta.delta_actions import NO_LOG, NOTE, Layout, LoggedFile, LogState, applied, encode_version
 from storage_lib.iceberg.delta.delta_checkpoint import decode_checkpoint, encode_checkpoint, is_checkpoint_of
@@ -38,7 +40,7 @@ _UNESCAPED = "/!$&'()*+,;=:@~"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What the Iceberg view shows: a snapshot, its files by path, and their vectors by the path of the data file.
+    """What the Iceberg view shows: a snapshot, and its files by path, delete files by that of their data file.
 
     ``layout`` returns the table's, with or without a mapping of names. ``same_rows_as``: a snapshot with the same rows.
     """
@@ -48,7 +50,7 @@ class Shown:
     time_millis: int
     layout: LayoutOf
     files: Mapping[str, ListedFile]
-    vectors: Mapping[str, ListedFile]
+    delete_files: Mapping[str, ListedFile]
     same_rows_as: int | None
 
 
@@ -69,10 +71,11 @@ class DeltaLog:
         self._known: LogState | None = None
         self._known_data = b""
 
-    def follow(self, shown: Callable[[], Shown | None], read_vector: Callable[[ListedFile], bytes]) -> None:
-        """Bring the log up to what the view shows, which ``shown`` finds; ``read_vector`` returns a vector's blob.
+    def follow(self, shown: Callable[[], Shown | None], read_mask: Callable[[ListedFile], BitMap64]) -> None:
+        """Bring the log up to what the view shows, which ``shown`` finds.
 
-        Raises ``StorageError``; what was written before stays.
+        ``read_mask`` returns the positions that a delete file hides. Raises ``StorageError``; what was written before
+        stays.
         """
         for _ in range(_ATTEMPTS):
             before = self._whole()
@@ -93,7 +96,7 @@ class DeltaLog:
                 snapshot_id=wanted.snapshot_id,
                 identity=wanted.identity,
                 layout=layout,
-                files=self._with_vectors(before, wanted, files, read_vector),
+                files=self._with_vectors(before, wanted, files, read_mask),
             )
             changes_rows = before.snapshot_id not in (wanted.same_rows_as, wanted.snapshot_id)
             data = encode_version(before, after, time_millis=wanted.time_millis, changes_rows=changes_rows)
@@ -137,13 +140,13 @@ class DeltaLog:
         """Return the files that the log is to show, without the texts of new vectors."""
         found: dict[str, LoggedFile] = {}
         for path, file in wanted.files.items():
-            vector = wanted.vectors.get(path)
+            hiding = wanted.delete_files.get(path)
             logged = LoggedFile(
                 path=self._logged_path(path),
                 size_bytes=file.size_bytes,
                 row_count=file.row_count,
                 modified_millis=wanted.time_millis,
-                source=None if vector is None else vector.path,
+                source=None if hiding is None else hiding.path,
             )
             known = before.files.get(logged.path)
             found[logged.path] = known if known is not None and known.is_same(logged) else logged
@@ -154,13 +157,13 @@ class DeltaLog:
         before: LogState,
         wanted: Shown,
         files: Mapping[str, LoggedFile],
-        read_vector: Callable[[ListedFile], bytes],
+        read_mask: Callable[[ListedFile], BitMap64],
     ) -> dict[str, LoggedFile]:
         complete = dict(files)
-        for path, vector in wanted.vectors.items():
+        for path, hiding in wanted.delete_files.items():
             logged = files.get(self._logged_path(path))
             if logged is not None and logged is not before.files.get(logged.path):
-                text = inline_vector(read_vector(vector), vector.row_count)
+                text = inline_vector(read_mask(hiding))
                 complete[logged.path] = replace(logged, vector=text)
         return complete
 

@@ -34,7 +34,7 @@ def shown_to_delta(metadata: ViewMetadata, content: ViewContent, store: FileStor
         time_millis=metadata.updated_millis,
         layout=partial(_layout, metadata, schema),
         files=content.data_files(),
-        vectors=content.vectors(),
+        delete_files=content.delete_files(),
         same_rows_as=current.parent if current is not None and current.summary["operation"] == _COMPACTION else None,
     )
 

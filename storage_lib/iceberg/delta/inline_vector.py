@@ -7,8 +7,9 @@ their own version byte.
 from __future__ import annotations
 
 import numpy as np
+from pyroaring import BitMap64
 
-from storage_lib.file_store.data_file.deletion_vector import CHECKSUM_BYTES, SIZE_BYTES
+from storage_lib.iceberg.encode.puffin_vector import vector_of
 
 _DIGITS = np.frombuffer(
     b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#", np.uint8
@@ -17,10 +18,10 @@ _POWERS = 85 ** np.arange(4, -1, -1, dtype=np.uint32)
 _GROUP = 4
 
 
-def inline_vector(blob: bytes, row_count: int) -> dict[str, object]:
-    """Return Delta's descriptor of the vector in the ``blob`` of a Puffin file, of ``row_count`` hidden rows."""
-    body = blob[SIZE_BYTES:-CHECKSUM_BYTES]
-    return {"storageType": "i", "pathOrInlineDv": z85(body), "sizeInBytes": len(body), "cardinality": row_count}
+def inline_vector(rows: BitMap64) -> dict[str, object]:
+    """Return Delta's descriptor of the vector that hides ``rows``."""
+    body = vector_of(rows)
+    return {"storageType": "i", "pathOrInlineDv": z85(body), "sizeInBytes": len(body), "cardinality": len(rows)}
 
 
 def z85(data: bytes) -> str:

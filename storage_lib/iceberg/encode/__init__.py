@@ -1,1 +1,1 @@
-"""Iceberg's metadata format, version 3, as bytes and JSON; no I/O (https://iceberg.apache.org/spec/)."""
+"""Iceberg's metadata format, versions 2 and 3, as bytes and JSON; no I/O (https://iceberg.apache.org/spec/)."""

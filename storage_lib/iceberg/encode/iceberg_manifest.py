@@ -1,4 +1,4 @@
-"""Manifests and manifest lists: data files and deletion vectors of an Iceberg snapshot, as Avro files.
+"""Manifests and manifest lists: data files and delete files of an Iceberg snapshot, as Avro files.
 
 An entry that is ADDED inherits its numbers from the manifest list; an EXISTING one states them.
 """
@@ -16,8 +16,9 @@ from typing import Any
 import fastavro
 
 from storage_lib.format.avro_container import decode_container
-from storage_lib.iceberg.encode.manifest_avro import LIST_SCHEMA, entry_schema
+from storage_lib.iceberg.encode.manifest_avro import entry_schema, list_schema
 from storage_lib.iceberg.encode.partition_record import SPEC_ID, partition_avro, partition_fields
+from storage_lib.schema.options.table_options import IcebergVersion
 from storage_lib.schema.table_schema import TableSchema
 
 _EXISTING, _ADDED, _DELETED = range(3)
@@ -30,15 +31,15 @@ class Content(IntEnum):
     """What a manifest lists."""
 
     DATA = 0
-    VECTORS = 1
+    DELETES = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedFile:
-    """A data file or a deletion vector. ``sequence`` is the number of the snapshot that added it, as is its id.
+    """A data file or a delete file. ``sequence`` is the number of the snapshot that added it, as is its id.
 
-    ``partition`` has the values as Avro stores them. For a vector, ``path`` is its Puffin file, ``row_count`` the rows
-    that it hides, and ``data_file`` the file that has them; ``offset`` and ``blob_size`` locate it.
+    ``partition`` has the values as Avro stores them. A delete file hides ``row_count`` rows of ``data_file``. If it is
+    a deletion vector, ``path`` is its Puffin file, and ``offset`` and ``blob_size`` locate it there.
     """
 
     path: str
@@ -75,6 +76,7 @@ def encode_manifest(
     content: Content,
     schema: TableSchema,
     iceberg_schema: Mapping[str, Any],
+    version: IcebergVersion,
     added: bool,
 ) -> bytes:
     """Encode a manifest with ADDED or EXISTING entries."""
@@ -84,10 +86,10 @@ def encode_manifest(
         "schema-id": str(schema.id),
         "partition-spec": json.dumps(partition_fields(schema)),
         "partition-spec-id": str(SPEC_ID),
-        "format-version": "3",
+        "format-version": str(version),
         "content": "data" if content is Content.DATA else "deletes",
     }
-    return _container(entry_schema(partition_avro(schema)), records, header)
+    return _container(entry_schema(partition_avro(schema), version), records, header)
 
 
 def decode_manifest(data: bytes, source: str, record: ManifestRecord) -> tuple[ListedFile, ...]:
@@ -98,7 +100,7 @@ def decode_manifest(data: bytes, source: str, record: ManifestRecord) -> tuple[L
         if entry["status"] == _DELETED:
             continue
         file = entry["data_file"]
-        first_row_id = file["first_row_id"]
+        first_row_id = file.get("first_row_id")
         if record.content is Content.DATA and first_row_id is None and next_row_id is not None:
             first_row_id, next_row_id = next_row_id, next_row_id + file["record_count"]
         sequence = record.sequence if entry["sequence_number"] is None else entry["sequence_number"]
@@ -112,8 +114,8 @@ def decode_manifest(data: bytes, source: str, record: ManifestRecord) -> tuple[L
                 first_row_id=first_row_id,
                 bounds={name: file[name] for name in BOUNDS if file[name] is not None},
                 data_file=file["referenced_data_file"],
-                offset=file["content_offset"],
-                blob_size=file["content_size_in_bytes"],
+                offset=file.get("content_offset"),
+                blob_size=file.get("content_size_in_bytes"),
             )
         )
     return tuple(files)
@@ -123,15 +125,17 @@ BOUNDS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds
 """Fields of an entry that describe the values of a data file's columns."""
 
 
-def encode_manifest_list(records: Sequence[ManifestRecord], *, sequence: int, parent: int | None) -> bytes:
+def encode_manifest_list(
+    records: Sequence[ManifestRecord], *, sequence: int, parent: int | None, version: IcebergVersion
+) -> bytes:
     """Encode the manifest list of snapshot ``sequence``, which is its id as well."""
     header = {
-        "format-version": "3",
+        "format-version": str(version),
         "snapshot-id": str(sequence),
         "parent-snapshot-id": "null" if parent is None else str(parent),
         "sequence-number": str(sequence),
     }
-    return _container(LIST_SCHEMA, [_listed(each) for each in records], header)
+    return _container(list_schema(version), [_listed(each) for each in records], header)
 
 
 def decode_manifest_list(data: bytes, source: str) -> tuple[ManifestRecord, ...]:
@@ -147,7 +151,7 @@ def decode_manifest_list(data: bytes, source: str) -> tuple[ManifestRecord, ...]
             added_rows=each["added_rows_count"],
             existing_count=each["existing_files_count"],
             existing_rows=each["existing_rows_count"],
-            first_row_id=each["first_row_id"],
+            first_row_id=each.get("first_row_id"),
         )
         for each in decode_container(data, source)
     )
@@ -163,7 +167,7 @@ def _entry(file: ListedFile, content: Content, *, is_added: bool) -> dict[str, A
         "data_file": {
             "content": int(content),
             "file_path": file.path,
-            "file_format": "PARQUET" if is_data else "PUFFIN",
+            "file_format": "PARQUET" if file.offset is None else "PUFFIN",
             "partition": file.partition,
             "record_count": file.row_count,
             "file_size_in_bytes": file.size_bytes,

@@ -1,11 +1,13 @@
-"""Avro schemas of manifests and manifest lists of version 3, with the field ids of the specification."""
+"""Avro schemas of manifests and manifest lists, with the field ids of the specification."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from storage_lib.schema.options.table_options import IcebergVersion
 
-def entry_schema(partition: dict[str, Any]) -> dict[str, Any]:
+
+def entry_schema(partition: dict[str, Any], version: IcebergVersion) -> dict[str, Any]:
     """Return the schema of a manifest's entries; ``partition`` is the record of a partition."""
     file_fields = [
         _required(134, "content", "int"),
@@ -24,11 +26,14 @@ def entry_schema(partition: dict[str, Any]) -> dict[str, Any]:
         _optional(132, "split_offsets", {"type": "array", "items": "long", "element-id": 133}),
         _optional(135, "equality_ids", {"type": "array", "items": "int", "element-id": 136}),
         _optional(140, "sort_order_id", "int"),
-        _optional(142, "first_row_id", "long"),
         _optional(143, "referenced_data_file", "string"),
-        _optional(144, "content_offset", "long"),
-        _optional(145, "content_size_in_bytes", "long"),
     ]
+    if version is IcebergVersion.V3:
+        file_fields += [
+            _optional(142, "first_row_id", "long"),
+            _optional(144, "content_offset", "long"),
+            _optional(145, "content_size_in_bytes", "long"),
+        ]
     fields = [
         _required(0, "status", "int"),
         _optional(1, "snapshot_id", "long"),
@@ -66,10 +71,11 @@ _SUMMARY = {
         _optional(511, "upper_bound", "bytes"),
     ],
 }
-LIST_SCHEMA: dict[str, Any] = {
-    "type": "record",
-    "name": "manifest_file",
-    "fields": [
+
+
+def list_schema(version: IcebergVersion) -> dict[str, Any]:
+    """Return the schema of a manifest list's entries."""
+    fields = [
         _required(500, "manifest_path", "string"),
         _required(501, "manifest_length", "long"),
         _required(502, "partition_spec_id", "int"),
@@ -85,6 +91,7 @@ LIST_SCHEMA: dict[str, Any] = {
         _required(514, "deleted_rows_count", "long"),
         _optional(507, "partitions", {"type": "array", "items": _SUMMARY, "element-id": 508}),
         _optional(519, "key_metadata", "bytes"),
-        _optional(520, "first_row_id", "long"),
-    ],
-}
+    ]
+    if version is IcebergVersion.V3:
+        fields.append(_optional(520, "first_row_id", "long"))
+    return {"type": "record", "name": "manifest_file", "fields": fields}

@@ -25,16 +25,15 @@ BLOB_OFFSET = len(_MAGIC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PuffinVector:
-    """A Puffin file's bytes, the size of its only blob, and how many rows that marks."""
+    """A Puffin file's bytes, and the size of its only blob."""
 
     data: bytes
     blob_size: int
-    row_count: int
 
 
 def encode_puffin(rows: BitMap64, data_file: str) -> PuffinVector:
     """Encode the vector of one data file, of which ``rows`` are the hidden positions."""
-    body = MAGIC_64 + rows.serialize()
+    body = vector_of(rows)
     blob = len(body).to_bytes(SIZE_BYTES, "big") + body + zlib.crc32(body).to_bytes(CHECKSUM_BYTES, "big")
     described = {
         "type": "deletion-vector-v1",
@@ -48,4 +47,9 @@ def encode_puffin(rows: BitMap64, data_file: str) -> PuffinVector:
     footer = json.dumps({"blobs": [described], "properties": {}}, separators=(",", ":")).encode()
     size = len(footer).to_bytes(4, "little")
     data = _MAGIC + blob + _MAGIC + footer + size + _NO_FLAGS + _MAGIC
-    return PuffinVector(data=data, blob_size=len(blob), row_count=len(rows))
+    return PuffinVector(data=data, blob_size=len(blob))
+
+
+def vector_of(rows: BitMap64) -> bytes:
+    """Return a vector without its size and its checksum."""
+    return MAGIC_64 + rows.serialize()

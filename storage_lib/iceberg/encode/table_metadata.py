@@ -17,6 +17,7 @@ from uuid import UUID
 from storage_lib.errors import CorruptFileError
 from storage_lib.file_store.data_file.key_value import KEY_FIELD_ID_START
 from storage_lib.iceberg.encode.partition_record import SPEC_ID, last_partition_id, partition_fields
+from storage_lib.schema.options.table_options import IcebergVersion
 from storage_lib.schema.table_schema import TableSchema
 
 SNAPSHOT_PROPERTY = "dynamic-table.snapshot-id"
@@ -32,7 +33,10 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @dataclass(frozen=True, kw_only=True)
 class ShownSnapshot:
-    """One snapshot of the view; ``summary`` has its operation. Its rows have row ids from ``first_row_id`` on."""
+    """One snapshot of the view; ``summary`` has its operation.
+
+    Its rows have row ids from ``first_row_id`` on; None in version 2 of the format, which has none.
+    """
 
     id: int
     parent: int | None
@@ -40,7 +44,7 @@ class ShownSnapshot:
     manifest_list: str
     summary: Mapping[str, str]
     schema_id: int
-    first_row_id: int
+    first_row_id: int | None
     added_rows: int
 
     @cached_property
@@ -53,6 +57,7 @@ class ShownSnapshot:
 class ViewMetadata:
     """Content of a metadata file. ``snapshots`` are in the order of their ids; ``tags`` name some of them."""
 
+    version: IcebergVersion
     table_uuid: str
     location: str
     snapshot_id: int
@@ -80,7 +85,7 @@ def encode_metadata(metadata: ViewMetadata, schema: TableSchema) -> bytes:
     """Encode a metadata file; ``schema`` is the table's, for its keys and partitions."""
     current = metadata.current
     value = {
-        "format-version": 3,
+        "format-version": int(metadata.version),
         "table-uuid": metadata.table_uuid,
         "location": metadata.location,
         "last-sequence-number": metadata.snapshot_id,
@@ -102,7 +107,7 @@ def encode_metadata(metadata: ViewMetadata, schema: TableSchema) -> bytes:
             FRESHNESS_PROPERTY: metadata.freshness,
         },
         "current-snapshot-id": -1 if current is None else current.id,
-        "next-row-id": metadata.next_row_id,
+        **({"next-row-id": metadata.next_row_id} if metadata.version is IcebergVersion.V3 else {}),
         "metadata-log": [],
         "refs": _references(metadata),
     }
@@ -125,13 +130,14 @@ def decode_metadata(data: bytes, source: str) -> ViewMetadata | None:
             # An engine that writes into the view copies the properties, and makes a snapshot of its own.
             return None
         return ViewMetadata(
+            version=IcebergVersion(value["format-version"]),
             table_uuid=value["table-uuid"],
             location=value["location"],
             snapshot_id=shown,
             identity=value["properties"][IDENTITY_PROPERTY],
             schema_id=value["current-schema-id"],
             updated_millis=value["last-updated-ms"],
-            next_row_id=value["next-row-id"],
+            next_row_id=value.get("next-row-id", 0),
             schemas={each["schema-id"]: each for each in value["schemas"]},
             snapshots=tuple(_shown(each) for each in value["snapshots"]),
             tags={name: each["snapshot-id"] for name, each in value["refs"].items() if each["type"] == "tag"},
@@ -167,8 +173,7 @@ def _snapshot(shown: ShownSnapshot) -> dict[str, object]:
         "manifest-list": shown.manifest_list,
         "summary": dict(shown.summary),
         "schema-id": shown.schema_id,
-        "first-row-id": shown.first_row_id,
-        "added-rows": shown.added_rows,
+        **({} if shown.first_row_id is None else {"first-row-id": shown.first_row_id, "added-rows": shown.added_rows}),
     }
 
 
@@ -180,6 +185,6 @@ def _shown(value: Mapping[str, Any]) -> ShownSnapshot:
         manifest_list=value["manifest-list"],
         summary=value["summary"],
         schema_id=value["schema-id"],
-        first_row_id=value["first-row-id"],
-        added_rows=value["added-rows"],
+        first_row_id=value.get("first-row-id"),
+        added_rows=value.get("added-rows", 0),
     )

@@ -5,12 +5,10 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 
-import numpy as np
-import pyarrow as pa
 from pyroaring import BitMap64
 
 from storage_lib.errors import CorruptFileError, NotFoundError
-from storage_lib.file_store.data_file.deletion_vector import read_deletion_vector
+from storage_lib.iceberg.encode.delete_file import decode_delete_file
 from storage_lib.iceberg.encode.iceberg_manifest import ListedFile
 from storage_lib.iceberg.publish.view_directory import ViewDirectory
 
@@ -19,7 +17,7 @@ _OVERHEAD_BYTES = 500
 
 
 class KnownMasks:
-    """Masks by the path of their Puffin file, which is immutable; the least recently used are dropped. Thread-safe."""
+    """Masks by the path of their delete file, which is immutable; the least recently used are dropped. Thread-safe."""
 
     def __init__(self, directory: ViewDirectory, bytes_max: int = _BYTES_MAX) -> None:
         self._directory = directory
@@ -28,23 +26,22 @@ class KnownMasks:
         self._masks: OrderedDict[str, tuple[BitMap64, int]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, vector: ListedFile) -> BitMap64 | None:
-        """Return a vector's mask, not to be changed; None if its file is missing or damaged."""
+    def of(self, delete_file: ListedFile) -> BitMap64 | None:
+        """Return a delete file's mask, not to be changed; None if it is missing or damaged."""
         with self._lock:
-            known = self._masks.get(vector.path)
+            known = self._masks.get(delete_file.path)
             if known is not None:
-                self._masks.move_to_end(vector.path)
+                self._masks.move_to_end(delete_file.path)
                 return known[0]
         try:
-            source = pa.BufferReader(self._directory.read(vector.path))
-            mask = BitMap64(read_deletion_vector(source, vector.offset or 0, vector.path).astype(np.uint64))
+            mask = decode_delete_file(self._directory.read(delete_file.path), delete_file.offset, delete_file.path)
         except (NotFoundError, CorruptFileError):
             return None
-        self.keep(vector.path, mask, vector.size_bytes)
+        self.keep(delete_file.path, mask, delete_file.size_bytes)
         return mask
 
     def keep(self, path: str, mask: BitMap64, size_bytes: int) -> None:
-        """Keep the mask of a Puffin file of this size."""
+        """Keep the mask of a delete file of this size."""
         with self._lock:
             if path in self._masks:
                 return

@@ -1,4 +1,4 @@
-"""Content of one Iceberg snapshot: its manifests with the data files and deletion vectors that they list.
+"""Content of one Iceberg snapshot: its manifests with the data files and delete files that they list.
 
 The next content carries over the manifests that a change leaves alone. Those that list a removed file are written
 again without it; many small ones are merged into one.
@@ -22,6 +22,7 @@ from storage_lib.iceberg.encode.iceberg_manifest import (
     encode_manifest_list,
 )
 from storage_lib.iceberg.publish.view_directory import ViewDirectory
+from storage_lib.schema.options.table_options import IcebergVersion
 from storage_lib.schema.table_schema import TableSchema
 
 _MANIFESTS_MAX = 20
@@ -45,13 +46,13 @@ class ViewContent:
         """Return the data files by path."""
         return {each.path: each for each in self._of(Content.DATA)}
 
-    def vectors(self) -> dict[str, ListedFile]:
-        """Return the deletion vectors by the path of the data file whose rows they hide."""
-        return {each.data_file: each for each in self._of(Content.VECTORS) if each.data_file is not None}
+    def delete_files(self) -> dict[str, ListedFile]:
+        """Return the delete files by the path of the data file whose rows they hide."""
+        return {each.data_file: each for each in self._of(Content.DELETES) if each.data_file is not None}
 
     def own_paths(self) -> set[str]:
-        """Return the paths of the view's own files: manifests and Puffin files."""
-        return {each.record.path for each in self.manifests} | {each.path for each in self._of(Content.VECTORS)}
+        """Return the paths of the view's own files: manifests and delete files."""
+        return {each.record.path for each in self.manifests} | {each.path for each in self._of(Content.DELETES)}
 
     def _of(self, content: Content) -> list[ListedFile]:
         return [file for each in self.manifests if each.record.content is content for file in each.files]
@@ -59,10 +60,10 @@ class ViewContent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentChange:
-    """What a snapshot changes; ``hidden`` has the new vector of a data file by its path, None: it hides nothing now."""
+    """What a snapshot changes; ``hidden`` has the new delete files by the path of the data file, None for none."""
 
     sequence: int
-    first_row_id: int
+    first_row_id: int | None
     added: Sequence[ListedFile]
     removed: Collection[str]
     hidden: Mapping[str, ListedFile | None]
@@ -71,9 +72,9 @@ class ContentChange:
         """Return whether a data file leaves the view."""
         return file.path in self.removed
 
-    def replaces(self, vector: ListedFile) -> bool:
-        """Return whether a vector leaves the view, with its data file or for another one."""
-        return vector.data_file in self.removed or vector.data_file in self.hidden
+    def replaces(self, delete_file: ListedFile) -> bool:
+        """Return whether a delete file leaves the view, with its data file or for another one."""
+        return delete_file.data_file in self.removed or delete_file.data_file in self.hidden
 
 
 class ViewContents:
@@ -98,13 +99,16 @@ class ViewContents:
         *,
         schema: TableSchema,
         iceberg_schema: Mapping[str, Any],
+        version: IcebergVersion,
         parent: int | None,
         written: dict[str, bytes],
     ) -> tuple[str, ViewContent]:
         """Encode the content after a change; return the path of its manifest list. ``written`` gets the new files."""
 
         def encoded(files: Sequence[ListedFile], content: Content, *, added: bool) -> _Manifest:
-            data = encode_manifest(files, content=content, schema=schema, iceberg_schema=iceberg_schema, added=added)
+            data = encode_manifest(
+                files, content=content, schema=schema, iceberg_schema=iceberg_schema, version=version, added=added
+            )
             path = self._directory.path(f"{self.new_name()}-m{len(written)}.avro")
             written[path] = data
             record = _record(path, len(data), files, content, change, is_added=added)
@@ -112,12 +116,13 @@ class ViewContents:
             self._remember(manifest)
             return manifest
 
-        new_vectors = [each for each in change.hidden.values() if each is not None]
-        numbered = _with_row_ids(change.added, change.first_row_id)
+        hiding = [each for each in change.hidden.values() if each is not None]
+        first = change.first_row_id
+        numbered = change.added if first is None else _with_row_ids(change.added, first)
         manifests: list[_Manifest] = []
         for content, added, is_gone in (
             (Content.DATA, numbered, change.removes),
-            (Content.VECTORS, new_vectors, change.replaces),
+            (Content.DELETES, hiding, change.replaces),
         ):
             mine = [each for each in before.manifests if each.record.content is content]
             whole = [each for each in mine if not any(map(is_gone, each.files))]
@@ -131,7 +136,7 @@ class ViewContents:
             if added:
                 manifests.append(encoded(added, content, added=True))
         records = [each.record for each in manifests]
-        data = encode_manifest_list(records, sequence=change.sequence, parent=parent)
+        data = encode_manifest_list(records, sequence=change.sequence, parent=parent, version=version)
         path = self._directory.path(f"snap-{change.sequence}-{self.new_name()}.avro")
         written[path] = data
         return path, ViewContent(tuple(manifests))

@@ -94,7 +94,7 @@ class ViewDirectory:
         data = encode_metadata(metadata, schema)
         if not self._file_io.create_if_absent(path, data):
             there = self._load(number)
-            if there is not None and there.identity == metadata.identity and there.location == metadata.location:
+            if there is not None and _is_same(there, metadata):
                 # Its process may have crashed before it wrote the hint.
                 self._hint(number, is_next=metadata.follows_each)
                 return False
@@ -252,6 +252,11 @@ class ViewDirectory:
         found = decode_metadata(data, path)
         self._last = data, found
         return found
+
+
+def _is_same(one: ViewMetadata, other: ViewMetadata) -> bool:
+    """Return whether both show a snapshot to the same readers."""
+    return (one.identity, one.location, one.version) == (other.identity, other.location, other.version)
 
 
 def _due(metadata: ViewMetadata) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""Publishes one snapshot in the view: the difference to the one before, as manifests, vectors and metadata."""
+"""Publishes one snapshot in the view: the difference to the one before, as manifests, delete files and metadata."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.snapshot.tag import VIEW_TAG_PREFIX, WORK_TAG_PREFIX
 from storage_lib.file_store.store import FileStore
 from storage_lib.iceberg.encode.column_metrics import column_metrics
+from storage_lib.iceberg.encode.delete_file import encode_delete_file
 from storage_lib.iceberg.encode.iceberg_manifest import ListedFile
 from storage_lib.iceberg.encode.iceberg_schema import iceberg_schema
 from storage_lib.iceberg.encode.partition_record import partition_record
-from storage_lib.iceberg.encode.puffin_vector import BLOB_OFFSET, encode_puffin
 from storage_lib.iceberg.encode.table_metadata import (
     EVERY_SNAPSHOT,
     MAIN,
@@ -34,6 +34,7 @@ from storage_lib.iceberg.publish.shown_files import is_of_this_library, refuse_u
 from storage_lib.iceberg.publish.view_content import ContentChange, ViewContent, ViewContents
 from storage_lib.iceberg.publish.view_directory import ViewDirectory
 from storage_lib.io.file_io import FileIO
+from storage_lib.schema.options.table_options import IcebergVersion
 from storage_lib.schema.placing.partition import PartitionCodec
 
 _DELTAS_MAX = 50
@@ -51,13 +52,15 @@ class ViewPublisher:
         table: str,
         table_uuid: str,
         location: str,
+        version: IcebergVersion,
         stores: FileIO,
     ) -> None:
         """``table_uuid`` is Iceberg's; ``location`` the table's directory. Data files are in ``stores``."""
+        self._version = version
         self._stores = stores
         self._directory = directory
         self._contents = contents
-        self._masks = KnownMasks(directory)
+        self.masks = KnownMasks(directory)
         self._table = table
         self._table_uuid = table_uuid
         self._location = location
@@ -66,6 +69,7 @@ class ViewPublisher:
         """Return the metadata of a table without a snapshot."""
         schema = store.schema
         return ViewMetadata(
+            version=self._version,
             table_uuid=self._table_uuid,
             location=self._location,
             snapshot_id=0,
@@ -113,12 +117,12 @@ class ViewPublisher:
         files = content.data_files()
         live = {store.path_of(entry): entry for entry in store.scan.entries(snapshot)}
         since = None if before is None else _since(store, before.snapshot_id, snapshot)
-        vectors = content.vectors()
+        hiding = content.delete_files()
         is_same_schema = shown is not None and shown.schema_id == store.schema.id
 
         def mask_before(path: str) -> BitMap64 | None:
-            if path in vectors:
-                return self._masks.of(vectors[path]) if is_same_schema else None
+            if path in hiding:
+                return self.masks.of(hiding[path]) if is_same_schema else None
             return BitMap64() if is_same_schema and path in files else None
 
         added_paths = frozenset(live.keys() - files.keys())
@@ -128,26 +132,27 @@ class ViewPublisher:
         hidden: dict[str, ListedFile | None] = {}
         partitions = _Partitions(store)
         for path, mask in next_masks(store, change):
-            old = vectors.get(path)
+            old = hiding.get(path)
             if not mask:
                 if old is not None:
                     hidden[path] = None
                 continue
-            if old is not None and old.row_count == len(mask) and self._masks.of(old) == mask:
+            if old is not None and old.row_count == len(mask) and self.masks.of(old) == mask:
                 continue
-            puffin = encode_puffin(mask, path)
-            place = self._directory.path(f"{self._contents.new_name()}.puffin")
-            written[place] = puffin.data
-            self._masks.keep(place, mask, len(puffin.data))
+            encoded = encode_delete_file(mask, path, self._version)
+            place = self._directory.path(f"{self._contents.new_name()}.{encoded.suffix}")
+            written[place] = encoded.data
+            self.masks.keep(place, mask, len(encoded.data))
             hidden[path] = ListedFile(
                 path=place,
-                row_count=puffin.row_count,
-                size_bytes=len(puffin.data),
+                row_count=len(mask),
+                size_bytes=len(encoded.data),
                 partition=partitions.record(live[path]),
                 sequence=snapshot.id,
+                bounds=encoded.bounds,
                 data_file=path,
-                offset=BLOB_OFFSET,
-                blob_size=puffin.blob_size,
+                offset=encoded.offset,
+                blob_size=encoded.blob_size,
             )
         added = [
             ListedFile(
@@ -163,9 +168,10 @@ class ViewPublisher:
         schemas = {} if before is None else before.schemas
         own_schema = iceberg_schema(store.schema)
         next_row_id = 0 if before is None else before.next_row_id
+        first_row_id = next_row_id if self._version is IcebergVersion.V3 else None
         next_content = ContentChange(
             sequence=snapshot.id,
-            first_row_id=next_row_id,
+            first_row_id=first_row_id,
             added=added,
             removed=files.keys() - live.keys(),
             hidden=hidden,
@@ -175,6 +181,7 @@ class ViewPublisher:
             next_content,
             schema=store.schema,
             iceberg_schema=own_schema,
+            version=self._version,
             parent=None if shown is None else shown.id,
             written=written,
         )
@@ -186,11 +193,12 @@ class ViewPublisher:
             manifest_list=manifest_list,
             summary=_summary(snapshot, None if shown is None else shown.id, next_content, after),
             schema_id=store.schema.id,
-            first_row_id=next_row_id,
+            first_row_id=first_row_id,
             added_rows=added_rows,
         )
         snapshots = (*(() if before is None else _unexpired(store, before.snapshots)), newest)
         return ViewMetadata(
+            version=self._version,
             table_uuid=self._table_uuid,
             location=self._location,
             snapshot_id=snapshot.id,
@@ -300,15 +308,15 @@ def with_schema(metadata: ViewMetadata, store: FileStore) -> ViewMetadata:
 
 
 def _summary(snapshot: Snapshot, shown_id: int | None, change: ContentChange, content: ViewContent) -> dict[str, str]:
-    vectors = [each for each in change.hidden.values() if each is not None]
+    hides = any(each is not None for each in change.hidden.values())
     # Snapshots between the one shown before and a compaction may have changed rows.
     if snapshot.commit_kind is CommitKind.COMPACT and shown_id == snapshot.id - 1:
         operation = "replace"
-    elif snapshot.commit_kind is CommitKind.OVERWRITE or change.removed or vectors:
+    elif snapshot.commit_kind is CommitKind.OVERWRITE or change.removed or hides:
         operation = "overwrite"
     else:
         operation = "append"
-    data, hiding = content.data_files().values(), content.vectors().values()
+    data, hiding = content.data_files().values(), content.delete_files().values()
     return {
         "operation": operation,
         "added-data-files": str(len(change.added)),

@@ -34,9 +34,12 @@ Updates = tuple[TableUpdate, ...]
 def updates_of(entry: TableMetadata, wanted: TableMetadata) -> Updates | None:
     """Return the updates that turn ``entry`` into ``wanted``; None if no update can: it has to be registered again.
 
-    That is so after another program has committed to the entry, or rolled the table back.
+    That is so after another program has committed to the entry, or rolled the table back, and if the versions of
+    Iceberg's format differ.
     """
-    if entry.spec().fields != wanted.spec().fields or _has_diverged(entry, wanted):
+    if entry.format_version != wanted.format_version or entry.spec().fields != wanted.spec().fields:
+        return None
+    if _has_diverged(entry, wanted):
         return None
     schema_ids, added = _schema_ids(entry.schemas, wanted.schemas)
     updates: list[TableUpdate] = [AddSchemaUpdate(schema=each) for each in added]

@@ -78,9 +78,12 @@ class RestRegistration:
                     continue
                 except BadRequestError as error:
                     _LOGGER.warning("table %s: %s refused a change of its entry: %s", self._table, self._subject, error)
-                _LOGGER.warning(
-                    "table %s: others have changed its entry in %s; it is registered again", self._table, self._subject
-                )
+                if entry.metadata.format_version == wanted.format_version:
+                    _LOGGER.warning(
+                        "table %s: others have changed its entry in %s; it is registered again",
+                        self._table,
+                        self._subject,
+                    )
                 self._connected().drop_table(self._identifier)
         message = f"table {self._table}: others keep changing its entry in {self._subject}; the next commit continues"
         raise UnavailableError(message)

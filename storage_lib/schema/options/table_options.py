@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from functools import cache
 from typing import Any
 
@@ -241,6 +241,21 @@ class IcebergStorage(StrEnum):
     TABLE_LOCATION = "table-location"
     HADOOP_CATALOG = "hadoop-catalog"
     REST_CATALOG = "rest-catalog"
+
+
+class IcebergVersion(IntEnum):
+    """Version of Iceberg's table format: position delete files, or deletion vectors and ids of rows."""
+
+    V2 = 2
+    V3 = 3
+
+
+def _parse_iceberg_version(text: str) -> IcebergVersion:
+    found = {str(int(each)): each for each in IcebergVersion}.get(text.strip())
+    if found is None:
+        message = "it has to be 2 or 3"
+        raise ValueError(message)
+    return found
 
 
 def _parse_iceberg_storage(text: str) -> IcebergStorage | str:
@@ -539,11 +554,18 @@ class TableOptions:
         "metadata.iceberg.storage",
         IcebergStorage.DISABLED,
         _parse_iceberg_storage,
-        "Publish an Iceberg v3 view of the table after each commit, with the rows of that snapshot: table-location "
+        "Publish an Iceberg view of the table after each commit, with the rows of that snapshot: table-location "
         "puts its metadata into the table's directory, hadoop-catalog into `<warehouse>/iceberg`, an Iceberg Hadoop "
         "catalog; rest-catalog does so too, and registers the table in the REST catalog that the connection names "
         "(iceberg.rest.uri); disabled: no view. For Parquet files. With partial-update and aggregation it shows the "
         "snapshots whose rows compactions have merged.",
+    )
+    iceberg_version: IcebergVersion = _option(
+        "metadata.iceberg.format-version",
+        IcebergVersion.V3,
+        _parse_iceberg_version,
+        "Version of Iceberg's format that readers of the view have to know: 3 hides rows by deletion vectors, 2 by "
+        "position delete files, for engines that refuse version 3. The view begins again when it is changed.",
     )
     delta_enabled: bool = _option(
         "metadata.delta.enabled",

@@ -11,7 +11,7 @@ from storage_lib.file_store.kind.kind_choice import kind_of
 from storage_lib.file_store.snapshot.schema_in_force import schema_in_force
 from storage_lib.format.formats import format_of, formats_by_level
 from storage_lib.iceberg.view_refusals import OPTION as VIEW_OPTION
-from storage_lib.iceberg.view_refusals import refuse_view
+from storage_lib.iceberg.view_refusals import VERSION_OPTION, refuse_view
 from storage_lib.log_store.codec.log_evolution import refuse_for_log
 from storage_lib.log_store.external.source_metadata import refuse_declared_metadata
 from storage_lib.schema.evolution.alter_schema import alter_schema
@@ -136,12 +136,13 @@ class TableAlter:
 
     def _refuse_view(self, schema: TableSchema, altered: TableSchema) -> None:
         """Refuse an Iceberg view of the altered table that could not be exact."""
-        if self._is_branch and altered.options.get(VIEW_OPTION) != schema.options.get(VIEW_OPTION):
-            message = (
-                f"table {self._table}: option {VIEW_OPTION} cannot be changed on a branch, because branches have no "
-                "Iceberg view; change it on the table"
-            )
-            raise InvalidInputError(message)
+        for option in (VIEW_OPTION, VERSION_OPTION):
+            if self._is_branch and altered.options.get(option) != schema.options.get(option):
+                message = (
+                    f"table {self._table}: option {option} cannot be changed on a branch, because branches have no "
+                    "Iceberg view; change it on the table"
+                )
+                raise InvalidInputError(message)
         if altered.options.get(VIEW_OPTION) is None:
             return
         refuse_view(

@@ -10,7 +10,7 @@ from typing import Self
 from storage_lib.built_once import built_once
 from storage_lib.file_store.store import FileStore
 from storage_lib.iceberg.iceberg_view import IcebergView
-from storage_lib.iceberg.view_refusals import view_storage
+from storage_lib.iceberg.view_refusals import view_options
 from storage_lib.io.after_commit import after_commit
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_directory.table_paths import MAIN_BRANCH, TablePaths
@@ -31,15 +31,17 @@ def _view_of(
     """Return how to open the view of a table under a schema, if that asks for one. Branches have no view."""
 
     def view_of(store: FileStore) -> IcebergView | None:
-        storage = view_storage(store.schema, location) if branch == MAIN_BRANCH else None
-        if storage is None:
+        wanted = view_options(store.schema, location) if branch == MAIN_BRANCH else None
+        if wanted is None:
             return None
+        storage, version = wanted
         return IcebergView(
             store,
             table=name,
             table_uuid=uuid,
             location=location,
             storage=storage,
+            version=version,
             environment=environment,
             connection=connection,
         )
