@@ -20,6 +20,7 @@ from storage_lib.errors import InvalidInputError, NotFoundError
 from storage_lib.schema.placing.bucketing import bucket_of
 from storage_lib.spark import read, write
 from storage_lib.spark.types.spark_errors import storage_errors_of_spark
+from storage_lib.spark.versions.spark_feature import SparkFeature
 from storage_lib.spark.writing.bucket_distribution import by_bucket, by_partition_and_bucket, with_bucket
 from storage_lib.table.namespaces.table_inspection import TableInspection
 from tests.support.whole_rows import whole_rows
@@ -95,7 +96,7 @@ def test_every_type_survives_the_way_there_and_back(
             ("real", pa.float32()),
             ("double", pa.float64()),
             ("day", pa.date32()),
-            ("hour", pa.time32("ms")),
+            *([("hour", pa.time32("ms"))] if SparkFeature.TIME.is_here else []),
             ("bytes", pa.binary()),
             ("amount", pa.decimal128(12, 3)),
             ("local_ms", pa.timestamp("ms")),

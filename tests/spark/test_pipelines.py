@@ -10,13 +10,16 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+pytest.importorskip("grpc_status")
+
 from storage_lib import open_catalog
+from storage_lib.spark.versions.spark_feature import SparkFeature
 from tests.support.deep_tests import thinned
 from tests.support.fenced_blocks import sections
+from tests.support.spark_features import needs_spark
 from tests.support.spark_processes import REPOSITORY, warm_environment
 
-pytest.importorskip("grpc_status")
-pytestmark = [pytest.mark.spark, pytest.mark.integration]
+pytestmark = [pytest.mark.spark, pytest.mark.integration, needs_spark(SparkFeature.PIPELINES)]
 
 (TABLES,), (SPEC, SHOP), (CUSTOMERS_TABLE, CUSTOMERS) = (
     [block.text for block in section.blocks]

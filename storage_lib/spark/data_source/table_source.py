@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from pyspark.errors import AnalysisException
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -107,7 +108,12 @@ def _register_over_connect(spark: SparkSession) -> None:
         return
     refuse_unfitting_server(spark)
     for source in _DISCOVERED.values():
-        spark.dataSource.register(source)
+        try:
+            spark.dataSource.register(source)
+        except AnalysisException as error:
+            # A server of Spark 4.0 keeps the source that it has found by itself: this one, which is installed there.
+            if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+                raise
     from pyspark.sql.connect.streaming.readwriter import DataStreamReader
 
     _distinguish_streams(DataStreamReader)
