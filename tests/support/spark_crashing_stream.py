@@ -17,10 +17,12 @@ def main() -> None:
         os.environ["SPARK_CRASH"] = json.dumps({**job["crash"], "group": os.getpgid(0)})
     from storage_lib import open_catalog
     from storage_lib.spark import session, write_stream
+    from storage_lib.spark.versions.source_names import free_names
     from tests.support.spark_crash_points import CrashingSource
 
     table = open_catalog(job["warehouse"], job["catalog_options"]).load_table(job["table"])
     spark = session("kill test", master="local[2]", conf=job["conf"])
+    free_names(spark, [CrashingSource.name()])
     spark.dataSource.register(CrashingSource)
     changes = (
         spark.readStream.schema("id long, v string, _row_kind string")

@@ -54,6 +54,7 @@ from storage_lib.spark.versions.fitting_spark import (
     refuse_unfitting_session,
     warn_of_trial,
 )
+from storage_lib.spark.versions.source_names import free_names
 from storage_lib.spark.versions.spark_feature import SparkFeature
 from storage_lib.table.protocol.write_context import OverwriteScope
 
@@ -94,6 +95,7 @@ def register(spark: SparkSession) -> None:
         sources = [source for package, source in _DISCOVERED.items() if sent or find_spec(package) is None]
         # Spark checks a name for duplicates in the active session, not in the one that it is registered in.
         with active_session(spark):
+            free_names(spark, (source.name() for source in sources))
             for source in sources:
                 spark.dataSource.register(source)
         from pyspark.sql.streaming.readwriter import DataStreamReader
