@@ -84,6 +84,7 @@ class IcebergView:
         self._new_name = environment.new_name
         self._catalog = client_properties(connection)
         self._entry: RestRegistration | None = None
+        self._successor: IcebergView | None = None
         self.delta = DeltaLog(environment.file_io, location, table)
         self._contents = ViewContents(self.directory, environment.new_name)
         self._publisher = ViewPublisher(
@@ -99,9 +100,10 @@ class IcebergView:
     def publish(self, snapshot: Snapshot) -> None:
         """Publish a snapshot and those before it; see ``SnapshotView``."""
         with after_commit(f"table {self._table}: publishing snapshot {snapshot.id} in the Iceberg view"):
-            self.catch_up()
-            self._follow_in_delta()
-            self._register()
+            view = self._wanted()
+            view.catch_up()
+            view._follow_in_delta()  # noqa: SLF001
+            view._register()  # noqa: SLF001
 
     def shown(self) -> int | None:
         """Return the newest snapshot that the view shows, 0 for one of an empty table; None without a view.
@@ -325,6 +327,18 @@ class IcebergView:
     def _write_copy(self, data: bytes) -> str:
         path = self.directory.write_for_catalog(self._location, f"00000-{self._new_name()}", data)
         return absolute_place(path)
+
+    def _wanted(self) -> IcebergView:
+        """Return the view that the newest schema asks for, which may be elsewhere or of another version; else this one.
+
+        A process that opened the table before that was altered goes on writing for as long as it runs.
+        """
+        if self._is_wanted():
+            return self
+        if self._successor is None or not self._successor._is_wanted():  # noqa: SLF001
+            wanted = self._store.newest_view()
+            self._successor = wanted if isinstance(wanted, IcebergView) else None
+        return self._successor or self
 
     def _is_wanted(self) -> bool:
         """Return whether the newest schema still asks for this view: another process may have altered the table."""

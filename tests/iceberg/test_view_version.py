@@ -103,17 +103,25 @@ def test_a_change_of_the_version_begins_the_view_again(catalog: Catalog, tmp_pat
         assert table.describe()["delta log shows"] == f"snapshot {first + 1}"
 
 
-def test_a_process_that_opened_the_table_before_leaves_the_view_to_the_next_commit(catalog: Catalog) -> None:
-    before = a_table(catalog, "3")
-    table = before.alter(SetOption(VERSION, "2"))
+@pytest.mark.parametrize("option", [(VERSION, "2"), ("metadata.iceberg.storage", "hadoop-catalog")])
+def test_a_process_that_opened_the_table_before_publishes_in_the_altered_view(
+    catalog: Catalog, option: tuple[str, str]
+) -> None:
+    before = a_table(catalog, "3", **{"metadata.delta.enabled": "true"})
+    table = before.alter(SetOption(*option))
 
     before.upsert([{"id": 0, "p": "a b", "n": 7}])
 
-    assert table.inspect.health().view_lag == 1
+    assert table.inspect.health().view_lag == 0
+    assert table.describe()["delta log shows"] == "snapshot 4"
     table.upsert([{"id": 2, "p": "a b", "n": 8}])
-    found = metadata(table)
-    assert found["format-version"] == 2
-    assert [each["snapshot-id"] for each in found["snapshots"]] == [3, 4, 5]
+    before.upsert([{"id": 0, "p": "a b", "n": 9}])
+    found = json.loads(Path(metadata_of(table, 6)).read_text())
+    files = table.environment.file_io
+    assert found["format-version"] == int(table.options.iceberg_version)
+    assert [each["snapshot-id"] for each in found["snapshots"]] == [3, 4, 5, 6]
+    for number in (3, 4, 5, 6):
+        assert shown_rows(files, found, number) == table_rows(table.to_arrow(snapshot_id=number))
 
 
 def test_a_view_that_waits_for_a_compaction_has_the_former_version_until_then(catalog: Catalog) -> None:
