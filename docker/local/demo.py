@@ -59,6 +59,8 @@ SINK_STOP_SECONDS = 30
 PROGRESS_SECONDS = 10
 LIVE_ROWS = 10 * LIVE_ROWS_PER_SECOND
 WARM_UP_ROWS = 10 * LIVE_ROWS_PER_SECOND
+# Each step ends after seconds on a free machine; a machine that other programs share may need many times that.
+SECONDS_MAX = 1800
 
 
 @dataclass(kw_only=True)
@@ -118,14 +120,14 @@ class Demo:
         rest = airflow.start()
         self._say(f"  Airflow at {rest.base_url}: user {rest.user}, password {rest.password}")
         for dag in ("provision", "stream", "maintain", "drop_old_partitions", "validate"):
-            rest.wait_for_dag(dag)
+            rest.wait_for_dag(dag, timeout=SECONDS_MAX)
         return rest
 
     def _provision(self, rest: AirflowRest, catalog: Catalog) -> DynamicTable:
         self._say(f"DAG provision: create {TABLE}, its directory and its Kafka topic")
-        rest.run("provision")
+        rest.run("provision", timeout=SECONDS_MAX)
         # Once unpaused, its schedule creates a run at once, which needs the table.
-        rest.wait_for_dag("reprocess")
+        rest.wait_for_dag("reprocess", timeout=SECONDS_MAX)
         table = catalog.load_table(TABLE)
         self.report.line("key", ", ".join(table.schema.primary_keys))
         return table
@@ -147,9 +149,9 @@ class Demo:
             else:
                 self._progress(f"  no change is readable yet: {started.waits_for()}")
 
-        follower.wait_for(1, timeout_seconds=1800, progress=progress)
+        follower.wait_for(1, timeout_seconds=SECONDS_MAX, progress=progress)
         self._say(f"  the first changes are readable {time.monotonic() - triggered:.0f} s after the trigger")
-        follower.wait_for(backlog.height, timeout_seconds=1800, progress=progress)
+        follower.wait_for(backlog.height, timeout_seconds=SECONDS_MAX, progress=progress)
         self._say(f"  all {backlog.height:,} are {time.monotonic() - triggered:.0f} s after the trigger")
         return run_id
 
@@ -174,7 +176,7 @@ class Demo:
         sent_at: list[float] = []
         for count, at in replay.send(live, per_second=LIVE_ROWS_PER_SECOND):
             sent_at += [at] * (count - len(sent_at))
-        follower.wait_for(before + live.height, timeout_seconds=300)
+        follower.wait_for(before + live.height, timeout_seconds=SECONDS_MAX)
         ages = _ages(live, sent_at, follower.changes(since=before))
         quantiles = {f"p{q}": float(ages.quantile(q / 100) or 0.0) for q in (50, 99)}
         self.report.ages[label] = quantiles
@@ -195,7 +197,7 @@ class Demo:
         self._say("DAG maintain: compact the table while the sink writes into it")
         run_id = rest.trigger("maintain", conf={"full": True, "retain_last": 1000})
         self._measure_age(replay, live, follower, "while compaction runs", delays)
-        rest.check_success("maintain", run_id, rest.wait("maintain", run_id))
+        rest.check_success("maintain", run_id, rest.wait("maintain", run_id, timeout=SECONDS_MAX))
         self.report.levels["after compaction"] = _levels(table)
 
     def _reprocess(self, rest: AirflowRest, table: DynamicTable) -> None:
@@ -205,7 +207,7 @@ class Demo:
         )
         offsets = None if table.log is None else table.log.latest_offsets()
         backfill = rest.backfill("reprocess", first=first.isoformat(), last=last.isoformat())
-        states = rest.wait_for_backfill("reprocess", backfill)
+        states = rest.wait_for_backfill("reprocess", backfill, timeout=SECONDS_MAX)
         if set(states.values()) != {"success"}:
             message = f"the backfill did not succeed: {states}"
             raise DemoError(message)
@@ -216,17 +218,17 @@ class Demo:
     def _drop(self, rest: AirflowRest, table: DynamicTable) -> None:
         self._say(f"DAG drop_old_partitions: drop {DROPPED}")
         before = table.inspect.partitions().num_rows
-        rest.run("drop_old_partitions", conf={"before": (DROPPED + timedelta(days=1)).isoformat()})
+        rest.run("drop_old_partitions", conf={"before": (DROPPED + timedelta(days=1)).isoformat()}, timeout=SECONDS_MAX)
         self._say(f"  {before} partitions before, {table.inspect.partitions().num_rows} after")
 
     def _validate(self, rest: AirflowRest) -> None:
         self._say("DAG validate: Great Expectations on the newest snapshot")
-        rest.run("validate")
+        rest.run("validate", timeout=SECONDS_MAX)
 
     def _stop_sink(self, rest: AirflowRest, run_id: str) -> None:
         self._say("stopping the sink by marking its task as success, as a user would in the UI")
         rest.mark("stream", run_id, "stream_sink", "success")
-        rest.wait("stream", run_id, timeout=120)
+        rest.wait("stream", run_id, timeout=SECONDS_MAX)
 
     def _compare(self, table: DynamicTable, delays: DynamicTable) -> int:
         self._say("running the same query by four readers")

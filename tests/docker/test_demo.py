@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import socket
 from datetime import date
 from pathlib import Path
@@ -184,6 +185,22 @@ def test_the_truth_leaves_out_what_the_demo_drops_and_joins_the_weather_where_it
     assert set(with_weather["flight_date"]) == {date(2013, 1, day) for day in range(3, 10)}
     of_a_day = truth.filter(days == date(2013, 1, 3))
     assert of_a_day.height == flights_of_day({"flight_date": "2013-01-03"}).num_rows
+
+
+def test_every_wait_of_the_demo_is_as_long_as_on_a_busy_machine() -> None:
+    calls = [each for each in ast.walk(ast.parse(Path(demo.__file__).read_text())) if isinstance(each, ast.Call)]
+    waits = {
+        ast.unparse(call): {
+            ast.unparse(each.value) for each in call.keywords if each.arg in ("timeout", "timeout_seconds")
+        }
+        for call in calls
+        if ast.unparse(call.func).startswith(("rest.run", "rest.wait", "follower.wait_for"))
+        and not ast.unparse(call.func).startswith("rest.run_state")
+    }
+
+    assert {call for call, limits in waits.items() if limits != {"SECONDS_MAX"}} == set()
+    assert len(waits) > 8
+    assert demo.SECONDS_MAX >= 1800
 
 
 def test_a_change_that_never_became_readable_is_not_left_out_of_the_ages() -> None:
