@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from importlib.metadata import PackageNotFoundError, metadata, version
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -64,6 +64,7 @@ def _packages(what: str, requirements: Sequence[Requirement], command: str) -> F
         except PackageNotFoundError:
             missing.append(each.name)
             continue
+        missing += [name for name in _missing_of_extras(each) if name not in missing]
         fits = each.specifier.contains(installed, prereleases=True)
         found.append(f"{each.name} {installed}")
         wrong += [] if fits else [f"{each.name} {installed} is installed, {each.name}{each.specifier} is needed"]
@@ -75,6 +76,18 @@ def _packages(what: str, requirements: Sequence[Requirement], command: str) -> F
     if missing:
         text += f"{'; ' if found else ''}{', '.join(missing)} not installed: {command}"
     return Finding(what=what, is_well=True, text=text)
+
+
+def _missing_of_extras(requirement: Requirement) -> Iterator[str]:
+    """Yield the missing packages that the extras of an installed one need, as in ``pyspark[connect]``."""
+    for needed in map(Requirement, requires(requirement.name) or ()):
+        if needed.marker is None or needed.marker.evaluate({"extra": ""}):
+            continue
+        if any(needed.marker.evaluate({"extra": extra}) for extra in requirement.extras):
+            try:
+                version(needed.name)
+            except PackageNotFoundError:
+                yield needed.name
 
 
 def _pyspark() -> Iterator[Finding]:

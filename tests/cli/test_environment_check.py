@@ -20,11 +20,11 @@ def found(what: str) -> Finding:
     return finding
 
 
-def install(directory: Path, name: str, version: str) -> None:
+def install(directory: Path, name: str, version: str, needs: str = "") -> None:
     """Make it look as if a distribution was installed in a directory."""
     metadata = directory / f"{name.replace('-', '_')}-{version}.dist-info" / "METADATA"
     metadata.parent.mkdir()
-    metadata.write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", encoding="utf-8")
+    metadata.write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needs}", encoding="utf-8")
 
 
 def test_what_the_tests_run_in_fits() -> None:
@@ -42,6 +42,19 @@ def test_a_package_of_another_version_is_named_with_the_version_that_is_needed(
     finding = found(extra)
     assert not finding.is_well
     assert f"{package} 0.9 is installed, {package}{needed}" in finding.text
+
+
+def test_a_package_is_named_as_missing_if_an_extra_of_a_package_needs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``pyspark`` alone is not enough for the extra ``connect``, which needs ``pyspark[connect]``."""
+    needs = 'Requires-Dist: package-of-servers; extra == "connect"\nRequires-Dist: package-of-tests; extra == "tests"\n'
+    install(tmp_path, "pyspark", "4.2.0", needs)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    assert "package-of-servers not installed: pip install" in found("connect").text
+    assert "package-of" not in found("spark").text
+    assert "package-of-tests" not in found("connect").text
 
 
 def test_code_of_another_version_than_the_installed_one_is_found(
