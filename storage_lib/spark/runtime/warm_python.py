@@ -30,6 +30,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import warnings
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -158,10 +159,20 @@ def _serve(listening: socket.socket) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while 0 not in select.select([0, listening.fileno()], [], [])[0]:
         launcher, _ = listening.accept()
-        if os.fork() == 0:
+        if _fork() == 0:
             listening.close()
             _run_for(launcher)
         launcher.close()
+
+
+def _fork() -> int:
+    """Fork without the warning that Python 3.12 and later print about threads.
+
+    The server has started none. The idle ones are of the libraries it has imported: NumPy, Arrow and Polars.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"This process .*is multi-threaded, use of fork\(\)", DeprecationWarning)
+        return os.fork()
 
 
 def _run_for(launcher: socket.socket) -> None:

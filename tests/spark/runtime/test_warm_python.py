@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from storage_lib.spark.runtime import warm_python as warm_python_module
 from storage_lib.spark.runtime.warm_python import FORKED, can_fork, warm_python
 from tests.support.spark_processes import clean_environment
 from tests.support.waiting import wait_until
@@ -84,6 +86,20 @@ def test_two_processes_share_nothing_but_imports() -> None:
     second = run("-m", RUNNER, PYTHON_WORKER_FACTORY_PORT="two")
 
     assert ("'one'" in first.stderr, "'two'" in second.stderr) == (True, True)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_fork_prints_no_warning_of_the_threads_of_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.12 and later warn if the process has threads, and show a warning of a main module."""
+
+    def fork() -> int:
+        text = "This process (pid=7) is multi-threaded, use of fork() may lead to deadlocks in the child."
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return 7
+
+    monkeypatch.setattr("os.fork", fork)
+
+    assert warm_python_module._fork() == 7
 
 
 @contextmanager
