@@ -32,7 +32,7 @@ EXTRAS_OF_MODULES = {
     "airflow": ("airflow",),
     "deltalake": ("delta",),
     "duckdb": ("duckdb",),
-    "fastapi": ("serve",),
+    "fastapi": ("serve", "airflow"),
     "great_expectations": ("quality",),
     "hdfs_native": ("hdfs",),
     "httpx": ("registry",),
