@@ -83,11 +83,14 @@ def sql(
 
 
 def _require_spark() -> None:
-    """Raise ``InvalidInputError`` if Spark or the SQL parser is not installed."""
+    """Raise ``InvalidInputError`` if Spark or the SQL parser is missing, or Spark has a version that does not fit."""
     missing = [name for name in ("pyspark", "pandas", "lark", "sqlglot") if find_spec(name) is None]
     if missing:
         message = f"SQL needs {', '.join(missing)}: {install_command('spark', 'sql')}"
         raise InvalidInputError(message)
+    from storage_lib.spark.versions.fitting_spark import refuse_unfitting_pyspark
+
+    refuse_unfitting_pyspark()
 
 
 def _script(execute: list[str], file: Path | None) -> str | None:

@@ -22,6 +22,7 @@ from storage_lib.errors import UnavailableError
 from storage_lib.progress import report_to
 from storage_lib.table.namespaces.table_inspection import TableInspection
 from storage_lib.table.protocol.outcome import reports_outcome
+from tests.support.extras import needs
 from tests.support.recorded_progress import RecordedProgress
 
 COLUMNS = "id BIGINT NOT NULL, day STRING NOT NULL, price DECIMAL(9, 2)"
@@ -145,6 +146,19 @@ def test_dags_are_not_installed_into_a_file(tmp_path: Path) -> None:
     refused = CliRunner().invoke(app, ["airflow", "install-dags", str(file)])
 
     assert (refused.exit_code, f"{file} is a file" in refused.stderr.replace("\n", "")) == (1, True)
+
+
+@needs("pyspark", "sqlglot")
+def test_sql_on_another_spark_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyspark.__version__", "3.5.9")
+
+    refused = CliRunner().invoke(app, ["-w", str(tmp_path / "warehouse"), "sql", "CREATE TABLE t (id INT)"])
+
+    assert refused.exit_code == 1
+    assert refused.stderr.startswith("InvalidInputError: pyspark 3.5.9 is installed, in ")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_missing_java_is_no_problem_of_an_installation_without_spark(
