@@ -47,14 +47,13 @@ def updates_of(entry: TableMetadata, wanted: TableMetadata) -> Updates | None:
     if current != entry.current_schema_id:
         updates.append(SetCurrentSchemaUpdate.model_validate({"schema-id": current}))
     there = {each.snapshot_id for each in entry.snapshots}
-    updates += [
-        AddSnapshotUpdate(snapshot=_with_schema(each, schema_ids))
-        for each in wanted.snapshots
-        if each.snapshot_id not in there
-    ]
+    # Nessie keeps only the snapshot that was added last, so an older one would become the current one.
+    added_snapshots = [each for each in wanted.snapshots if each.snapshot_id > max(there, default=0)]
+    updates += [AddSnapshotUpdate(snapshot=_with_schema(each, schema_ids)) for each in added_snapshots]
+    then = there | {each.snapshot_id for each in added_snapshots}
     for name, reference in wanted.refs.items():
         known = entry.refs.get(name)
-        if known is None or known.snapshot_id != reference.snapshot_id:
+        if reference.snapshot_id in then and (known is None or known.snapshot_id != reference.snapshot_id):
             updates.append(_set_reference(name, reference.snapshot_id))
     gone = [name for name in entry.refs if name not in wanted.refs]
     updates += [RemoveSnapshotRefUpdate.model_validate({"ref-name": name}) for name in gone]

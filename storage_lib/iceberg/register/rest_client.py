@@ -6,15 +6,25 @@ properties of an allow-list, always opens files by ``PyArrowFileIO``, and has a 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import requests
-from pyiceberg.catalog.rest import RestCatalog
-from pyiceberg.exceptions import RESTError, ServerError, ServiceUnavailableError, TooManyRequestsError
+from pyiceberg.catalog.rest import Endpoints, RestCatalog
+from pyiceberg.catalog.rest.response import _handle_non_200_response
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    RESTError,
+    ServerError,
+    ServiceUnavailableError,
+    TooManyRequestsError,
+)
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.table import CommitTableRequest, CommitTableResponse, Table, TableIdentifier
+from pyiceberg.table.update import AddSchemaUpdate, TableRequirement, TableUpdate
 from requests.adapters import HTTPAdapter
 
 from storage_lib.errors import InvalidInputError, UnavailableError
@@ -39,6 +49,26 @@ class RestClient(RestCatalog):
     def __init__(self, name: str, properties: Mapping[str, str]) -> None:
         """Connect; ``properties`` are PyIceberg's. Raises as PyIceberg does; see ``reporting``."""
         super().__init__(name, **properties)
+
+    def commit_table(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        """Commit updates as PyIceberg does, which leaves out ``last-column-id`` of a schema: Nessie refuses that."""
+        *namespace, name = table.name()
+        identifier = TableIdentifier.model_validate({"namespace": namespace, "name": name})
+        request = CommitTableRequest(identifier=identifier, requirements=requirements, updates=updates)
+        body = json.loads(request.model_dump_json())
+        for encoded, update in zip(body["updates"], updates, strict=True):
+            if isinstance(update, AddSchemaUpdate):
+                encoded["last-column-id"] = max(table.metadata.last_column_id, update.schema_.highest_field_id)
+        place = self._split_identifier_for_path(identifier)
+        url = self.url(Endpoints.update_table, prefixed=True, **place)
+        answer = self._session.post(url, json=body)
+        try:
+            answer.raise_for_status()
+        except requests.HTTPError as error:
+            _handle_non_200_response(error, {409: CommitFailedException})
+        return CommitTableResponse.model_validate_json(answer.text)
 
     def _create_session(self) -> requests.Session:
         self.properties = {

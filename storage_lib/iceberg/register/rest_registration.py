@@ -26,7 +26,7 @@ with importing_for("an Iceberg REST catalog", InvalidInputError, "iceberg"):
         TableAlreadyExistsError,
     )
     from pyiceberg.table import Table
-    from pyiceberg.table.metadata import TableMetadataUtil
+    from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 
     from storage_lib.iceberg.register.entry_changes import requirements_of, updates_of
     from storage_lib.iceberg.register.rest_client import RestClient, reporting
@@ -66,27 +66,31 @@ class RestRegistration:
                         continue
                     return
                 wanted = TableMetadataUtil.parse_raw(data.decode())
-                is_same = entry.metadata.table_uuid == wanted.table_uuid
-                updates = updates_of(entry.metadata, wanted) if is_same else None
-                if updates == ():
-                    return
                 try:
-                    if updates is not None:
-                        self._connected().commit_table(entry, requirements_of(entry.metadata), updates)
+                    if self._is_updated(entry, wanted):
                         return
                 except CommitFailedException:
                     continue
-                except BadRequestError as error:
-                    _LOGGER.warning("table %s: %s refused a change of its entry: %s", self._table, self._subject, error)
-                if entry.metadata.format_version == wanted.format_version:
-                    _LOGGER.warning(
-                        "table %s: others have changed its entry in %s; it is registered again",
-                        self._table,
-                        self._subject,
-                    )
                 self._connected().drop_table(self._identifier)
         message = f"table {self._table}: others keep changing its entry in {self._subject}; the next commit continues"
         raise UnavailableError(message)
+
+    def _is_updated(self, entry: Table, wanted: TableMetadata) -> bool:
+        """Commit to the entry what it lacks; return False if it has to be registered again, and log why."""
+        is_same = entry.metadata.table_uuid == wanted.table_uuid
+        updates = updates_of(entry.metadata, wanted) if is_same else None
+        if updates is not None:
+            try:
+                if updates:
+                    self._connected().commit_table(entry, requirements_of(entry.metadata), updates)
+            except BadRequestError as error:
+                _LOGGER.warning("table %s: %s refused a change of its entry: %s", self._table, self._subject, error)
+            else:
+                return True
+        elif entry.metadata.format_version == wanted.format_version:
+            _LOGGER.warning("table %s: others have changed its entry in %s", self._table, self._subject)
+        _LOGGER.info("table %s is registered again in %s", self._table, self._subject)
+        return False
 
     def drop(self) -> None:
         """Remove the entry, if it is this table's. Raises as ``follow``."""
