@@ -1,4 +1,4 @@
-"""What is sent to the REST catalogs of others, so that also those follow a table that keep less than Iceberg's own."""
+"""Requests to REST catalogs of others, some of which keep less of a table than that of Iceberg's own tests."""
 
 from __future__ import annotations
 

@@ -17,10 +17,10 @@ from storage_lib.errors import CorruptFileError
 from storage_lib.file_store.data_file.field_ids import FIELD_ID_KEY
 
 _PATH_ID, _POSITION_ID = 2147483546, 2147483545
-_POSITION = "pos"
+_PATH, _POSITION = "file_path", "pos"
 _FILE_SCHEMA = pa.schema(
     [
-        pa.field("file_path", pa.string(), nullable=False, metadata={FIELD_ID_KEY: str(_PATH_ID)}),
+        pa.field(_PATH, pa.dictionary(pa.int32(), pa.string()), nullable=False, metadata={FIELD_ID_KEY: str(_PATH_ID)}),
         pa.field(_POSITION, pa.int64(), nullable=False, metadata={FIELD_ID_KEY: str(_POSITION_ID)}),
     ]
 )
@@ -31,10 +31,17 @@ _CODEC = "zstd"
 def encode_position_deletes(rows: BitMap64, data_file: str) -> bytes:
     """Encode the file that hides ``rows`` of one data file."""
     positions = pa.array(np.asarray(rows.to_array(), dtype=np.int64))
-    paths = pa.repeat(data_file, len(positions))
+    # As a dictionary: otherwise the path would be hashed once for each row, which takes longer than all the rest.
+    paths = pa.DictionaryArray.from_arrays(np.zeros(len(positions), np.int32), [data_file])
     out = pa.BufferOutputStream()
-    table = pa.Table.from_arrays([paths, positions], schema=_FILE_SCHEMA)
-    pq.write_table(table, out, compression=_CODEC, use_dictionary=["file_path"], store_schema=False)
+    pq.write_table(
+        pa.Table.from_arrays([paths, positions], schema=_FILE_SCHEMA),
+        out,
+        compression=_CODEC,
+        use_dictionary=[_PATH],
+        column_encoding={_POSITION: "DELTA_BINARY_PACKED"},
+        store_schema=False,
+    )
     return bytes(out.getvalue())
 
 
