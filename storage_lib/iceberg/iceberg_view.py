@@ -331,7 +331,7 @@ class IcebergView:
     def _wanted(self) -> IcebergView:
         """Return the view that the newest schema asks for, which may be elsewhere or of another version; else this one.
 
-        A process that opened the table before that was altered goes on writing for as long as it runs.
+        A process that opened the table before the change may keep writing for as long as it runs.
         """
         if self._is_wanted():
             return self

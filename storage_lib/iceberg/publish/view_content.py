@@ -60,7 +60,7 @@ class ViewContent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentChange:
-    """What a snapshot changes; ``hidden`` has the new delete files by the path of the data file, None for none."""
+    """Changes of a snapshot; ``hidden`` has the new delete file of each data file by path, None if it is removed."""
 
     sequence: int
     first_row_id: int | None

@@ -93,12 +93,12 @@ class ViewDirectory:
         number, path = metadata.snapshot_id, self.metadata_path(metadata.snapshot_id)
         data = encode_metadata(metadata, schema)
         if not self._file_io.create_if_absent(path, data):
-            there = self._load(number)
-            if there is not None and _is_same(there, metadata):
+            existing = self._load(number)
+            if existing is not None and _is_same(existing, metadata):
                 # Its process may have crashed before it wrote the hint.
                 self._hint(number, is_next=metadata.follows_each)
                 return False
-            if there is None:
+            if existing is None:
                 _LOGGER.warning("%s was not written by this library, and is replaced: the view is only read", path)
             self._file_io.replace(path, data)
         self._last = data, metadata
