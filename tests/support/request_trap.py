@@ -28,14 +28,20 @@ class Moment(StrEnum):
 
 
 @contextmanager
-def request_trap(*, at: int | None, moment: Moment, act: Callable[[], object] = lambda: None) -> Iterator[list[str]]:
-    """Trap requests while the body runs; ``at`` counts from 1, None only counts."""
+def request_trap(
+    *, at: int | str | None, moment: Moment, act: Callable[[], object] = lambda: None
+) -> Iterator[list[str]]:
+    """Trap requests while the body runs; ``at`` counts from 1, or is a kind whose first request is meant.
+
+    None only counts. The count of a kind differs between two equal commits: a transaction that takes too long is
+    repeated, and an answer of "not yet" is asked for again.
+    """
     sent: list[str] = []
     submit = KafkaCluster.submit
 
     def trapped(cluster: KafkaCluster, node: int | None, request: object) -> Future[Any]:
         sent.append(type(request).__name__)
-        if len(sent) != at:
+        if at not in (len(sent), sent[-1]) or at in sent[:-1]:
             return submit(cluster, node, request)
         if moment is Moment.UNSENT:
             act()
