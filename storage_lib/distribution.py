@@ -30,6 +30,7 @@ VERSION = "0.3.0"
 EXTRAS_OF_MODULES = {
     "adbc_driver_postgresql": ("postgres",),
     "airflow": ("airflow",),
+    "botocore": ("sts",),
     "deltalake": ("delta",),
     "duckdb": ("duckdb",),
     "fastapi": ("serve", "airflow"),

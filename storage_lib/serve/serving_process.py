@@ -15,6 +15,7 @@ from storage_lib.io.environment import Clock
 from storage_lib.serve.access.client_file import ClientFile
 from storage_lib.serve.access.server_access import LocalAccess, TokenAccess
 from storage_lib.serve.serving_app import WAREHOUSE, serving_app
+from storage_lib.serve.vending.vending import Vending
 
 _BACKLOG = 2048
 _STOP_SECONDS = 10
@@ -30,6 +31,7 @@ def serve_catalog(
     certificate: Path | None = None,
     key: Path | None = None,
     warehouse: str = WAREHOUSE,
+    vending: Vending | None = None,
     on_listening: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Serve a catalog until SIGINT or SIGTERM; requests that run then are answered.
@@ -38,8 +40,11 @@ def serve_catalog(
     changed. ``certificate`` and ``key`` are PEM files for TLS. ``on_listening`` is called with the server's address
     once it accepts connections; port 0 chooses a free one.
 
-    Raises ``InvalidInputError`` for a host that others can reach without ``clients``, an invalid file, and a key
-    without a certificate; ``OSError`` if the address is in use.
+    ``vending`` makes credentials for clients, and is tried once before the server listens; None: they need their own.
+
+    Raises ``InvalidInputError`` for a host that others can reach without ``clients``, an invalid file, a key without a
+    certificate, and ``vending`` without ``clients``; ``UnavailableError`` if that gets no credentials;
+    ``OSError`` if the address is in use.
     """
     if clients is None and not is_loopback(host):
         message = (
@@ -50,9 +55,17 @@ def serve_catalog(
     if (certificate is None) is not (key is None):
         message = "TLS needs both a certificate and its key"
         raise InvalidInputError(message)
+    if vending is not None and clients is None:
+        message = (
+            "a role needs clients: without tokens every program of this machine would get credentials for the store; "
+            "name those that may with --clients"
+        )
+        raise InvalidInputError(message)
+    if vending is not None:
+        vending.try_once()
     access = LocalAccess() if clients is None else TokenAccess(ClientFile(clients), clock)
     settings = uvicorn.Config(
-        serving_app(catalog, access, clock, warehouse=warehouse),
+        serving_app(catalog, access, clock, warehouse=warehouse, vending=vending),
         log_level="warning",
         server_header=False,
         ssl_certfile=certificate,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import NamedTuple
 import pytest
 from typer.testing import CliRunner
 
+from local_process import LOOPBACK, free_port
 from storage_lib import Catalog, open_catalog
 from storage_lib.cli.app import app
 from tests.support.extras import needs
@@ -23,6 +25,7 @@ from tests.support.served_catalogs import client_file, serving
 pytestmark = needs("fastapi", "uvicorn", "httpx")
 
 PAGE = Path(__file__).parents[2] / "docs" / "serve.md"
+ROLE = "arn:aws:iam::123456789012:role/tables"
 SHOWN_ADDRESS = "http://127.0.0.1:8181"
 
 
@@ -116,6 +119,10 @@ def test_pypaimon_creates_writes_and_reads_by_address_alone(served: Served) -> N
         (["--certificate", "server.pem"], "TLS needs both"),
         (["--name", "a/b"], "invalid name 'a/b' of the warehouse"),
         (["--clients", "nothing.toml"], "No such file"),
+        (["--token-service", "https://minio.example"], "need a role"),
+        (["--writers-may-list"], "need a role"),
+        (["--role", ROLE], "no credentials can be made for"),
+        (["--role", "tables"], "'tables' is not the name of a role"),
     ],
 )
 def test_a_server_that_would_be_open_to_all_does_not_start(tmp_path: Path, arguments: list[str], reason: str) -> None:
@@ -123,6 +130,28 @@ def test_a_server_that_would_be_open_to_all_does_not_start(tmp_path: Path, argum
 
     assert ran.exit_code == 1
     assert reason in ran.output
+
+
+@needs("botocore", "obstore")
+def test_no_role_is_taken_without_a_file_of_clients() -> None:
+    ran = CliRunner().invoke(app, ["-w", "s3://lake/warehouse", "serve", "--role", ROLE])
+
+    assert ran.exit_code == 1
+    assert "a role needs clients" in ran.output
+
+
+@needs("botocore", "obstore")
+def test_a_role_that_can_t_be_assumed_is_told_at_the_start(tmp_path: Path) -> None:
+    options = tmp_path / "options.json"
+    options.touch(0o600)
+    options.write_text(json.dumps({"s3.access-key": "key", "s3.secret-key": "secret"}))
+    service = ["--role", ROLE, "--token-service", f"http://{LOOPBACK}:{free_port()}"]
+    clients = ["--clients", str(client_file(tmp_path))]
+
+    ran = CliRunner().invoke(app, ["-w", "s3://lake/warehouse", "-O", str(options), "serve", *clients, *service])
+
+    assert ran.exit_code == 75
+    assert f"gave no credentials of the role {ROLE}" in ran.output
 
 
 @pytest.mark.integration

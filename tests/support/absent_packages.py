@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from storage_lib import DynamicTable
 
 BROKEN = "libexample.so.1: cannot open shared object file"
+_ROLE = "arn:aws:iam::000000000000:role/tables"
 _OLD = ("kafka", "obstore", "pyspark", "sqlglot")
 """Packages that are also tried without any name that this library imports, as an old version lacks some."""
 
@@ -207,6 +208,7 @@ PROGRAMS: tuple[tuple[str, str, Callable[[], None], str], ...] = (
     ("duckdb", "a comparison with a query", _verified(query="SELECT 1 AS id"), "duckdb"),
     # package, what needs it, the program, the extras that the error has to name
     ("airflow", "the operators", _airflow, "airflow"),
+    ("botocore", "credentials for clients", _command("-w", "s3://lake/warehouse", "serve", "--role", _ROLE), "sts"),
     ("deltalake", "a catalog of Delta Lake", _delta, "delta"),
     ("pyiceberg", "a catalog of Iceberg", _iceberg, "iceberg"),
     ("duckdb", "to_duckdb", _duckdb, "duckdb"),

@@ -13,6 +13,7 @@ __all__ = ["EXTRAS", "advice", "is_installed", "needed", "needs"]
 EXTRAS = {
     "adbc_driver_postgresql": "postgres",
     "airflow": "airflow",
+    "botocore": "sts",
     "check_jsonschema": "dev",
     "confluent_kafka": "dev",
     "deltalake": "bench",

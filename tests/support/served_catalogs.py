@@ -19,6 +19,8 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     import httpx
 
+    from storage_lib.serve.vending.vending import Vending
+
 TOKENS = {"reports": "reports-0123456789abcdef", "loader": "loader-0123456789abcdef", "past": "past-0123456789abcdef"}
 CLIENTS = f"""
 [[client]]
@@ -51,14 +53,20 @@ def client_file(directory: Path, text: str = CLIENTS) -> Path:
 class ServedInProcess:
     """The server's application, called directly. Without ``clients``, as on this machine only."""
 
-    def __init__(self, catalog: Catalog, clients: Path | None = None, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        clients: Path | None = None,
+        clock: Clock | None = None,
+        vending: Vending | None = None,
+    ) -> None:
         from storage_lib.serve.access.client_file import ClientFile
         from storage_lib.serve.access.server_access import LocalAccess, TokenAccess
         from storage_lib.serve.serving_app import serving_app
 
         used = clock or SystemClock()
         access = LocalAccess() if clients is None else TokenAccess(ClientFile(clients), used)
-        self.app = serving_app(catalog, access, used)
+        self.app = serving_app(catalog, access, used, vending=vending)
 
     def ask(self, method: str, path: str, client: str | None = "reports", **more: Any) -> httpx.Response:
         """Return the answer to one request of a client (None: without a token)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,11 @@ from storage_lib.cli.context import reporting, settings_of
 from storage_lib.cli.output import note, print_fields
 from storage_lib.distribution import importing_for
 from storage_lib.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from storage_lib import Catalog
+    from storage_lib.io.environment import Clock
+    from storage_lib.serve.vending.vending import Vending
 
 
 def add_to(app: typer.Typer) -> None:
@@ -31,6 +36,20 @@ def serve(
     certificate: Annotated[Path | None, typer.Option(help="Certificate for TLS, a PEM file.")] = None,
     key: Annotated[Path | None, typer.Option(help="Key of the certificate, a PEM file.")] = None,
     name: Annotated[str, typer.Option(help="Name by which clients may ask for the warehouse.")] = "main",
+    role: Annotated[
+        str | None,
+        typer.Option(help="Role of AWS (arn:aws:iam::...) whose temporary credentials clients get, for a table each."),
+    ] = None,
+    token_service: Annotated[
+        str | None, typer.Option(help="Address of the token service (STS), if it is not AWS's; needs --role.")
+    ] = None,
+    writers_may_list: Annotated[
+        bool,
+        typer.Option(
+            "--writers-may-list",
+            help="Let clients that may write list all names in the bucket: pypaimon needs it to write; needs --role.",
+        ),
+    ] = False,
 ) -> None:
     """Serve the tables to other engines: REST catalogs of Iceberg, over the tables' views, and of Paimon.
 
@@ -42,6 +61,11 @@ def serve(
     from storage_lib.io.environment import SystemClock
 
     settings = settings_of(context)
+    catalog, clock = settings.catalog(), SystemClock()
+    if role is None and (token_service is not None or writers_may_list):
+        message = "--token-service and --writers-may-list need a role whose credentials clients get: add --role"
+        raise InvalidInputError(message)
+    vending = None if role is None else _vending(catalog, clock, role, token_service, writers_may_list=writers_may_list)
 
     def announce(address: str) -> None:
         print_fields(
@@ -52,13 +76,28 @@ def serve(
             note("no --clients: every program of this machine can read all tables, and none can change them")
 
     serve_catalog(
-        settings.catalog(),
-        SystemClock(),
+        catalog,
+        clock,
         host=host,
         port=port,
         clients=clients,
         certificate=certificate,
         key=key,
         warehouse=name,
+        vending=vending,
         on_listening=announce,
     )
+
+
+def _vending(
+    catalog: Catalog, clock: Clock, role: str, token_service: str | None, *, writers_may_list: bool
+) -> Vending:
+    """Return what makes credentials of a role, without asking for any."""
+    with importing_for("credentials for clients", InvalidInputError):
+        from storage_lib.serve.vending.assumed_role import AssumedRole
+    from storage_lib.io.file_io_factory import absolute_place
+    from storage_lib.serve.vending.vending import Vending
+
+    service = AssumedRole(role, catalog.options, address=token_service)
+    warehouse = absolute_place(catalog.warehouse)
+    return Vending(service, clock, warehouse=warehouse, writers_may_list=writers_may_list)

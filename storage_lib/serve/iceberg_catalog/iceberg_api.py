@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Depends, Header, Query, Response
 from fastapi.responses import JSONResponse
@@ -21,6 +21,7 @@ from storage_lib.iceberg.iceberg_view import IcebergView
 from storage_lib.serve.access.refusal import Refusal, RefusedRequestError
 from storage_lib.serve.access.served_client import ServedClient
 from storage_lib.serve.iceberg_catalog.shown_document import ALL, REFS, is_known, of_snapshots, store_settings, tag_of
+from storage_lib.serve.iceberg_catalog.vended_config import as_config, by_place, credentials_of, wants_credentials
 from storage_lib.serve.requests.name_pages import page_of
 from storage_lib.serve.requests.served import Client, Served, ServedParts, client_of
 from storage_lib.serve.requests.served_databases import require_database, shown_databases
@@ -55,7 +56,7 @@ def config(served: ServedParts, warehouse: str = "") -> JSONResponse:
     if warehouse not in ("", served.warehouse):
         message = f"this server has one warehouse, {served.warehouse!r}: name that one, or none"
         raise RefusedRequestError(Refusal.NO_SUCH_PATH, message)
-    return JSONResponse({"defaults": {}, "overrides": {}, "endpoints": list(_endpoints())})
+    return JSONResponse({"defaults": {}, "overrides": {}, "endpoints": list(_endpoints(served))})
 
 
 @router.get("/v1/namespaces", summary="All databases that the client may read")
@@ -103,17 +104,23 @@ def load_table(
     table: str,
     snapshots: str = ALL,
     if_none_match: Annotated[str | None, Header()] = None,
+    delegation: Annotated[str | None, Header(alias="X-Iceberg-Access-Delegation")] = None,
 ) -> Response:
-    """Return the newest metadata of a view, or 304 if the client has it."""
+    """Return the newest metadata of a view, or 304 if the client has it; with credentials if it asks for them."""
     if snapshots not in (ALL, REFS):
         message = f"snapshots has to be {ALL} or {REFS}"
         raise RefusedRequestError(Refusal.BAD_REQUEST, message)
-    location, document = _document(served, client, namespace, table)
-    value = {
-        "metadata-location": location,
-        "metadata": of_snapshots(json.loads(document), snapshots),
-        "config": store_settings(served.catalog.options),
+    shown = _shown(served, client, namespace, table)
+    config = store_settings(served.catalog.options)
+    value: dict[str, Any] = {
+        "metadata-location": shown.path,
+        "metadata": of_snapshots(json.loads(shown.document), snapshots),
+        "config": config,
     }
+    if served.vending is not None and wants_credentials(delegation):
+        found = credentials_of(served, client, shown.name, shown.location)
+        config.update(as_config(found, shown.name))
+        value["storage-credentials"] = by_place(served, found, shown.name)
     body = json.dumps(value, separators=(",", ":")).encode()
     headers = {"ETag": tag_of(body), "Cache-Control": "private, no-cache"}
     if is_known(headers["ETag"], if_none_match):
@@ -124,8 +131,17 @@ def load_table(
 @router.head(_TABLE, summary="Whether a table exists", status_code=204)
 def table_exists(served: ServedParts, client: Client, namespace: str, table: str) -> Response:
     """Return 204 for a table that can be loaded."""
-    _document(served, client, namespace, table)
+    _shown(served, client, namespace, table)
     return Response(status_code=204)
+
+
+@router.get(f"{_TABLE}/credentials", summary="Temporary credentials for a table's files")
+def load_credentials(served: ServedParts, client: Client, namespace: str, table: str) -> JSONResponse:
+    """Return credentials that read a table, for a client whose older ones end."""
+    shown = _shown(served, client, namespace, table)
+    found = credentials_of(served, client, shown.name, shown.location)
+    body = {"storage-credentials": by_place(served, found, shown.name)}
+    return JSONResponse(body, headers={"Cache-Control": "private, no-store"})
 
 
 @router.post(f"{_TABLE}/metrics", summary="A client's report of a scan", status_code=204)
@@ -144,11 +160,13 @@ for _method, _path in _WRITES:
     router.add_api_route(_path, _refuse_write, methods=[_method], summary="Refused: the catalog is read-only")
 
 
-def _endpoints() -> Iterator[str]:
+def _endpoints(served: Served) -> Iterator[str]:
     """Yield what the catalog can do, as clients look for it: with a prefix, which is empty here."""
+    credentials = () if served.vending is None else (("GET", f"{_TABLE}/credentials"),)
     for method, path in (
         *(("GET", "/v1/namespaces"), ("GET", _NAMESPACE), ("HEAD", _NAMESPACE), ("GET", f"{_NAMESPACE}/tables")),
         *(("GET", _TABLE), ("HEAD", _TABLE), ("POST", f"{_TABLE}/metrics")),
+        *credentials,
     ):
         yield f"{method} {path.replace('/v1/', '/v1/{prefix}/', 1)}"
 
@@ -168,25 +186,36 @@ def _view(catalog: Catalog, name: str) -> IcebergView | None:
     return catalog.load_table(name).context.iceberg_view
 
 
-def _document(served: Served, client: ServedClient, namespace: str, table: str) -> tuple[str, bytes]:
-    """Return the path and the content of a table's metadata. Raises ``RefusedRequestError`` if there is none."""
+class _Shown(NamedTuple):
+    """The newest metadata of a view: its path and content, and the directory of the table."""
+
+    name: TableName
+    location: str
+    path: str
+    document: bytes
+
+
+def _shown(served: Served, client: ServedClient, namespace: str, table: str) -> _Shown:
+    """Return what a table's view shows. Raises ``RefusedRequestError`` if there is none."""
     client.require_read(namespace)
     resource = f"{namespace}.{table}"
     try:
-        name = str(TableName.parse_plain(resource))
-        view = _view(served.catalog, name) if served.catalog.table_exists(name) else None
-        exists = view is not None or served.catalog.table_exists(name)
+        name = TableName.parse_plain(resource)
+        exists = served.catalog.table_exists(str(name))
+        found = served.catalog.load_table(str(name)) if exists else None
     except (InvalidInputError, NotFoundError):
-        view, exists = None, False
-    document = None if view is None else view.document()
-    if document is None:
-        message = "the table does not exist"
-        if view is not None:
-            message = "the table's Iceberg view has not been published yet; its next commit does so"
-        elif exists:
-            message = (
-                "the table has no Iceberg view; ALTER TABLE ... SET ('metadata.iceberg.storage' = 'table-location') "
-                "publishes one"
-            )
+        found = None
+    if found is None:
+        raise RefusedRequestError(Refusal.NO_TABLE, "the table does not exist", resource=resource)
+    view = found.context.iceberg_view
+    if view is None:
+        message = (
+            "the table has no Iceberg view; ALTER TABLE ... SET ('metadata.iceberg.storage' = 'table-location') "
+            "publishes one"
+        )
         raise RefusedRequestError(Refusal.NO_TABLE, message, resource=resource)
-    return document
+    document = view.document()
+    if document is None:
+        message = "the table's Iceberg view has not been published yet; its next commit does so"
+        raise RefusedRequestError(Refusal.NO_TABLE, message, resource=resource)
+    return _Shown(name, found.location, *document)

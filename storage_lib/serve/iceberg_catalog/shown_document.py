@@ -12,7 +12,7 @@ _STORE_SETTINGS = {
     "s3.region": ("s3.region", "client.region"),
     "s3.path-style-access": ("s3.path-style-access",),
 }
-"""Options of the warehouse's store that clients get, and their names in Iceberg. Never credentials."""
+"""Options of the warehouse's store that clients get, and their names in Iceberg. Never its credentials."""
 
 
 def of_snapshots(metadata: Mapping[str, Any], which: str) -> dict[str, Any]:

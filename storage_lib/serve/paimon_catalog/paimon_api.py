@@ -40,11 +40,12 @@ PageToken = Annotated[str | None, Query(alias="pageToken")]
 
 @router.get("/v1/config", summary="The catalog's settings")
 def config(served: ServedParts, warehouse: str = "") -> JSONResponse:
-    """Return what clients have to set: the prefix of paths, and that they have credentials for files of their own."""
+    """Return what clients have to set: the prefix of paths, and whether they get credentials for files."""
     if warehouse not in ("", served.warehouse):
         message = f"this server has one warehouse, {served.warehouse!r}: name that one"
         raise RefusedRequestError(Refusal.BAD_REQUEST, message)
-    return JSONResponse({"defaults": {}, "overrides": {"prefix": served.warehouse, "data-token.enabled": "false"}})
+    tokens = "false" if served.vending is None else "true"
+    return JSONResponse({"defaults": {}, "overrides": {"prefix": served.warehouse, "data-token.enabled": tokens}})
 
 
 @router.get(_DATABASES, summary="All databases that the client may read")

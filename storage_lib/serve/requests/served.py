@@ -11,16 +11,21 @@ from storage_lib.catalog.catalog import Catalog
 from storage_lib.serve.access.served_client import ServedClient
 from storage_lib.serve.access.server_access import Access
 from storage_lib.serve.requests.request_counts import RequestCounts
+from storage_lib.serve.vending.vending import Vending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """The parts of a server. ``warehouse`` is the name under which clients may ask for the catalog."""
+    """The parts of a server. ``warehouse`` is the name under which clients may ask for the catalog.
+
+    Without ``vending``, clients need credentials of their own for the store.
+    """
 
     catalog: Catalog
     access: Access
     counts: RequestCounts
     warehouse: str
+    vending: Vending | None = None
 
 
 def serve_with(app: FastAPI, served: Served) -> None:

@@ -1,0 +1,1 @@
+"""Temporary credentials of the store, each for one table's files."""

@@ -1,0 +1,81 @@
+"""AWS's token service (STS), or another one with its protocol: temporary credentials of a role (`AssumeRole`).
+
+https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import botocore.session
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from storage_lib.errors import InvalidInputError, UnavailableError
+from storage_lib.serve.vending.store_credentials import StoreCredentials
+
+_ROLE = re.compile(r"arn:(aws(?:-[a-z]+)*):iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+")
+_OF_CLIENT = {
+    "s3.region": "region_name",
+    "s3.access-key": "aws_access_key_id",
+    "s3.secret-key": "aws_secret_access_key",
+    "s3.session-token": "aws_session_token",
+}
+"""Options of the warehouse that the requests to the service are signed with, and botocore's names of them."""
+_REGION = "us-east-1"
+"""The region of the service's global address."""
+_SECONDS_TO_CONNECT, _SECONDS_TO_ANSWER, _TRIES = 5, 10, 3
+
+
+class AssumedRole:
+    """A ``TokenService`` that assumes a role. The server's own credentials have to be allowed to."""
+
+    def __init__(self, role: str, options: Mapping[str, str], *, address: str | None = None) -> None:
+        """``options`` are the warehouse's; without ``s3.access-key`` in them, AWS's usual places are searched.
+
+        ``address`` is the service's; None: AWS's in the region. Raises ``InvalidInputError`` for an invalid one, and
+        for a role that is not ``arn:aws:iam::<account>:role/<name>``.
+        """
+        matched = _ROLE.fullmatch(role)
+        if matched is None:
+            message = (
+                f"{role!r} is not the name of a role; it has to be arn:aws:iam::<account of 12 digits>:role/<name>"
+            )
+            raise InvalidInputError(message)
+        self.partition = matched[1]
+        self._role = role
+        given = {name: options[option] for option, name in _OF_CLIENT.items() if options.get(option)}
+        limits = Config(
+            connect_timeout=_SECONDS_TO_CONNECT,
+            read_timeout=_SECONDS_TO_ANSWER,
+            retries={"mode": "standard", "max_attempts": _TRIES},
+        )
+        session = botocore.session.get_session()
+        if "region_name" not in given and not session.get_config_variable("region"):
+            given["region_name"] = _REGION
+        try:
+            self._client: Any = session.create_client("sts", endpoint_url=address, config=limits, **given)
+        except (BotoCoreError, ValueError) as error:
+            message = f"can't use the token service {address or 'of AWS'}: {error}"
+            raise InvalidInputError(message) from error
+
+    def credentials(self, *, session: str, policy: str, seconds: int) -> StoreCredentials:
+        """See ``TokenService``."""
+        try:
+            answer = self._client.assume_role(
+                RoleArn=self._role, RoleSessionName=session, Policy=policy, DurationSeconds=seconds
+            )
+        except (BotoCoreError, ClientError) as error:
+            message = f"the token service gave no credentials of the role {self._role}: {error}"
+            raise UnavailableError(message) from error
+        found = answer["Credentials"]
+        expires: datetime = found["Expiration"]
+        return StoreCredentials(
+            access_key=found["AccessKeyId"],
+            secret_key=found["SecretAccessKey"],
+            session_token=found["SessionToken"],
+            expires_millis=int(expires.timestamp() * 1000),
+        )
