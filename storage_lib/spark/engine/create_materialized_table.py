@@ -8,6 +8,7 @@ from storage_lib.materialized.definition.create_materialized import create_mater
 from storage_lib.schema.options.materialized_table import RefreshMode
 from storage_lib.spark.engine.spark_engine import SparkEngine
 from storage_lib.spark.runtime.spark_session import session
+from storage_lib.spark.versions.doubled_quotes import refuse_doubled_quotes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,6 +58,7 @@ def create_materialized_table(
     table equal to the answer; ``NotFoundError`` for a source that does not exist; otherwise as
     ``Catalog.create_table``.
     """
+    refuse_doubled_quotes(name, query)
     return create_materialized(
         lambda: SparkEngine(spark or session()),
         catalog,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from storage_lib.materialized.definition.alter_materialized import set_query_by
 from storage_lib.spark.engine.spark_engine import SparkEngine
 from storage_lib.spark.runtime.spark_session import session
+from storage_lib.spark.versions.doubled_quotes import refuse_doubled_quotes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,4 +36,5 @@ def set_query(
 
     Raises ``InvalidInputError`` for an answer that does not fit, otherwise as ``create_materialized_table``.
     """
+    refuse_doubled_quotes(table.name, query)
     return set_query_by(lambda: SparkEngine(spark or session()), table, query, database=database, catalogs=catalogs)

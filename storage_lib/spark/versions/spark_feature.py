@@ -27,6 +27,7 @@ class SparkFeature(Enum):
     REAL_TIME = (4, 2), "a real-time stream"
     TIME = (4, 1), "a column of type TIME"
     PIPELINES = (4, 1), "a declarative pipeline"
+    DOUBLED_QUOTES = (4, 1), "a doubled quote that stands for one, as in 'it''s'"
 
     @property
     def since(self) -> str:

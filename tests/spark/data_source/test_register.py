@@ -30,6 +30,8 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(source.name())
 
     monkeypatch.setattr(DataSourceRegistration, "register", note)
+    # Names that are free and not registered would be missing from all later sessions.
+    monkeypatch.setattr(table_source, "free_names", lambda *_: None)
     return names
 
 

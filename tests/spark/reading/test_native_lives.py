@@ -21,6 +21,7 @@ from storage_lib.spark.reading.marked_frame import marked_frame
 from storage_lib.spark.reading.native_read import ENABLED, SnapshotRead, frame_of_table
 from storage_lib.spark.reading.replaced_frame import replaced_frame
 from storage_lib.spark.types.spark_schema import arrow_schema_of, struct_of
+from storage_lib.spark.versions.spark_feature import SparkFeature
 from storage_lib.table.read import large_runs
 from tests.support.deep_tests import thinned
 from tests.support.evolving_life import KINDS, TYPES, Life, steps_of
@@ -59,6 +60,12 @@ def by_data_source(spark: SparkSession) -> Iterator[None]:
         yield
     finally:
         spark.conf.set(ENABLED, "true")
+
+
+@pytest.fixture(autouse=True)
+def _types_of_this_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not SparkFeature.TIME.is_here:
+        monkeypatch.delitem(TYPES, "clock")
 
 
 def texts_of(df: DataFrame) -> list[str]:

@@ -35,7 +35,11 @@ SIGNS: dict[SparkFeature, Callable[[], bool]] = {
 }
 
 
-@pytest.mark.parametrize("feature", SparkFeature)
+def test_each_feature_has_a_sign_or_a_test_of_its_own() -> None:
+    assert {*SIGNS, SparkFeature.DOUBLED_QUOTES} == {*SparkFeature}
+
+
+@pytest.mark.parametrize("feature", SIGNS)
 def test_a_feature_is_in_the_installed_spark_as_its_version_says(feature: SparkFeature) -> None:
     assert SIGNS[feature]() == feature.is_here
 
