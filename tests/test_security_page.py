@@ -166,7 +166,9 @@ TESTED_BY = {
     "served-credentials": (
         "serve/test_vended_credentials.py::test_a_closed_database_gives_no_credentials",
         "serve/test_vended_credentials.py::test_a_store_lets_credentials_do_what_their_policy_says",
-        "serve/test_session_policies.py::test_credentials_that_write_reach_data_and_manifests_but_no_schema_or_snapshot",
+        "serve/test_session_policies.py::test_no_other_file_is_read",
+        "serve/test_session_policies.py::test_nothing_is_written",
+        "serve/test_assumed_roles.py::test_a_service_that_gives_none_is_asked_again_later",
         "serve/test_vending.py::test_a_table_in_a_directory_of_its_own_gets_none",
         "serve/test_serve_page.py::test_no_role_is_taken_without_a_file_of_clients",
     ),

@@ -1,65 +1,98 @@
-"""What the credentials for a table may do: the policy's text, and what no policy is made for."""
+"""What the credentials for a table may do, by the rules of AWS's policies, and what no policy is made for."""
 
 from __future__ import annotations
 
 import json
+from fnmatch import fnmatchcase
+from typing import Any
 
 import pytest
 
+from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError
+from storage_lib.io.table_directory.table_paths import TablePaths
 from tests.support.extras import needs
 
 pytestmark = needs("fastapi", "uvicorn")
 
-TABLE = "s3://lake/warehouse/shop.db/orders"
+BUCKET, TABLE, VIEW = "lake", "warehouse/shop.db/orders", "warehouse/iceberg/shop/orders"
 
 
-def _policy(*places: str, **more: bool | str) -> dict[str, list[dict[str, object]]]:
+def _policy(table: str = f"s3://{BUCKET}/{TABLE}", **more: str) -> str:
     from storage_lib.serve.vending.session_policy import session_policy
 
-    return json.loads(session_policy(places, **more))  # type: ignore[arg-type]
+    return session_policy(table, f"s3://{BUCKET}/{VIEW}", **more)
 
 
-def test_credentials_that_read_get_files_and_list_directories_of_the_table_only() -> None:
-    statements = _policy(TABLE)["Statement"]
-
-    assert statements == [
-        {
-            "Effect": "Allow",
-            "Action": ["s3:GetObject"],
-            "Resource": [
-                "arn:aws:s3:::lake/warehouse/shop.db/orders",
-                "arn:aws:s3:::lake/warehouse/shop.db/orders/*",
-            ],
-        },
-        {
-            "Effect": "Allow",
-            "Action": ["s3:ListBucket"],
-            "Resource": ["arn:aws:s3:::lake"],
-            "Condition": {"StringLike": {"s3:prefix": ["warehouse/shop.db/orders", "warehouse/shop.db/orders/*"]}},
-        },
-        {"Effect": "Allow", "Action": ["s3:GetBucketLocation"], "Resource": ["arn:aws:s3:::lake"]},
-    ]
+def _allows(policy: str, action: str, resource: str, **keys: str) -> bool:
+    """Return whether a policy allows a request: a denial wins. '*' matches '/' too."""
+    found = set()
+    for each in json.loads(policy)["Statement"]:
+        conditions: dict[str, list[str]] = each.get("Condition", {}).get("StringLike", {})
+        holds = all(any(fnmatchcase(keys.get(key, ""), one) for one in form) for key, form in conditions.items())
+        if each["Action"] == action and any(fnmatchcase(resource, one) for one in each["Resource"]) and holds:
+            found.add(each["Effect"])
+    return found == {"Allow"}
 
 
-def test_credentials_that_write_reach_data_and_manifests_but_no_schema_or_snapshot() -> None:
-    writes = _policy(TABLE, "s3://lake/warehouse/iceberg/shop/orders", may_write=True)["Statement"][-1]
+@pytest.mark.parametrize(
+    "key",
+    [
+        *(f"{TABLE}/{each}" for each in ("schema/schema-0", "snapshot/snapshot-1", "bucket-0/a", "dt=1/bucket-0/a")),
+        *(f"{TABLE}/{each}" for each in ("branch/branch-b/schema/schema-0", "metadata/v1.metadata.json", "index/i")),
+        f"{VIEW}/metadata/v1.metadata.json",
+    ],
+)
+def test_every_file_of_the_table_and_its_view_is_read(key: str) -> None:
+    assert _allows(_policy(), "s3:GetObject", f"arn:aws:s3:::{BUCKET}/{key}")
 
-    assert writes["Action"] == ["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"]
-    assert writes["Resource"] == [
-        f"arn:aws:s3:::lake/warehouse/shop.db/orders/{each}"
-        for each in ("bucket-*", "*/bucket-*", "manifest/*", "index/*", "statistics/*")
-    ]
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        f"{TABLE}2/schema/schema-0",
+        f"{VIEW}2/metadata/v1.metadata.json",
+        "warehouse/shop.db/others/schema/schema-0",
+        "warehouse/hidden.db/salaries/snapshot/snapshot-1",
+        f"{TABLE}/{TableName.states_in('')}/one/schema/schema-0".replace("//", "/"),
+        TablePaths(TABLE).rejected_path("list-1"),
+        TABLE,
+    ],
+)
+def test_no_other_file_is_read(key: str) -> None:
+    assert not _allows(_policy(), "s3:GetObject", f"arn:aws:s3:::{BUCKET}/{key}")
+    assert not _allows(_policy(), "s3:GetObject", f"arn:aws:s3:::other/{TABLE}/schema/schema-0")
 
 
-def test_only_those_who_are_allowed_to_list_all_names_of_the_bucket() -> None:
-    listing = [_policy(TABLE, may_write=True, may_list_all=each)["Statement"][1] for each in (False, True)]
+@pytest.mark.parametrize(
+    ("prefix", "is_listed"),
+    [
+        (f"{TABLE}/", True),
+        (f"{TABLE}/snapshot/", True),
+        (f"{VIEW}/metadata/", True),
+        ("", False),
+        ("warehouse/", False),
+        ("warehouse/shop.db/", False),
+        (TABLE, False),
+        (f"{TABLE}2/", False),
+    ],
+)
+def test_names_are_listed_below_the_table_only(prefix: str, *, is_listed: bool) -> None:
+    bucket = f"arn:aws:s3:::{BUCKET}"
+    assert _allows(_policy(), "s3:ListBucket", bucket, **{"s3:prefix": prefix}) is is_listed
+    assert not _allows(_policy(), "s3:ListBucket", bucket)
 
-    assert ["Condition" in each for each in listing] == [True, False]
+
+def test_nothing_is_written() -> None:
+    actions = {each["Action"] for each in json.loads(_policy())["Statement"] if each["Effect"] == "Allow"}
+
+    assert actions == {"s3:GetObject", "s3:ListBucket", "s3:GetBucketLocation"}
 
 
 def test_resources_are_named_in_the_partition_of_the_role() -> None:
-    assert _policy(TABLE, partition="aws-cn")["Statement"][-1]["Resource"] == ["arn:aws-cn:s3:::lake"]
+    named: list[Any] = [each["Resource"] for each in json.loads(_policy(partition="aws-cn"))["Statement"]]
+
+    assert all(one.startswith("arn:aws-cn:s3:::lake") for each in named for one in each)
 
 
 @pytest.mark.parametrize(
@@ -85,5 +118,6 @@ def test_no_policy_is_made_for_names_that_mean_more_than_themselves(place: str) 
 
 
 def test_a_path_that_makes_the_policy_too_long_is_refused() -> None:
+    assert _policy(f"s3://lake/{'long' * 60}/shop.db/orders")
     with pytest.raises(InvalidInputError, match="the token service takes 2048"):
-        _policy(f"s3://lake/{'long' * 200}/shop.db/orders")
+        _policy(f"s3://lake/{'long' * 100}/shop.db/orders")

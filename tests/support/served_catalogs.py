@@ -83,7 +83,9 @@ class ServedInProcess:
             async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
                 for method, path, client, more in asked:
                     headers = {} if client is None else {"Authorization": f"Bearer {TOKENS.get(client, client)}"}
-                    given = {**more, "headers": {**headers, **more.get("headers", {})}}
+                    others = more.get("headers", {})
+                    pairs = others if isinstance(others, list) else [*others.items()]
+                    given = {**more, "headers": [*headers.items(), *pairs]}
                     answers.append(await http.request(method, path, **given))
             return answers
 

@@ -43,13 +43,6 @@ def serve(
     token_service: Annotated[
         str | None, typer.Option(help="Address of the token service (STS), if it is not AWS's; needs --role.")
     ] = None,
-    writers_may_list: Annotated[
-        bool,
-        typer.Option(
-            "--writers-may-list",
-            help="Let clients that may write list all names in the bucket: pypaimon needs it to write; needs --role.",
-        ),
-    ] = False,
 ) -> None:
     """Serve the tables to other engines: REST catalogs of Iceberg, over the tables' views, and of Paimon.
 
@@ -62,10 +55,10 @@ def serve(
 
     settings = settings_of(context)
     catalog, clock = settings.catalog(), SystemClock()
-    if role is None and (token_service is not None or writers_may_list):
-        message = "--token-service and --writers-may-list need a role whose credentials clients get: add --role"
+    if role is None and token_service is not None:
+        message = "--token-service needs a role whose credentials clients get: add --role"
         raise InvalidInputError(message)
-    vending = None if role is None else _vending(catalog, clock, role, token_service, writers_may_list=writers_may_list)
+    vending = None if role is None else _vending(catalog, clock, role, token_service)
 
     def announce(address: str) -> None:
         print_fields(
@@ -89,9 +82,7 @@ def serve(
     )
 
 
-def _vending(
-    catalog: Catalog, clock: Clock, role: str, token_service: str | None, *, writers_may_list: bool
-) -> Vending:
+def _vending(catalog: Catalog, clock: Clock, role: str, token_service: str | None) -> Vending:
     """Return what makes credentials of a role, without asking for any."""
     with importing_for("credentials for clients", InvalidInputError):
         from storage_lib.serve.vending.assumed_role import AssumedRole
@@ -99,5 +90,4 @@ def _vending(
     from storage_lib.serve.vending.vending import Vending
 
     service = AssumedRole(role, catalog.options, address=token_service)
-    warehouse = absolute_place(catalog.warehouse)
-    return Vending(service, clock, warehouse=warehouse, writers_may_list=writers_may_list)
+    return Vending(service, clock, warehouse=absolute_place(catalog.warehouse))

@@ -21,7 +21,13 @@ from storage_lib.iceberg.iceberg_view import IcebergView
 from storage_lib.serve.access.refusal import Refusal, RefusedRequestError
 from storage_lib.serve.access.served_client import ServedClient
 from storage_lib.serve.iceberg_catalog.shown_document import ALL, REFS, is_known, of_snapshots, store_settings, tag_of
-from storage_lib.serve.iceberg_catalog.vended_config import as_config, by_place, credentials_of, wants_credentials
+from storage_lib.serve.iceberg_catalog.vended_config import (
+    DELEGATION,
+    as_config,
+    by_place,
+    credentials_of,
+    wants_credentials,
+)
 from storage_lib.serve.requests.name_pages import page_of
 from storage_lib.serve.requests.served import Client, Served, ServedParts, client_of
 from storage_lib.serve.requests.served_databases import require_database, shown_databases
@@ -42,7 +48,7 @@ _WRITES = (
 )
 _READ_ONLY = (
     "this catalog is read-only: its tables are views, which every commit of the tables they show rewrites. Write to "
-    "the table with Python, Spark, SQL or an engine of Paimon; the view shows the commit at once"
+    "the table with Python, Spark, SQL or an engine of Paimon"
 )
 
 router = APIRouter(dependencies=[Depends(client_of)])
@@ -104,7 +110,7 @@ def load_table(
     table: str,
     snapshots: str = ALL,
     if_none_match: Annotated[str | None, Header()] = None,
-    delegation: Annotated[str | None, Header(alias="X-Iceberg-Access-Delegation")] = None,
+    delegation: Annotated[list[str] | None, Header(alias=DELEGATION)] = None,
 ) -> Response:
     """Return the newest metadata of a view, or 304 if the client has it; with credentials if it asks for them."""
     if snapshots not in (ALL, REFS):
@@ -121,8 +127,10 @@ def load_table(
         found = credentials_of(served, client, shown.name, shown.location)
         config.update(as_config(found, shown.name))
         value["storage-credentials"] = by_place(served, found, shown.name)
+    has_secrets = "storage-credentials" in value
     body = json.dumps(value, separators=(",", ":")).encode()
-    headers = {"ETag": tag_of(body), "Cache-Control": "private, no-cache"}
+    caching = "private, no-store" if has_secrets else "private, no-cache"
+    headers = {"ETag": tag_of(body), "Cache-Control": caching, "Vary": DELEGATION}
     if is_known(headers["ETag"], if_none_match):
         return Response(status_code=304, headers=headers)
     return Response(body, media_type="application/json", headers=headers)

@@ -14,12 +14,14 @@ from storage_lib.serve.access.served_client import ServedClient
 from storage_lib.serve.requests.served import Served
 from storage_lib.serve.vending.store_credentials import StoreCredentials
 
-VENDED = "vended-credentials"
+DELEGATION = "X-Iceberg-Access-Delegation"
+"""The header by which a client asks. Its values are separated by commas, and it may be sent several times."""
+_VENDED = "vended-credentials"
 
 
-def wants_credentials(delegation: str | None) -> bool:
-    """Return whether the header ``X-Iceberg-Access-Delegation`` names the form of access that this server has."""
-    return VENDED in [each.strip() for each in (delegation or "").split(",")]
+def wants_credentials(delegation: list[str] | None) -> bool:
+    """Return whether the headers name the form of access that this server has."""
+    return _VENDED in [each.strip().lower() for each in ",".join(delegation or []).split(",")]
 
 
 def credentials_of(served: Served, client: ServedClient, name: TableName, location: str) -> StoreCredentials:

@@ -1,4 +1,8 @@
-"""Tokens for data in Paimon's REST catalog: temporary credentials of the store, for clients without their own."""
+"""Tokens for data in Paimon's REST catalog: temporary credentials of the store, which read a table.
+
+Clients that may write get none to write with: whoever puts manifests into a table decides which files its readers
+open, this server and processes with other rights among them.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +27,14 @@ router = APIRouter(dependencies=[Depends(client_of), Depends(of_this_warehouse)]
 
 @router.get(f"{TABLE_PATH}/token", summary="Temporary credentials for a table's files")
 def load_token(served: ServedParts, client: Client, database: str, table: str) -> JSONResponse:
-    """Return credentials that read a table, and for a client that may write it, add files to it."""
+    """Return credentials that read a table."""
     if served.vending is None:
         message = "this server makes no credentials: use your own for the store, with data-token.enabled=false"
         raise RefusedRequestError(Refusal.NOT_IMPLEMENTED, message)
     loaded_table(served, client, database, table)
     name = TableName.parse(f"{database}.{table}").plain
     location = served.catalog.load_table(str(name)).location
-    found = served.vending.credentials(client.name, name, location, may_write=client.may_write(database))
+    found = served.vending.credentials(client.name, name, location)
     body = {"token": _as_options(served, found), "expiresAtMillis": found.expires_millis}
     return JSONResponse(body, headers={"Cache-Control": "private, no-store"})
 

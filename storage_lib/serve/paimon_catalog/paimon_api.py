@@ -39,12 +39,12 @@ PageToken = Annotated[str | None, Query(alias="pageToken")]
 
 
 @router.get("/v1/config", summary="The catalog's settings")
-def config(served: ServedParts, warehouse: str = "") -> JSONResponse:
-    """Return what clients have to set: the prefix of paths, and whether they get credentials for files."""
+def config(served: ServedParts, client: Client, warehouse: str = "") -> JSONResponse:
+    """Return what clients have to set: the prefix of paths, and whether they get credentials, which only read."""
     if warehouse not in ("", served.warehouse):
         message = f"this server has one warehouse, {served.warehouse!r}: name that one"
         raise RefusedRequestError(Refusal.BAD_REQUEST, message)
-    tokens = "false" if served.vending is None else "true"
+    tokens = "false" if served.vending is None or client.write else "true"
     return JSONResponse({"defaults": {}, "overrides": {"prefix": served.warehouse, "data-token.enabled": tokens}})
 
 

@@ -38,7 +38,9 @@ def refused(error: StorageError) -> RefusedRequestError:
             return RefusedRequestError(refusal, words)
     if isinstance(error, RetryableError):
         _LOGGER.warning("a request failed, and may be repeated: %s", error)
-        return RefusedRequestError(Refusal.UNAVAILABLE, "the tables' storage does not answer; try again later")
+        return RefusedRequestError(
+            Refusal.UNAVAILABLE, "the tables' storage, or its token service, does not answer; try again later"
+        )
     _LOGGER.error("a request failed: %s", error, exc_info=error)
     return RefusedRequestError(Refusal.INTERNAL, "the request failed; the server's log says why")
 

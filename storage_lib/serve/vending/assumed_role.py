@@ -15,7 +15,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from storage_lib.errors import InvalidInputError, UnavailableError
-from storage_lib.serve.vending.store_credentials import StoreCredentials
+from storage_lib.serve.vending.store_credentials import CredentialsRefusedError, StoreCredentials
 
 _ROLE = re.compile(r"arn:(aws(?:-[a-z]+)*):iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+")
 _OF_CLIENT = {
@@ -25,9 +25,12 @@ _OF_CLIENT = {
     "s3.session-token": "aws_session_token",
 }
 """Options of the warehouse that the requests to the service are signed with, and botocore's names of them."""
+_SERVER_ERROR = 500
+"""HTTP statuses from this one on are the service's failures."""
 _REGION = "us-east-1"
 """The region of the service's global address."""
-_SECONDS_TO_CONNECT, _SECONDS_TO_ANSWER, _TRIES = 5, 10, 3
+_SECONDS_TO_CONNECT, _SECONDS_TO_ANSWER, _TRIES = 2, 5, 2
+_TRANSIENT = frozenset({"InternalFailure", "RequestTimeout", "ServiceUnavailable", "Throttling", "ThrottlingException"})
 
 
 class AssumedRole:
@@ -68,14 +71,30 @@ class AssumedRole:
             answer = self._client.assume_role(
                 RoleArn=self._role, RoleSessionName=session, Policy=policy, DurationSeconds=seconds
             )
-        except (BotoCoreError, ClientError) as error:
+            return _credentials(answer["Credentials"])
+        except ClientError as error:
+            answered = error.response
+            message = f"the token service gave no credentials of the role {self._role}: {error}"
+            is_server = answered.get("ResponseMetadata", {}).get("HTTPStatusCode", 0) >= _SERVER_ERROR
+            if is_server or answered.get("Error", {}).get("Code") in _TRANSIENT:
+                raise UnavailableError(message) from error
+            raise CredentialsRefusedError(message) from error
+        except BotoCoreError as error:
             message = f"the token service gave no credentials of the role {self._role}: {error}"
             raise UnavailableError(message) from error
-        found = answer["Credentials"]
-        expires: datetime = found["Expiration"]
-        return StoreCredentials(
-            access_key=found["AccessKeyId"],
-            secret_key=found["SecretAccessKey"],
-            session_token=found["SessionToken"],
-            expires_millis=int(expires.timestamp() * 1000),
-        )
+        except Exception as error:  # noqa: BLE001  a parser's: any, and its text is the answer, with secrets
+            message = (
+                f"the token service gave no credentials of the role {self._role}: its answer can't be read "
+                f"({type(error).__name__})"
+            )
+            raise UnavailableError(message) from None
+
+
+def _credentials(answered: Mapping[str, Any]) -> StoreCredentials:
+    expires: datetime = answered["Expiration"]
+    return StoreCredentials(
+        access_key=answered["AccessKeyId"],
+        secret_key=answered["SecretAccessKey"],
+        session_token=answered["SessionToken"],
+        expires_millis=int(expires.timestamp() * 1000),
+    )

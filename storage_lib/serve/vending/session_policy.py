@@ -1,19 +1,13 @@
-"""What the credentials for a table may do, as a session policy of AWS.
+"""What the credentials for a table may do, as a session policy of AWS: read its files.
 
-    read       get every file of the table, list its directories
-    write      and put and delete data files, changelog files, manifests, indexes and statistics
-    list all   and list the names in the whole bucket, which PyArrow needs to write: it first asks for the bucket
-
-Snapshots, schemas, tags, branches and Iceberg metadata are written by the server alone. A client that could put a
-schema file could name servers and expressions in it, which every process that opens the table would follow.
+Not the files of materialized tables' accumulators and of rejected records, which the catalogs do not serve either.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from storage_lib.errors import InvalidInputError
@@ -22,35 +16,42 @@ _SCHEMES = frozenset({"s3", "s3a"})
 _PLAIN_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]*")
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_.=@+-]+(?:/[A-Za-z0-9_.=@+-]+)*")
 """Names without characters that a policy gives a meaning ('*', '?', '$') or that need escapes."""
-_WRITTEN = ("bucket-*", "*/bucket-*", "manifest/*", "index/*", "statistics/*")
+_UNSERVED = ("states", "rejected")
+"""Directories of a table's own that no client reads."""
 _LENGTH_MAX = 2048
 """Characters of a session policy that AWS takes."""
 
 
-def session_policy(
-    places: Sequence[str], *, partition: str = "aws", may_write: bool = False, may_list_all: bool = False
-) -> str:
-    """Return the policy, a JSON document, for directories such as ``s3://lake/warehouse/shop.db/orders``.
+class _Place(NamedTuple):
+    bucket: str
+    key: str
 
-    ``partition`` is that of the role's name (``aws-cn`` in China). Only the first directory, the table's own, may be
-    written. Raises ``InvalidInputError`` for a directory that is not in S3, or whose name can't be put into a policy.
+
+def session_policy(table: str, view: str, *, partition: str = "aws") -> str:
+    """Return the policy, a JSON document, for a table's directory and that of its Iceberg view in a Hadoop catalog.
+
+    Both are URLs such as ``s3://lake/warehouse/shop.db/orders``. ``partition`` is that of the role's name (``aws-cn``
+    in China). Raises ``InvalidInputError`` for a directory that is not in S3, or whose name can't be put into a policy.
     """
-    found = [_bucket_and_key(each) for each in places]
+    places = [_place(each) for each in (table, view)]
+    bucket, key = places[0]
     arn = f"arn:{partition}:s3:::"
-    read = [f"{arn}{bucket}/{key}{end}" for bucket, key in found for end in ("", "/*")]
-    statements = [_statement(["s3:GetObject"], read)]
-    for each in sorted({bucket for bucket, _ in found}):
-        keys = [key for bucket, key in found if bucket == each]
-        prefixes = [pattern for key in keys for pattern in (key, f"{key}/*")]
-        listed = _statement(["s3:ListBucket"], [f"{arn}{each}"])
-        condition = {} if may_list_all else {"Condition": {"StringLike": {"s3:prefix": prefixes}}}
-        statements.append({**listed, **condition})
-        statements.append(_statement(["s3:GetBucketLocation"], [f"{arn}{each}"]))
-    if may_write:
-        bucket, key = found[0]
-        actions = ["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"]
-        statements.append(_statement(actions, [f"{arn}{bucket}/{key}/{pattern}" for pattern in _WRITTEN]))
-    text = json.dumps({"Version": "2012-10-17", "Statement": statements}, separators=(",", ":"))
+    files = [f"{arn}{each.bucket}/{each.key}/*" for each in places]
+    unserved = [f"{arn}{bucket}/{key}/{each}/*" for each in _UNSERVED]
+    prefixes = [f"{each.key}/*" for each in places]
+    text = json.dumps(
+        {
+            "Version": "2012-10-17",
+            "Statement": [
+                _statement("Allow", "s3:GetObject", files),
+                _statement("Deny", "s3:GetObject", unserved),
+                _statement("Allow", "s3:ListBucket", [f"{arn}{bucket}"])
+                | {"Condition": {"StringLike": {"s3:prefix": prefixes}}},
+                _statement("Allow", "s3:GetBucketLocation", [f"{arn}{bucket}"]),
+            ],
+        },
+        separators=(",", ":"),
+    )
     if len(text) > _LENGTH_MAX:
         message = (
             f"the path of the table is too long for credentials: their policy has {len(text)} characters, and the "
@@ -60,17 +61,18 @@ def session_policy(
     return text
 
 
-def _statement(actions: list[str], resources: list[str]) -> dict[str, Any]:
-    return {"Effect": "Allow", "Action": actions, "Resource": resources}
+def _statement(effect: str, action: str, resources: list[str]) -> dict[str, Any]:
+    return {"Effect": effect, "Action": action, "Resource": resources}
 
 
-def _bucket_and_key(place: str) -> tuple[str, str]:
-    parts = urlsplit(place)
+def _place(directory: str) -> _Place:
+    parts = urlsplit(directory)
     key = parts.path.removeprefix("/")
     plain = _PLAIN_BUCKET.fullmatch(parts.netloc) and _PLAIN_KEY.fullmatch(key)
     if parts.scheme not in _SCHEMES or not plain or parts.query or parts.fragment:
         message = (
-            f"no credentials can be made for {place}: it has to be s3://<bucket>/<path>, of letters, digits and _.=@+-"
+            f"no credentials can be made for {directory}: it has to be s3://<bucket>/<path>, of letters, digits and "
+            "_.=@+-"
         )
         raise InvalidInputError(message)
-    return parts.netloc, key
+    return _Place(parts.netloc, key)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from storage_lib.errors import PermanentError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreCredentials:
@@ -16,6 +18,10 @@ class StoreCredentials:
     expires_millis: int
 
 
+class CredentialsRefusedError(PermanentError):
+    """The token service does not let this server have such credentials."""
+
+
 class TokenService(Protocol):
     """Makes credentials that can do what a policy says, and nothing more. Thread-safe."""
 
@@ -25,5 +31,6 @@ class TokenService(Protocol):
     def credentials(self, *, session: str, policy: str, seconds: int) -> StoreCredentials:
         """Return credentials that live for ``seconds``; the store's audit log names them by ``session``.
 
-        Raises ``UnavailableError`` if the service can't be reached or refuses.
+        Raises ``UnavailableError`` if the service does not answer, or with something else than credentials;
+        ``CredentialsRefusedError`` if it refuses.
         """
