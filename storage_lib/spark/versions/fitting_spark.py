@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SPARK_VERSIONS = ((4, 0), (4, 1), (4, 2), (4, 3))
 """The versions of Spark, oldest first. ``pyproject.toml`` has the range of those that are not on trial."""
-ON_TRIAL = ((4, 0),)
+ON_TRIAL: tuple[tuple[int, int], ...] = ()
 """Versions of which a part of the tests has passed: ``pip`` does not install them, and a session on one says so."""
 
 _LOGGER = logging.getLogger(__name__)
