@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any
 
-import fastavro
 import pyarrow.parquet as pq
 import pytest
 
 from storage_lib import DynamicTable, InvalidInputError, SetOption, open_catalog
 from storage_lib.catalog.catalog import Catalog
+from storage_lib.io.local.local_file_io import LocalFileIO
 from tests.support.extras import needs
 from tests.support.iceberg_readers import READERS, canonical, metadata_of, needs_readers, read_view
-from tests.support.view_reader import newest_metadata, shown_rows, table_rows
+from tests.support.view_reader import newest_metadata, records, shown_rows, table_rows
 
 VERSION = "metadata.iceberg.format-version"
 COLUMNS = {"id": "BIGINT NOT NULL", "p": "STRING NOT NULL", "n": "INT"}
@@ -47,8 +46,8 @@ def metadata(table: DynamicTable) -> dict[str, Any]:
     return found
 
 
-def entries(path: str) -> list[Any]:
-    return list(fastavro.reader(io.BytesIO(Path(path).read_bytes())))
+def entries(path: str) -> list[dict[str, Any]]:
+    return records(LocalFileIO(), path)
 
 
 def test_hidden_rows_of_a_data_file_are_in_one_position_delete_file(catalog: Catalog) -> None:

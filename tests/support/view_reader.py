@@ -34,8 +34,8 @@ def shown_rows(files: FileIO, metadata: dict[str, Any], snapshot_id: int | None 
     schema_id = metadata["current-schema-id"] if snapshot_id is None else snapshot["schema-id"]
     (schema,) = (each for each in metadata["schemas"] if each["schema-id"] == schema_id)
     data, deletes = {}, {}
-    for manifest in _records(files, snapshot["manifest-list"]):
-        for entry in _records(files, manifest["manifest_path"]):
+    for manifest in records(files, snapshot["manifest-list"]):
+        for entry in records(files, manifest["manifest_path"]):
             file = entry["data_file"]
             if manifest["content"] == 0:
                 assert file["file_path"] not in data
@@ -58,7 +58,8 @@ def table_rows(rows: pa.Table) -> list[str]:
     return sorted(map(repr, rows.to_pylist()))
 
 
-def _records(files: FileIO, path: str) -> list[dict[str, Any]]:
+def records(files: FileIO, path: str) -> list[dict[str, Any]]:
+    """Return the entries of a manifest list or a manifest."""
     return [dict(each) for each in fastavro.reader(io.BytesIO(files.read_bytes(path)))]  # type: ignore[arg-type]
 
 
