@@ -47,7 +47,7 @@ SPARK_HEAD = """
 
 Spark {locked} is the version of `requirements.lock`, with which `make test` runs all tests. For the others,
 `make spark VERSION={other}` installs the locked packages with another Spark, and runs the tests in `tests/spark`,
-`tests/sql` and `tests/materialized`, of which changes run an eighth in turn, of those of 4.1 and of 4.2.
+`tests/sql` and `tests/materialized`, of which changes run an eighth in turn, of those of 4.0, of 4.1 and of 4.2.
 {trial}"""
 TRIAL = """
 On trial: Spark {versions}. `pip` does not install it with this library, and a session on it, such as that of a managed
