@@ -261,6 +261,7 @@ def test_rows_are_in_the_log_at_once_and_in_the_files_when_the_stream_stops(
     }
 
 
+@needs_spark(SparkFeature.REAL_TIME_SHUFFLES)
 def test_changed_results_of_an_aggregation_with_a_joined_table_replace_each_other(
     make_job: Callable[..., Job], make_table: Callable[..., DynamicTable], driver: Driver
 ) -> None:

@@ -33,7 +33,9 @@ def unscaled_bytes(decimal: Column, precision: int) -> Column:
         whole = sql.lpad(sql.hex(digits.cast("bigint")), 2 * _WORD_DIGITS, "0")
     else:
         whole = _wide_hex(digits)
-    return sql.unhex(sql.regexp_replace(whole, _REPEATED_SIGN, ""))
+    found = sql.unhex(sql.regexp_replace(whole, _REPEATED_SIGN, ""))
+    # Spark 4.2 may take a null in an array that ``aggregate`` has made for 0.
+    return sql.when(decimal.isNotNull(), found)
 
 
 def _wide_hex(digits: Column) -> Column:

@@ -25,6 +25,7 @@ class SparkFeature(Enum):
 
     ADMISSION_CONTROL = (4, 2), "a limit of the rows of a micro-batch"
     REAL_TIME = (4, 2), "a real-time stream"
+    REAL_TIME_SHUFFLES = (4, 3), "a real-time stream that aggregates or repartitions"
     TIME = (4, 1), "a column of type TIME"
     PIPELINES = (4, 1), "a declarative pipeline"
     DOUBLED_QUOTES = (4, 1), "a doubled quote that stands for one, as in 'it''s'"

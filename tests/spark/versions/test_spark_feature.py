@@ -36,7 +36,8 @@ SIGNS: dict[SparkFeature, Callable[[], bool]] = {
 
 
 def test_each_feature_has_a_sign_or_a_test_of_its_own() -> None:
-    assert {*SIGNS, SparkFeature.DOUBLED_QUOTES} == {*SparkFeature}
+    # test_doubled_quotes.py; tests/spark/test_real_time.py
+    assert {*SIGNS, SparkFeature.DOUBLED_QUOTES, SparkFeature.REAL_TIME_SHUFFLES} == {*SparkFeature}
 
 
 @pytest.mark.parametrize("feature", SIGNS)

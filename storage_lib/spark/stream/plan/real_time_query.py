@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from storage_lib.errors import InvalidInputError
 from storage_lib.spark.data_source import changelog_source, statement_options
+from storage_lib.spark.versions.spark_feature import SparkFeature
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,13 +28,13 @@ _RUNS = frozenset(
         "Filter",
         "Generate",
         "Project",
-        "RepartitionByExpression",
         "ResolvedHint",
         "SubqueryAlias",
         "Union",
         "View",
     }
 )
+_SHUFFLING = frozenset({"RepartitionByExpression"})
 _STATEFUL = frozenset({"Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct"})
 _OF_PYTHON = ("Pandas", "Python", "PySpark", "Arrow")
 _INTERVAL_MIN = "spark.sql.streaming.realTimeMode.minBatchDuration"
@@ -77,19 +78,26 @@ def refuse_query(df: DataFrame, table: str, *, output_mode: str) -> None:
         name = str(node.getClass().getSimpleName())
         if node.children().size() == 0:
             sources.append(_checked_source(node, name, table))
-        elif any(word in name for word in _OF_PYTHON):
-            raise _refused(table, f"{name} runs in a Python process", "Use Spark's own functions")
-        elif name == "Join":
-            _refuse_join(node, table)
-        elif name in _STATEFUL or "WithState" in name:
-            if output_mode != "update":
-                reason = f"{name} combines rows, and Spark emits its results as they change"
-                raise _refused(table, reason, "Say so: output_mode='update'")
-        elif name not in _RUNS:
-            raise _refused(table, f"Spark's real-time mode doesn't run {name}", "Leave it out of the query")
+        else:
+            _refuse_operation(node, name, table, output_mode)
     if len(set(sources)) < len(sources):
         reason = "the query reads the same topics twice"
         raise _refused(table, reason, "Read them once, or run one stream for each")
+
+
+def _refuse_operation(node: Any, name: str, table: str, output_mode: str) -> None:
+    is_stateful = name in _STATEFUL or "WithState" in name
+    if any(word in name for word in _OF_PYTHON):
+        raise _refused(table, f"{name} runs in a Python process", "Use Spark's own functions")
+    if name == "Join":
+        _refuse_join(node, table)
+    elif is_stateful and output_mode != "update":
+        reason = f"{name} combines rows, and Spark emits its results as they change"
+        raise _refused(table, reason, "Say so: output_mode='update'")
+    elif is_stateful or name in _SHUFFLING:
+        SparkFeature.REAL_TIME_SHUFFLES.require(f"table {table}: {name}", "Write without real_time=True")
+    elif name not in _RUNS:
+        raise _refused(table, f"Spark's real-time mode doesn't run {name}", "Leave it out of the query")
 
 
 def _checked_source(node: Any, name: str, table: str) -> str:

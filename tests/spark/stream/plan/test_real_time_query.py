@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+import pyspark
 from pyspark.sql import functions as sql
 
 from storage_lib import InvalidInputError
@@ -67,9 +68,21 @@ def test_a_query_is_refused_in_words(rates: DataFrame, query: Callable[[DataFram
         refuse_query(query(rates), "db.t", output_mode="append")
 
 
+@needs_spark(SparkFeature.REAL_TIME_SHUFFLES)
 def test_an_aggregation_is_refused_for_its_source_alone_in_mode_update(rates: DataFrame) -> None:
     with pytest.raises(InvalidInputError, match="a stream of rate"):
         refuse_query(rates.groupBy("id").count(), "db.t", output_mode="update")
+
+
+@pytest.mark.parametrize("query", [lambda df: df.groupBy("id").count(), lambda df: df.repartition(2, "id")])
+def test_a_query_that_shuffles_is_refused_before_spark_4_3(
+    rates: DataFrame, query: Callable[[DataFrame], DataFrame], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    df = query(rates)
+    monkeypatch.setattr(pyspark, "__version__", "4.2.9")
+
+    with pytest.raises(InvalidInputError, match=r"^table db.t: \w+: .+ aggregates or repartitions needs Spark 4\.3"):
+        refuse_query(df, "db.t", output_mode="update")
 
 
 def test_a_stream_of_ours_is_refused(spark: SparkSession, make_table: Callable[..., DynamicTable]) -> None:
