@@ -1,8 +1,9 @@
-"""Answers of a token service, good and bad: what becomes of them, and that no secret of one is repeated."""
+"""Good and bad answers of a token service: the credentials or the error of each, which repeats no secret."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
@@ -13,7 +14,7 @@ from local_process import LOOPBACK, free_port
 from storage_lib.errors import InvalidInputError, StorageError, UnavailableError
 from tests.support.extras import needs
 
-pytestmark = needs("botocore")
+pytestmark = needs("botocore", "obstore")
 
 ROLE = "arn:aws-cn:iam::000000000000:role/a/b"
 KEYS = {"s3.access-key": "key", "s3.secret-key": "secret", "s3.region": "us-east-1"}
@@ -31,10 +32,12 @@ def _error(code: str) -> str:
 
 
 @contextmanager
-def _answering(status: int, body: str) -> Iterator[str]:
+def _answering(status: int, body: str, signed: list[str] | None = None) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
+            if signed is not None:
+                signed.append(self.headers["Authorization"])
             self.send_response(status)
             self.send_header("Content-Type", "text/xml")
             self.end_headers()
@@ -53,10 +56,10 @@ def _answering(status: int, body: str) -> Iterator[str]:
             thread.join()
 
 
-def _credentials(address: str) -> object:
+def _credentials(address: str, options: Mapping[str, str] = KEYS) -> object:
     from storage_lib.serve.vending.assumed_role import AssumedRole
 
-    return AssumedRole(ROLE, KEYS, address=address).credentials(session="client-a", policy="{}", seconds=900)
+    return AssumedRole(ROLE, options, address=address).credentials(session="client-a", policy="{}", seconds=900)
 
 
 def test_credentials_are_what_the_service_answers() -> None:
@@ -64,6 +67,17 @@ def test_credentials_are_what_the_service_answers() -> None:
         found = _credentials(address)
 
     assert repr(found) == "StoreCredentials(access_key='A', expires_millis=1893456000000)"
+
+
+def test_the_keys_of_the_warehouse_sign_the_request_however_they_are_spelled() -> None:
+    spelled = {"s3.access-key-id": "key", "s3.secret-access-key": "secret", "s3.region": "eu-west-1"}
+    signed: list[str] = []
+
+    with _answering(200, GOOD, signed) as address:
+        _credentials(address, spelled)
+
+    (header,) = signed
+    assert re.search(r"Credential=key/\d{8}/eu-west-1/sts/", header)
 
 
 @pytest.mark.parametrize(

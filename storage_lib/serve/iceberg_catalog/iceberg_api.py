@@ -21,13 +21,7 @@ from storage_lib.iceberg.iceberg_view import IcebergView
 from storage_lib.serve.access.refusal import Refusal, RefusedRequestError
 from storage_lib.serve.access.served_client import ServedClient
 from storage_lib.serve.iceberg_catalog.shown_document import ALL, REFS, is_known, of_snapshots, store_settings, tag_of
-from storage_lib.serve.iceberg_catalog.vended_config import (
-    DELEGATION,
-    as_config,
-    by_place,
-    credentials_of,
-    wants_credentials,
-)
+from storage_lib.serve.iceberg_catalog.vended_config import DELEGATION, storage_credentials, wants_credentials
 from storage_lib.serve.requests.name_pages import page_of
 from storage_lib.serve.requests.served import Client, Served, ServedParts, client_of
 from storage_lib.serve.requests.served_databases import require_database, shown_databases
@@ -50,6 +44,7 @@ _READ_ONLY = (
     "this catalog is read-only: its tables are views, which every commit of the tables they show rewrites. Write to "
     "the table with Python, Spark, SQL or an engine of Paimon"
 )
+_NOT_KEPT = "private, no-store"
 
 router = APIRouter(dependencies=[Depends(client_of)])
 PageSize = Annotated[str | None, Query(alias="pageSize")]
@@ -117,19 +112,18 @@ def load_table(
         message = f"snapshots has to be {ALL} or {REFS}"
         raise RefusedRequestError(Refusal.BAD_REQUEST, message)
     shown = _shown(served, client, namespace, table)
-    config = store_settings(served.catalog.options)
+    config, caching = store_settings(served.catalog.options), "private, no-cache"
     value: dict[str, Any] = {
         "metadata-location": shown.path,
         "metadata": of_snapshots(json.loads(shown.document), snapshots),
         "config": config,
     }
     if served.vending is not None and wants_credentials(delegation):
-        found = credentials_of(served, client, shown.name, shown.location)
-        config.update(as_config(found, shown.name))
-        value["storage-credentials"] = by_place(served, found, shown.name)
-    has_secrets = "storage-credentials" in value
+        lent = storage_credentials(served, client, shown.name, shown.location)
+        config.update(lent[0]["config"])
+        value["storage-credentials"] = lent
+        caching = _NOT_KEPT
     body = json.dumps(value, separators=(",", ":")).encode()
-    caching = "private, no-store" if has_secrets else "private, no-cache"
     headers = {"ETag": tag_of(body), "Cache-Control": caching, "Vary": DELEGATION}
     if is_known(headers["ETag"], if_none_match):
         return Response(status_code=304, headers=headers)
@@ -147,9 +141,8 @@ def table_exists(served: ServedParts, client: Client, namespace: str, table: str
 def load_credentials(served: ServedParts, client: Client, namespace: str, table: str) -> JSONResponse:
     """Return credentials that read a table, for a client whose older ones end."""
     shown = _shown(served, client, namespace, table)
-    found = credentials_of(served, client, shown.name, shown.location)
-    body = {"storage-credentials": by_place(served, found, shown.name)}
-    return JSONResponse(body, headers={"Cache-Control": "private, no-store"})
+    body = {"storage-credentials": storage_credentials(served, client, shown.name, shown.location)}
+    return JSONResponse(body, headers={"Cache-Control": _NOT_KEPT})
 
 
 @router.post(f"{_TABLE}/metrics", summary="A client's report of a scan", status_code=204)
@@ -209,12 +202,9 @@ def _shown(served: Served, client: ServedClient, namespace: str, table: str) -> 
     resource = f"{namespace}.{table}"
     try:
         name = TableName.parse_plain(resource)
-        exists = served.catalog.table_exists(str(name))
-        found = served.catalog.load_table(str(name)) if exists else None
-    except (InvalidInputError, NotFoundError):
-        found = None
-    if found is None:
-        raise RefusedRequestError(Refusal.NO_TABLE, "the table does not exist", resource=resource)
+        found = served.catalog.load_table(str(name))
+    except (InvalidInputError, NotFoundError) as error:
+        raise RefusedRequestError(Refusal.NO_TABLE, "the table does not exist", resource=resource) from error
     view = found.context.iceberg_view
     if view is None:
         message = (

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
+from storage_lib.serve.requests.passed_on import passed_on
+
 ALL, REFS = "all", "refs"
 _STORE_SETTINGS = {
     "s3.endpoint": ("s3.endpoint",),
@@ -29,7 +31,7 @@ def of_snapshots(metadata: Mapping[str, Any], which: str) -> dict[str, Any]:
 
 def store_settings(options: Mapping[str, str]) -> dict[str, str]:
     """Return what a client has to know of the warehouse's store, from the options of the catalog."""
-    return {name: options[option] for option, names in _STORE_SETTINGS.items() if option in options for name in names}
+    return passed_on(options, _STORE_SETTINGS)
 
 
 def tag_of(body: bytes) -> str:

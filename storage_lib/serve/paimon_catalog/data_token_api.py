@@ -1,7 +1,7 @@
 """Tokens for data in Paimon's REST catalog: temporary credentials of the store, which read a table.
 
-Clients that may write get none to write with: whoever puts manifests into a table decides which files its readers
-open, this server and processes with other rights among them.
+They only read: a client that puts manifests into a table decides which files its readers open, this server and
+processes with other rights among them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse
 from storage_lib.catalog.table_name import TableName
 from storage_lib.serve.access.refusal import Refusal, RefusedRequestError
 from storage_lib.serve.paimon_catalog.served_tables import TABLE_PATH, loaded_table, of_this_warehouse
+from storage_lib.serve.requests.passed_on import passed_on
 from storage_lib.serve.requests.served import Client, Served, ServedParts, client_of
 from storage_lib.serve.vending.store_credentials import StoreCredentials
 
@@ -31,19 +32,15 @@ def load_token(served: ServedParts, client: Client, database: str, table: str) -
     if served.vending is None:
         message = "this server makes no credentials: use your own for the store, with data-token.enabled=false"
         raise RefusedRequestError(Refusal.NOT_IMPLEMENTED, message)
-    loaded_table(served, client, database, table)
-    name = TableName.parse(f"{database}.{table}").plain
-    location = served.catalog.load_table(str(name)).location
-    found = served.vending.credentials(client.name, name, location)
+    location = loaded_table(served, client, database, table).location
+    found = served.vending.credentials(client.name, TableName.parse(f"{database}.{table}"), location)
     body = {"token": _as_options(served, found), "expiresAtMillis": found.expires_millis}
     return JSONResponse(body, headers={"Cache-Control": "private, no-store"})
 
 
 def _as_options(served: Served, found: StoreCredentials) -> dict[str, str]:
-    options = served.catalog.options
-    passed_on = {name: options[option] for option, names in _PASSED_ON.items() if option in options for name in names}
     return {
-        **passed_on,
+        **passed_on(served.catalog.options, _PASSED_ON),
         "s3.access-key": found.access_key,
         "s3.secret-key": found.secret_key,
         "s3.session.token": found.session_token,

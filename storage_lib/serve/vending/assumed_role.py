@@ -15,16 +15,17 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from storage_lib.errors import InvalidInputError, UnavailableError
+from storage_lib.io.remote.object_store_settings import settings_by_store_name
 from storage_lib.serve.vending.store_credentials import CredentialsRefusedError, StoreCredentials
 
 _ROLE = re.compile(r"arn:(aws(?:-[a-z]+)*):iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+")
 _OF_CLIENT = {
-    "s3.region": "region_name",
-    "s3.access-key": "aws_access_key_id",
-    "s3.secret-key": "aws_secret_access_key",
-    "s3.session-token": "aws_session_token",
+    "aws_region": "region_name",
+    "aws_access_key_id": "aws_access_key_id",
+    "aws_secret_access_key": "aws_secret_access_key",
+    "aws_session_token": "aws_session_token",
 }
-"""Options of the warehouse that the requests to the service are signed with, and botocore's names of them."""
+"""Settings of the warehouse's store that sign the requests to the service, and botocore's names of them."""
 _SERVER_ERROR = 500
 """HTTP statuses from this one on are the service's failures."""
 _REGION = "us-east-1"
@@ -50,7 +51,8 @@ class AssumedRole:
             raise InvalidInputError(message)
         self.partition = matched[1]
         self._role = role
-        given = {name: options[option] for option, name in _OF_CLIENT.items() if options.get(option)}
+        settings = settings_by_store_name("s3://", options)
+        given = {name: settings[setting] for setting, name in _OF_CLIENT.items() if settings.get(setting)}
         limits = Config(
             connect_timeout=_SECONDS_TO_CONNECT,
             read_timeout=_SECONDS_TO_ANSWER,

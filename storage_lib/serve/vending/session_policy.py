@@ -10,14 +10,14 @@ import re
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError
+from storage_lib.io.table_directory.table_paths import TablePaths
 
 _SCHEMES = frozenset({"s3", "s3a"})
 _PLAIN_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]*")
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_.=@+-]+(?:/[A-Za-z0-9_.=@+-]+)*")
 """Names without characters that a policy gives a meaning ('*', '?', '$') or that need escapes."""
-_UNSERVED = ("states", "rejected")
-"""Directories of a table's own that no client reads."""
 _LENGTH_MAX = 2048
 """Characters of a session policy that AWS takes."""
 
@@ -37,7 +37,7 @@ def session_policy(table: str, view: str, *, partition: str = "aws") -> str:
     bucket, key = places[0]
     arn = f"arn:{partition}:s3:::"
     files = [f"{arn}{each.bucket}/{each.key}/*" for each in places]
-    unserved = [f"{arn}{bucket}/{key}/{each}/*" for each in _UNSERVED]
+    unserved = [f"{arn}{bucket}/{each}/*" for each in (TableName.states_in(key), TablePaths(key).rejected_directory)]
     prefixes = [f"{each.key}/*" for each in places]
     text = json.dumps(
         {

@@ -1,7 +1,7 @@
 """Credentials for the clients of the server: for one table each, kept until half of their life is over.
 
-A table's places follow from its name alone. Its metadata can name others (``data-file.external-paths``), but whoever
-may write the metadata would get credentials for any path that the role can read.
+A table's places follow from its name alone. Its metadata can name others (``data-file.external-paths``), but then a
+client that may write the metadata would get credentials for any path that the role can read.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from typing import NamedTuple
 
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError, StorageError, UnavailableError
+from storage_lib.iceberg.publish.view_placement import view_root
 from storage_lib.io.environment import Clock
 from storage_lib.io.file_io_factory import is_same_place
+from storage_lib.schema.options.table_options import IcebergStorage
 from storage_lib.serve.vending.session_policy import session_policy
 from storage_lib.serve.vending.store_credentials import StoreCredentials, TokenService
 
@@ -66,10 +68,8 @@ class Vending:
 
     def places(self, name: TableName) -> tuple[str, str]:
         """Return the directories of a table's files, and of its Iceberg view if that is in a catalog of its own."""
-        return (
-            f"{self._warehouse}/{name.database}.db/{name.table}",
-            f"{self._warehouse}/iceberg/{name.database}/{name.table}",
-        )
+        table = f"{self._warehouse}/{name.directory}"
+        return table, view_root(IcebergStorage.HADOOP_CATALOG, table)
 
     def credentials(self, client: str, name: TableName, location: str) -> StoreCredentials:
         """Return credentials that read a table for at least half an hour; ``location`` is the table's directory.

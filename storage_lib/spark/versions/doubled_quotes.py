@@ -13,7 +13,7 @@ __all__ = ["refuse_doubled_quotes"]
 
 _PARTS = re.compile(
     r"""
-    --[^\n]* | /\*.*?\*/ | `[^`]*`                                  # what is no text
+    --[^\n]* | /\*.*?\*/ | `[^`]*`                                  # not a text
     | (?P<text> (?<!\w) [rR] (?: '[^']*' | "[^"]*" )               # raw: a backslash is one
               | '(?:\\.|[^'\\])*' | "(?:\\.|[^"\\])*" )
     """,
