@@ -49,32 +49,33 @@ down: ## Stop the processes of the demo
 capture: setup ## Run PostgreSQL, Kafka and Debezium on this machine, for the tutorial on change data capture; needs `make servers`
 	@$(VENV)/bin/python docker/local/capture_servers.py $(ARGS)
 
-test: setup ## Run the tests; FAST=1 leaves out those that start other processes; CHANGED=main runs those that a change since this revision can affect
+test: setup ## Run the tests; FAST=1 leaves out those that start other processes; CHANGED=main runs those that a change since this revision can affect; SLICE=3 also runs one of sixteen parts of those that only `make deep` runs
 	@set -e; $(if $(CHANGED),chosen="$$($(VENV)/bin/python -m tests.support.affected_tests "$(CHANGED)")"; [ -n "$$chosen" ] || exit 0;) \
-	set -x; $(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(FAST_ARGS) $(ARGS) $(if $(CHANGED),$$chosen)
+	set -x; $(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(FAST_ARGS) \
+		$(if $(SLICE),--with-slice $(SLICE)) $(ARGS) $(if $(CHANGED),$$chosen)
 
-deep: setup ## Run all tests, also those that `make test` leaves out because others prove the same with fewer values; SLICE=3 runs one of eight parts of what is left out
+deep: setup ## Run all tests, also those that `make test` leaves out because others prove the same with fewer values; SLICE=3 runs one of sixteen parts of what is left out
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(if $(SLICE),--slice $(SLICE),--deep) $(ARGS)
 
 mutants: setup ## Plant 47 faults in a copy of the code, one by one, and show which test finds each; ONLY=lease for some
 	$(VENV)/bin/python -m tests.mutants $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
-core: ## Install only the core, without extras, and run what belongs to it
+core: ## Install only the core, without extras, and run what belongs to it; SLICE=3 runs one of sixteen parts of that
 	@$(PYTHON) docker/local/stack_setup.py core
-	.local/core/bin/python -m pytest -q -n 2 --dist loadscope -m "not integration" $(or $(ARGS),$(CORE_TESTS))
+	.local/core/bin/python -m pytest -q -n 2 --dist loadscope -m "not integration" $(if $(SLICE),--part $(SLICE)) $(or $(ARGS),$(CORE_TESTS))
 
-lowest: ## Install the lowest versions that pyproject.toml admits, and run the tests that start no other process; SLICE=3 runs one of eight parts of them
+lowest: ## Install the lowest versions that pyproject.toml admits, and run the tests that start no other process; SLICE=3 runs one of sixteen parts of them
 	@$(PYTHON) docker/local/stack_setup.py lowest
 	.local/lowest/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(AIRFLOW_WARNINGS) -m "not integration" $(if $(SLICE),--part $(SLICE)) $(ARGS)
 
 spark: VERSION ?= 4.2
-spark: setup ## Install another version of Spark, VERSION=4.0, 4.1 or 4.2, and run the tests of Spark, SQL and materialized tables with it; SLICE=3 runs one of eight parts of them
+spark: setup ## Install another version of Spark, VERSION=4.0, 4.1 or 4.2, and run the tests of Spark, SQL and materialized tables with it; SLICE=3 runs one of sixteen parts of them
 	@$(PYTHON) docker/local/stack_setup.py spark $(VERSION)
 	.local/spark_$(subst .,_,$(VERSION))/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder \
 		--junitxml .local/spark_$(subst .,_,$(VERSION))/results.xml $(if $(SLICE),--part $(SLICE)) $(ARGS) $(SPARK_TESTS)
 
 airflow: VERSION ?= 3.1
-airflow: setup ## Install another version of Airflow, VERSION=3.1, 3.2 or 3.4 (a beta), and run the tests of the plugin and the DAGs with it; SLICE=3 runs one of eight parts of them
+airflow: setup ## Install another version of Airflow, VERSION=3.1, 3.2 or 3.4 (a beta), and run the tests of the plugin and the DAGs with it; SLICE=3 runs one of sixteen parts of them
 	@$(PYTHON) docker/local/stack_setup.py airflow $(VERSION)
 	.local/airflow_$(subst .,_,$(VERSION))/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder \
 		--junitxml .local/airflow_$(subst .,_,$(VERSION))/results$(SLICE).xml $(AIRFLOW_WARNINGS) $(if $(SLICE),--part $(SLICE)) $(ARGS) $(AIRFLOW_TESTS)

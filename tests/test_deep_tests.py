@@ -1,4 +1,4 @@
-"""Which tests a run takes, and in which slice of eight a deep one is."""
+"""Which tests a run takes, and in which slice of sixteen a deep one is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def is_deep(parameter: Any) -> bool:
     return any(mark.name == "deep" for mark in getattr(parameter, "marks", ()))
 
 
-def test_eight_slices_hold_every_deep_test_once_and_no_other() -> None:
+def test_sixteen_slices_hold_every_deep_test_once_and_no_other() -> None:
     ids = [f"tests/a.py::test_{n}" for n in range(1000)]
 
     taken = [
@@ -68,11 +68,20 @@ def test_each_value_of_crossed_parameters_is_in_a_combination_that_is_not_deep()
     ]
 
 
-@pytest.mark.parametrize("option", ["--slice", "--part"])
+def test_a_slice_can_be_added_to_the_tests_that_are_not_deep() -> None:
+    ids = [f"tests/a.py::test_{n}" for n in range(100)]
+
+    taken = [each for each in ids if is_selected(each, is_deep=True, deep=False, added=3)]
+
+    assert taken == [each for each in ids if slice_of(each) == 3]
+    assert all(is_selected(each, is_deep=False, deep=False, added=3) for each in ids)
+
+
+@pytest.mark.parametrize("option", ["--slice", "--with-slice", "--part"])
 def test_a_slice_that_does_not_exist_is_refused(option: str) -> None:
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", option, "9", __file__]
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", option, "17", __file__]
 
     refused = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
 
     assert refused.returncode == pytest.ExitCode.USAGE_ERROR
-    assert f"argument {option}: invalid choice: 9 (choose from 1, 2, 3, 4, 5, 6, 7, 8)" in refused.stderr
+    assert f"argument {option}: invalid choice: 17 (choose from 1, 2, 3, " in refused.stderr

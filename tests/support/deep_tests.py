@@ -1,4 +1,4 @@
-"""Tests that only ``make deep`` runs, and the eight slices in which ``.ci/run`` runs them.
+"""Tests that only ``make deep`` runs, and the sixteen slices in which ``.ci/run`` runs them.
 
 A test belongs to ``make deep`` only if ``make test`` proves the same promise by fewer values: further seeds of a random
 test, further combinations of parameters, minutes of kills where one of each kind is enough.
@@ -15,7 +15,7 @@ import pytest
 
 __all__ = ["SLICES", "crossed", "each_value_once", "is_selected", "slice_of", "thinned"]
 
-SLICES = 8
+SLICES = 16
 
 
 def slice_of(nodeid: str) -> int:
@@ -23,11 +23,15 @@ def slice_of(nodeid: str) -> int:
     return crc32(nodeid.encode()) % SLICES + 1
 
 
-def is_selected(nodeid: str, *, is_deep: bool, deep: bool, chosen: int | None) -> bool:
-    """Return whether a run takes a test: ``deep`` runs take all, a ``chosen`` slice only its deep ones."""
+def is_selected(nodeid: str, *, is_deep: bool, deep: bool, chosen: int | None = None, added: int | None = None) -> bool:
+    """Return whether a run takes a test.
+
+    ``deep`` runs take all tests, a ``chosen`` slice only its deep ones, others those that are not deep, and the deep
+    ones of a slice that is ``added``.
+    """
     if chosen is not None:
         return is_deep and slice_of(nodeid) == chosen
-    return deep or not is_deep
+    return deep or not is_deep or slice_of(nodeid) == added
 
 
 def thinned(values: Iterable[Any], keep: int | Callable[[Any], bool] = 1) -> list[Any]:

@@ -32,6 +32,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help=f"run one of {SLICES} slices of the tests that only `make deep` runs, and no others",
     )
     parser.addoption(
+        "--with-slice",
+        type=int,
+        choices=range(1, SLICES + 1),
+        help=f"also run one of {SLICES} slices of the tests that only `make deep` runs",
+    )
+    parser.addoption(
         "--part", type=int, choices=range(1, SLICES + 1), help=f"run one of {SLICES} parts of the chosen tests"
     )
 
@@ -60,6 +66,7 @@ def _is_taken(item: pytest.Item, config: pytest.Config) -> bool:
         is_deep=item.get_closest_marker("deep") is not None,
         deep=config.getoption("deep") or "deep" in config.getoption("markexpr"),
         chosen=config.getoption("slice"),
+        added=config.getoption("with_slice"),
     )
 
 
