@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from storage_lib.built_once import built_once
 from storage_lib.errors import (
     CorruptFileError,
     InvalidInputError,
@@ -41,7 +42,8 @@ from storage_lib.iceberg.publish.view_publisher import (
     with_schema,
 )
 from storage_lib.iceberg.publish.view_tags import delete_released, hold, release
-from storage_lib.iceberg.register.rest_options import client_properties
+from storage_lib.iceberg.register.registration import EntryName, PublishedView, Registration
+from storage_lib.iceberg.register.registrations import entry_of, registration_of
 from storage_lib.io.after_commit import after_commit
 from storage_lib.io.file_io_factory import absolute_place, is_same_place
 from storage_lib.schema.options.table_options import IcebergStorage, IcebergVersion, TableOptions
@@ -50,7 +52,6 @@ if TYPE_CHECKING:
     from pyroaring import BitMap64
 
     from storage_lib.file_store.store import FileStore
-    from storage_lib.iceberg.register.rest_registration import RestRegistration
     from storage_lib.io.environment import Environment
     from storage_lib.io.file_io import FileStatus
 
@@ -70,20 +71,29 @@ class IcebergView:
         location: str,
         storage: IcebergStorage,
         version: IcebergVersion,
+        entry: EntryName,
         environment: Environment,
         connection: Mapping[str, str],
     ) -> None:
-        """``table`` is ``database.table``, ``location`` its directory; ``connection`` are the catalog's options."""
+        """``table`` is ``database.table``, ``location`` its directory; ``connection`` are the catalog's options.
+
+        ``entry`` is the name in the catalog of others that ``storage`` may mean.
+        """
         self._store = store
         self._table = table
         self._storage = storage
         self._version = version
         self._clock = environment.clock
         self._location = location
-        self.directory = ViewDirectory(environment.file_io, view_root(storage, location))
+        self._entry = entry
+        self.directory = ViewDirectory(
+            environment.file_io,
+            view_root(storage, location),
+            # A Hive metastore names a file of the view, and a process that does not know its address may come next.
+            keeps_registered=storage is IcebergStorage.HIVE_CATALOG,
+        )
         self._new_name = environment.new_name
-        self._catalog = client_properties(connection)
-        self._entry: RestRegistration | None = None
+        self._connection = connection
         self._successor: IcebergView | None = None
         self.delta = DeltaLog(environment.file_io, location, table)
         self._contents = ViewContents(self.directory, environment.new_name)
@@ -108,12 +118,12 @@ class IcebergView:
     def shown(self) -> int | None:
         """Return the newest snapshot that the view shows, 0 for one of an empty table; None without a view.
 
-        In a REST catalog, the newest one that this table's processes have registered there; 0 if none.
+        In a catalog of others, the newest one that this table's processes have registered there; 0 if none.
         """
         newest = self.directory.newest()
         if newest is None or newest.location != self._location:
             return None
-        return self.directory.registered() or 0 if self.is_registered else newest.snapshot_id
+        return self.directory.registered() or 0 if self._storage.is_registered else newest.snapshot_id
 
     def waiting(self) -> int:
         """Return how many snapshots after the newest one in the view wait for a compaction; see ``SnapshotView``."""
@@ -223,7 +233,7 @@ class IcebergView:
             # Metadata that another process publishes now, upon the former, names them once more; the next expiry drops
             # them again.
             self.directory.replace(replace(newest, snapshots=tuple(kept), tags=tags), self._store.schema)
-            with after_commit(f"table {self._table}: dropping expired snapshots from its entry in a REST catalog"):
+            with after_commit(f"table {self._table}: dropping expired snapshots from its entry in a catalog of others"):
                 self._register()
             for number in self.directory.numbers():
                 if number < min(earliest_id, newest.snapshot_id):
@@ -261,15 +271,29 @@ class IcebergView:
             delete_released(self._store, release(self._store, None, now_millis=self._clock.now_millis()))
 
     @property
-    def is_registered(self) -> bool:
-        """Whether the view is registered in a REST catalog."""
-        return self._storage is IcebergStorage.REST_CATALOG
+    def entry(self) -> tuple[IcebergStorage, EntryName] | None:
+        """Kind of catalog and name under which the view is registered; None if it is not."""
+        return (self._storage, self._entry) if self._storage.is_registered else None
+
+    @built_once
+    def _registration(self) -> Registration | None:
+        """How the entry is kept. Built for the first commit: readers need no package of a catalog's client."""
+        return registration_of(
+            self._storage,
+            self._connection,
+            table=self._table,
+            entry=self._entry,
+            location=self._location,
+            clock=self._clock,
+        )
 
     def unregister(self) -> None:
-        """Remove the table's entry from its REST catalog; a failure is only logged."""
-        if self.is_registered and self._catalog is not None:
-            with after_commit(f"table {self._table}: removing its entry from a REST catalog"):
-                self._registration().drop()
+        """Remove the table's entry from a catalog of others; a failure is only logged."""
+        with after_commit(f"table {self._table}: removing its entry from a catalog of others"):
+            # First, so that nobody takes it for that of an entry of another name.
+            self.directory.forget_registered()
+            if self._registration is not None:
+                self._registration.drop()
 
     def _follow_in_delta(self, *, ends: bool = False) -> None:
         """Bring the log for readers of Delta up to the view, if the table has one; a failure is only logged.
@@ -298,31 +322,25 @@ class IcebergView:
         return mask
 
     def _register(self) -> None:
-        """Bring the entry in a REST catalog up to date. Raises ``StorageError``.
+        """Bring the entry in a catalog of others up to date. Raises ``StorageError``.
 
         If this connection names no catalog, processes that have one keep the entry up to date.
         """
-        if not self.is_registered or self._catalog is None:
+        if self._registration is None:
             return
         shown = 0
 
-        def newest() -> bytes | None:
+        def newest() -> PublishedView | None:
             nonlocal shown
             found = self.directory.newest_document()
             if found is None:
                 return None
-            shown = found[0].snapshot_id
-            return found[2]
+            metadata, path, data = found
+            shown = metadata.snapshot_id
+            return PublishedView(shown, absolute_place(path), data, self._store.of_newest_schema().schema)
 
-        self._registration().follow(newest, self._write_copy)
+        self._registration.follow(newest, self._write_copy)
         self.directory.note_registered(shown)
-
-    def _registration(self) -> RestRegistration:
-        from storage_lib.iceberg.register.rest_registration import RestRegistration
-
-        if self._entry is None:
-            self._entry = RestRegistration(self._table, self._location, self._catalog or {})
-        return self._entry
 
     def _write_copy(self, data: bytes) -> str:
         path = self.directory.write_for_catalog(self._location, f"00000-{self._new_name()}", data)
@@ -346,7 +364,8 @@ class IcebergView:
         if newest is self._store.schema:
             return True
         options = TableOptions.parse(newest.options)
-        return (options.iceberg_storage, options.iceberg_version) == (self._storage, self._version)
+        wanted = options.iceberg_storage, options.iceberg_version, entry_of(self._table, options)
+        return wanted == (self._storage, self._version, self._entry)
 
     def _base(self) -> ViewMetadata | None:
         """Return the newest metadata upon which to build; None to begin with the newest snapshot."""

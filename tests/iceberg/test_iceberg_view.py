@@ -241,7 +241,7 @@ def test_expired_snapshots_leave_the_view_before_their_files(catalog: Catalog, t
     [
         ([], {}, "declare a primary key, or write-mode=append-only"),
         (["id"], {"file.format": "orc"}, "set file.format=parquet"),
-        (["id"], {OPTION: "hive-catalog"}, "use one of disabled, table-location, hadoop-catalog, rest-catalog"),
+        (["id"], {OPTION: "glue"}, "use one of disabled, table-location, hadoop-catalog, hive-catalog, rest-catalog"),
     ],
 )
 def test_a_table_that_cannot_be_shown_exactly_is_refused(

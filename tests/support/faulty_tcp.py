@@ -25,6 +25,7 @@ class FaultyTcp:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._open: list[socket.socket] = []
         self.struck = 0
+        self._is_down = False
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -42,6 +43,15 @@ class FaultyTcp:
         """Port for clients."""
         return int(self._listener.getsockname()[1])
 
+    def stop(self) -> None:
+        """Close all connections, and each new one at once, until ``start``."""
+        self._is_down = True
+        _end(*self._open)
+
+    def start(self) -> None:
+        """Let new connections through again."""
+        self._is_down = False
+
     def cut(self, word: bytes, *, is_done: bool, meanwhile: Callable[[], object] = lambda: None) -> None:
         """Close the connection at the next request with this word: before it is executed, or after, without a response.
 
@@ -56,6 +66,9 @@ class FaultyTcp:
                 client, _ = self._listener.accept()
             except OSError:
                 return
+            if self._is_down:
+                client.close()
+                continue
             server = socket.create_connection(("127.0.0.1", self._upstream))
             self._open += [client, server]
             is_cut = threading.Event()

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from storage_lib.catalog.catalog import Catalog
 from storage_lib.catalog.hive.hive_entries import HiveEntries
 from storage_lib.catalog.hive.hive_lock import HiveLock, HiveLockFactory
-from storage_lib.catalog.hive.hive_metastore import HiveMetastore
 from storage_lib.catalog.locks.lock_settings import lock_settings
 from storage_lib.catalog.locks.locked_files import with_lock
 from storage_lib.errors import InvalidInputError
+from storage_lib.hive.hive_metastore import HiveMetastore
 from storage_lib.io.environment import Environment, system_environment
 from storage_lib.io.file_io_factory import file_io_of, warehouse_root
-from storage_lib.schema.options.catalog_options import LOCATION_IN_PROPERTIES
+from storage_lib.schema.options.catalog_options import LOCATION_IN_PROPERTIES, URI
 from storage_lib.schema.options.option_values import parse_boolean
 from storage_lib.schema.options.table_options import canonical_options
 
@@ -29,7 +29,7 @@ class HiveCatalog(Catalog):
         known = canonical_options(options)
         environment = environment or system_environment(file_io_of(warehouse, known))
         settings = lock_settings(known)
-        metastore = HiveMetastore(known)
+        metastore = HiveMetastore(known.get(URI, ""), option=URI)
         lock = HiveLock(metastore, settings, environment.clock)
         try:
             in_properties = parse_boolean(known.get(LOCATION_IN_PROPERTIES, "false"))

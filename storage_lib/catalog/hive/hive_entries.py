@@ -16,7 +16,6 @@ from pymetastore.hive_metastore.ttypes import (
     UnknownDBException,
 )
 
-from storage_lib.catalog.hive.hive_metastore import HiveMetastore
 from storage_lib.catalog.hive.hive_table import (
     described_by,
     hive_table,
@@ -28,6 +27,7 @@ from storage_lib.catalog.hive.hive_table import (
 from storage_lib.catalog.locks.catalog_lock import CatalogLock, Hold
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import AlreadyExistsError, InvalidInputError
+from storage_lib.hive.hive_metastore import HiveMetastore
 from storage_lib.schema.table_schema import TableSchema
 
 _LOCK_SUFFIX = "$turn"

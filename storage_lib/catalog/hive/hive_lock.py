@@ -6,32 +6,19 @@ time-out is the metastore's default.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pymetastore.hive_metastore.ttypes import (
-    HeartbeatRequest,
-    LockComponent,
-    LockLevel,
-    LockRequest,
-    LockState,
-    LockType,
-    NoSuchLockException,
-    ShowLocksRequest,
-    TxnAbortedException,
-    TxnOpenException,
-    UnlockRequest,
-)
+from pymetastore.hive_metastore.ttypes import HeartbeatRequest, LockState, ShowLocksRequest
 
-from storage_lib.catalog.hive.hive_metastore import HiveMetastore
 from storage_lib.catalog.locks.catalog_lock import CatalogLock, LockSettings
+from storage_lib.hive.hive_metastore import HiveMetastore
+from storage_lib.hive.table_lock import GONE, USER, give_back, request_lock
 from storage_lib.io.environment import Clock, SystemClock
+from storage_lib.schema.options.catalog_options import URI
 
-_USER = "dynamic-tables"
 _TIMEOUT_OF_OTHERS = 300.0
-_GONE = (NoSuchLockException, TxnAbortedException, TxnOpenException)
 
 
 class HiveLock(CatalogLock):
@@ -43,30 +30,21 @@ class HiveLock(CatalogLock):
 
     def ask(self, database: str, table: str) -> str | None:
         """Request the lock; withdraw the request if it is not granted at once."""
-        wanted = LockComponent(type=LockType.EXCLUSIVE, level=LockLevel.TABLE, dbname=database, tablename=table)
-        request = LockRequest(component=[wanted], user=_USER, hostname=socket.gethostname())
-        answer = self._metastore.ask("lock a table", lambda client: client.lock(request))
-        if answer.state == LockState.ACQUIRED:
-            return str(answer.lockid)
-        self.give_back(str(answer.lockid))
-        return None
+        lock_id = request_lock(self._metastore, database, table)
+        return None if lock_id is None else str(lock_id)
 
     def is_beaten(self, ticket: str) -> str | None:
         """Send a heartbeat."""
         request = HeartbeatRequest(lockid=int(ticket))
         try:
             self._metastore.ask("keep a lock", lambda client: client.heartbeat(request))
-        except _GONE:
+        except GONE:
             return None
         return ticket
 
     def give_back(self, ticket: str) -> None:
         """Unlock."""
-        request = UnlockRequest(lockid=int(ticket))
-        try:
-            self._metastore.ask("unlock a table", lambda client: client.unlock(request))
-        except _GONE:
-            return
+        give_back(self._metastore, int(ticket))
 
     def take_over(self, database: str, table: str, seen: str) -> str | None:
         """Unlock the holder if its id and last heartbeat are still ``seen``, then request the lock."""
@@ -80,7 +58,7 @@ class HiveLock(CatalogLock):
         holder = self._holder(database, table)
         if holder is None:
             return None
-        return _sign(holder), self.settings.timeout if holder.user == _USER else _TIMEOUT_OF_OTHERS
+        return _sign(holder), self.settings.timeout if holder.user == USER else _TIMEOUT_OF_OTHERS
 
     def close(self) -> None:
         """Do nothing: each call closes its connection."""
@@ -100,7 +78,7 @@ class HiveLockFactory:
 
     def create(self) -> HiveLock:
         """Create the lock in any process."""
-        return HiveLock(HiveMetastore(self.options), self.settings, SystemClock())
+        return HiveLock(HiveMetastore(self.options.get(URI, ""), option=URI), self.settings, SystemClock())
 
 
 def _sign(holder: Any) -> str:

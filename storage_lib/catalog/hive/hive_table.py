@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pymetastore.hive_metastore.ttypes import FieldSchema, SerDeInfo, StorageDescriptor, Table
+from pymetastore.hive_metastore.ttypes import SerDeInfo, StorageDescriptor, Table
 
 from storage_lib.catalog.table_name import TableName
+from storage_lib.hive.hive_types import hive_column
 from storage_lib.io.file_io_factory import warehouse_root
 from storage_lib.schema.options.table_options import is_secret_option
 from storage_lib.schema.table_schema import TableSchema
-from storage_lib.schema.types.data_types import DataType, TypeRoot
-from storage_lib.schema.types.nested_types import ArrayType, MapType, MultisetType, RowType
 
 SCHEMA_ID = "dynamic-table.schema-id"
 _LOCATION = "paimon_location"
@@ -25,26 +24,7 @@ _INPUT = "org.apache.paimon.hive.mapred.PaimonInputFormat"
 _OUTPUT = "org.apache.paimon.hive.mapred.PaimonOutputFormat"
 _SERDE = "org.apache.paimon.hive.PaimonSerDe"
 _STORAGE_HANDLER = "org.apache.paimon.hive.PaimonStorageHandler"
-_COMMENT_LENGTH_MAX = 255
 _VALUE_LENGTH_MAX = 4000
-_LENGTH_MAX = {TypeRoot.CHAR: 255, TypeRoot.VARCHAR: 65535}
-"""Maximum lengths in Hive; longer types become ``string``."""
-_PLAIN = {
-    TypeRoot.BOOLEAN: "boolean",
-    TypeRoot.TINYINT: "tinyint",
-    TypeRoot.SMALLINT: "smallint",
-    TypeRoot.INTEGER: "int",
-    TypeRoot.BIGINT: "bigint",
-    TypeRoot.FLOAT: "float",
-    TypeRoot.DOUBLE: "double",
-    TypeRoot.DATE: "date",
-    TypeRoot.TIME: "string",
-    TypeRoot.BINARY: "binary",
-    TypeRoot.VARBINARY: "binary",
-    TypeRoot.TIMESTAMP: "timestamp",
-    TypeRoot.TIMESTAMP_LTZ: "timestamp",
-    TypeRoot.VARIANT: "struct<value:binary,metadata:binary>",
-}
 
 
 def hive_table(name: TableName, location: str, schema: TableSchema, *, owner: str, in_properties: bool) -> Any:
@@ -66,7 +46,7 @@ def hive_table(name: TableName, location: str, schema: TableSchema, *, owner: st
 
 def described_by(table: Any, schema: TableSchema) -> Any:
     """Set the columns and properties of the metastore's table to those of the schema; return the table."""
-    columns = {field.name: _column(field.name, field.type, field.description) for field in schema.fields}
+    columns = {field.name: hive_column(field) for field in schema.fields}
     table.partitionKeys = [columns.pop(name) for name in schema.partition_keys]
     storage = table.sd or StorageDescriptor(numBuckets=-1, compressed=False, parameters={}, bucketCols=[], sortCols=[])
     storage.cols = list(columns.values())
@@ -101,33 +81,6 @@ def schema_id_of(table: Any) -> int:
     """Return the id of the schema that last described the table; -1 if unknown."""
     schema_id = str((table.parameters or {}).get(SCHEMA_ID, ""))
     return int(schema_id) if schema_id.isdecimal() else -1
-
-
-def hive_type(of: DataType) -> str:
-    """Return Hive's nearest type."""
-    if isinstance(of, ArrayType):
-        return f"array<{hive_type(of.element)}>"
-    if isinstance(of, MapType):
-        return f"map<{hive_type(of.key)},{hive_type(of.value)}>"
-    if isinstance(of, MultisetType):
-        return f"map<{hive_type(of.element)},int>"
-    if isinstance(of, RowType):
-        return f"struct<{','.join(f'{field.name}:{hive_type(field.type)}' for field in of.fields)}>"
-    return _scalar(of)
-
-
-def _scalar(of: DataType) -> str:
-    length_max = _LENGTH_MAX.get(of.root)
-    if of.root is TypeRoot.DECIMAL:
-        return f"decimal({of.precision},{of.scale})"
-    if length_max is not None and of.length is not None and of.length <= length_max:
-        return f"{of.root.value.lower()}({of.length})"
-    return _PLAIN.get(of.root, "string")
-
-
-def _column(name: str, of: DataType, comment: str | None) -> Any:
-    shown_comment = None if comment is None else " ".join(comment.splitlines())[:_COMMENT_LENGTH_MAX]
-    return FieldSchema(name=name, type=hive_type(of), comment=shown_comment)
 
 
 def _properties(schema: TableSchema) -> dict[str, str]:

@@ -141,8 +141,9 @@ class TableLife:
             self._file_io.delete_tree(paths.root)
 
     def _unregister(self, name: TableName, location: str, schema: TableSchema) -> None:
-        """Remove the table at ``location`` from the REST catalog that it is registered in, if it is."""
-        if TableOptions.parse(schema.options).iceberg_storage is not IcebergStorage.REST_CATALOG:
+        """Remove the table at ``location`` from the catalog of others that it is registered in, if it is."""
+        storage = TableOptions.parse(schema.options).iceberg_storage
+        if not isinstance(storage, IcebergStorage) or not storage.is_registered:
             return
         view = self._opened(name, location, schema).context.iceberg_view
         if view is not None:
@@ -206,7 +207,7 @@ class TableLife:
             message = f"table {name} does not exist, so it cannot be renamed"
             raise NotFoundError(message)
         if is_there and (schema := self._schemas(place).latest()) is not None:
-            # While the metadata is there that the entry in a REST catalog names. The next commit makes a new entry.
+            # While the metadata is there that an entry in a catalog of others names. The next commit makes a new one.
             self._unregister(name, place, schema)
         if is_there and not self._file_io.rename_directory(place, target):
             message = f"table {name} can't be renamed: table {new_name}, or files of one, already exists at {target}"

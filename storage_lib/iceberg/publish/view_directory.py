@@ -33,9 +33,13 @@ KEPT_MILLIS = 600_000
 class ViewDirectory:
     """Reads and writes the files of one view. Thread-safe; remembers the metadata that it read or wrote last."""
 
-    def __init__(self, file_io: FileIO, root: str) -> None:
-        """``root`` is the directory of the view; see ``view_placement``."""
+    def __init__(self, file_io: FileIO, root: str, *, keeps_registered: bool = False) -> None:
+        """``root`` is the directory of the view; see ``view_placement``.
+
+        ``keeps_registered``: metadata that a catalog of others names is kept for its readers, whatever its age.
+        """
         self._file_io = file_io
+        self._keeps_registered = keeps_registered
         self.root = root
         self.directory = f"{root}/metadata"
         self._is_local = is_local(root)
@@ -104,8 +108,12 @@ class ViewDirectory:
         self._last = data, metadata
         with after_commit(f"writing the version hint of {self.directory}"):
             self._hint(number, is_next=metadata.follows_each)
-            for each in _due(metadata):
-                self.delete(self.metadata_path(each))
+            due = list(_due(metadata))
+            # The entry is changed before this is noted, so it may name newer metadata, but no older one.
+            registered = self.registered() if due and self._keeps_registered else None
+            for each in due:
+                if registered is None or each < registered:
+                    self.delete(self.metadata_path(each))
         return True
 
     def replace(self, metadata: ViewMetadata, schema: TableSchema) -> None:
@@ -135,12 +143,16 @@ class ViewDirectory:
         return path in (self.path(_HINT), self.path(_REGISTERED), self.path(_WAITING))
 
     def registered(self) -> int | None:
-        """Return the newest snapshot that a REST catalog is known to show; None if there is none."""
+        """Return the newest snapshot that a catalog of others is known to show; None if there is none."""
         return self._number_in(_REGISTERED)
 
     def note_registered(self, number: int) -> None:
-        """Note that a REST catalog shows snapshot ``number``."""
+        """Note that a catalog of others shows snapshot ``number``."""
         self._file_io.replace(self.path(_REGISTERED), str(number).encode())
+
+    def forget_registered(self) -> None:
+        """Delete the note of ``note_registered``: the entry ends."""
+        self.delete(self.path(_REGISTERED))
 
     def waiting(self) -> tuple[int, str] | None:
         """Return id and identity of the newest snapshot that was found to wait for a compaction; None if there is none.

@@ -2,6 +2,7 @@
 
 table-location   <warehouse>/<database>.db/<table>/metadata
 hadoop-catalog   <warehouse>/iceberg/<database>/<table>/metadata; <warehouse>/iceberg is an Iceberg Hadoop catalog
+hive-catalog     the same; the metastore's entry names the newest metadata
 rest-catalog     the same; the catalog itself writes its metadata into <warehouse>/<database>.db/<table>/metadata
 """
 
@@ -13,6 +14,7 @@ from storage_lib.schema.options.table_options import UUID_OPTION, IcebergStorage
 from storage_lib.schema.table_schema import TableSchema
 
 _DATABASE = ".db"
+_OUTSIDE = (IcebergStorage.HADOOP_CATALOG, IcebergStorage.HIVE_CATALOG, IcebergStorage.REST_CATALOG)
 
 
 def view_root(storage: IcebergStorage, location: str) -> str:
@@ -36,5 +38,5 @@ def view_root(storage: IcebergStorage, location: str) -> str:
 def drop_view(file_io: FileIO, schema: TableSchema, location: str) -> None:
     """Delete the view of a table that is dropped, or was moved from ``location``, if it lies outside of the table."""
     storage = TableOptions.parse(schema.options).iceberg_storage
-    if UUID_OPTION in schema.options and storage in (IcebergStorage.HADOOP_CATALOG, IcebergStorage.REST_CATALOG):
+    if UUID_OPTION in schema.options and storage in _OUTSIDE:
         file_io.delete_tree(view_root(IcebergStorage.HADOOP_CATALOG, location))

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from storage_lib.distribution import importing_for
 from storage_lib.errors import InvalidInputError, UnavailableError
 from storage_lib.iceberg.encode.table_metadata import SNAPSHOT_PROPERTY
+from storage_lib.iceberg.register.registration import EntryName, PublishedView, is_taken
 from storage_lib.io.file_io_factory import is_same_place
 
 with importing_for("an Iceberg REST catalog", InvalidInputError, "iceberg"):
@@ -36,36 +37,35 @@ _ATTEMPTS = 10
 
 
 class RestRegistration:
-    """The entry of one table. Thread-safe; connects when it is first used."""
+    """A ``Registration`` in the catalog that ``properties`` name."""
 
-    def __init__(self, table: str, location: str, properties: Mapping[str, str]) -> None:
-        """``table`` is ``database.table``, ``location`` its directory; ``properties`` are those of ``RestClient``."""
+    def __init__(self, *, table: str, entry: EntryName, location: str, properties: Mapping[str, str]) -> None:
+        """``table`` is ``database.table``, for messages; ``location`` is its directory.
+
+        ``properties`` are those of ``RestClient``.
+        """
         self._table = table
-        self._identifier = tuple(table.split(".", 1))
+        self._name = entry
+        self._identifier = (entry.database, entry.table)
         self._location = location
         self._properties = properties
         self._client: RestClient | None = None
 
-    def follow(self, newest: Callable[[], bytes | None], write_copy: Callable[[bytes], str]) -> None:
-        """Bring the entry up to date.
-
-        ``newest`` reads the view's newest metadata file; ``write_copy`` stores one for the catalog and returns its
-        path. Raises ``UnavailableError`` if the catalog does not answer, ``InvalidInputError`` if it refuses, or has
-        another table of this name.
-        """
+    def follow(self, newest: Callable[[], PublishedView | None], write_copy: Callable[[bytes], str]) -> None:
+        """Bring the entry up to date; see ``Registration``."""
         with reporting(self._subject):
             for _ in range(_ATTEMPTS):
                 entry = self._entry()
-                data = newest()
-                if data is None:
+                published = newest()
+                if published is None:
                     return
                 if entry is None:
                     try:
-                        self._register(write_copy(data))
+                        self._register(write_copy(published.data))
                     except TableAlreadyExistsError:
                         continue
                     return
-                wanted = TableMetadataUtil.parse_raw(data.decode())
+                wanted = TableMetadataUtil.parse_raw(published.data.decode())
                 try:
                     if self._is_updated(entry, wanted):
                         return
@@ -93,7 +93,7 @@ class RestRegistration:
         return False
 
     def drop(self) -> None:
-        """Remove the entry, if it is this table's. Raises as ``follow``."""
+        """Remove the entry, if it is this table's; see ``Registration``."""
         with reporting(self._subject):
             if self._entry() is not None:
                 self._connected().drop_table(self._identifier)
@@ -110,11 +110,8 @@ class RestRegistration:
             return None
         is_ours = SNAPSHOT_PROPERTY in entry.metadata.properties
         if not is_ours or not is_same_place(entry.metadata.location, self._location):
-            message = (
-                f"table {self._table}: {self._subject} has another table of this name, at {entry.metadata.location}; "
-                "drop or rename that one, or name another warehouse by iceberg.rest.warehouse"
-            )
-            raise InvalidInputError(message)
+            advice = ", or name another warehouse by iceberg.rest.warehouse"
+            raise InvalidInputError(is_taken(self._table, self._subject, self._name, entry.metadata.location, advice))
         return entry
 
     def _register(self, path: str) -> None:

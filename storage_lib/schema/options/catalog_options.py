@@ -19,10 +19,13 @@ ICEBERG_REST_KEYS = tuple(
     f"{ICEBERG_REST_PREFIX}{name}" for name in ("uri", "warehouse", "token", "credential", "oauth2-server-uri", "scope")
 )
 """The Iceberg REST catalog that views with ``metadata.iceberg.storage=rest-catalog`` are registered in."""
+ICEBERG_HIVE_URI = "iceberg.hive.uri"
+"""The Hive metastore that views with ``metadata.iceberg.storage=hive-catalog`` are registered in."""
 
 _KEYS = frozenset(
     {
         *ICEBERG_REST_KEYS,
+        ICEBERG_HIVE_URI,
         METASTORE,
         URI,
         CATALOG_KEY,

@@ -240,7 +240,13 @@ class IcebergStorage(StrEnum):
     DISABLED = "disabled"
     TABLE_LOCATION = "table-location"
     HADOOP_CATALOG = "hadoop-catalog"
+    HIVE_CATALOG = "hive-catalog"
     REST_CATALOG = "rest-catalog"
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether the table has an entry in a catalog of others."""
+        return self in (IcebergStorage.HIVE_CATALOG, IcebergStorage.REST_CATALOG)
 
 
 class IcebergVersion(IntEnum):
@@ -556,9 +562,9 @@ class TableOptions:
         _parse_iceberg_storage,
         "Publish an Iceberg view of the table after each commit, with the rows of that snapshot: table-location "
         "puts its metadata into the table's directory, hadoop-catalog into `<warehouse>/iceberg`, an Iceberg Hadoop "
-        "catalog; rest-catalog does so too, and registers the table in the REST catalog that the connection names "
-        "(iceberg.rest.uri); disabled: no view. For Parquet files. With partial-update and aggregation it shows the "
-        "snapshots whose rows compactions have merged.",
+        "catalog; hive-catalog and rest-catalog do so too, and register the table in the Hive metastore or the REST "
+        "catalog that the connection names (iceberg.hive.uri, iceberg.rest.uri); disabled: no view. For Parquet files. "
+        "With partial-update and aggregation it shows the snapshots whose rows compactions have merged.",
     )
     iceberg_version: IcebergVersion = _option(
         "metadata.iceberg.format-version",
@@ -566,6 +572,18 @@ class TableOptions:
         _parse_iceberg_version,
         "Version of Iceberg's format that readers of the view have to know: 3 hides rows by deletion vectors, 2 by "
         "position delete files, for engines that refuse version 3. The view begins again when it is changed.",
+    )
+    iceberg_database: str | None = _option(
+        "metadata.iceberg.database",
+        None,
+        parse_text,
+        "Database of the entry that hive-catalog and rest-catalog keep; default: the table's own.",
+    )
+    iceberg_table: str | None = _option(
+        "metadata.iceberg.table",
+        None,
+        parse_text,
+        "Name of that entry in its database; default: the table's own.",
     )
     delta_enabled: bool = _option(
         "metadata.delta.enabled",

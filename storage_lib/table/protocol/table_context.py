@@ -10,6 +10,7 @@ from typing import Self
 from storage_lib.built_once import built_once
 from storage_lib.file_store.store import FileStore
 from storage_lib.iceberg.iceberg_view import IcebergView
+from storage_lib.iceberg.register.registrations import entry_of
 from storage_lib.iceberg.view_refusals import view_options
 from storage_lib.io.after_commit import after_commit
 from storage_lib.io.environment import Environment
@@ -35,6 +36,7 @@ def _view_of(
         if wanted is None:
             return None
         storage, version = wanted
+        options = TableOptions.parse(store.schema.options)
         return IcebergView(
             store,
             table=name,
@@ -42,6 +44,7 @@ def _view_of(
             location=location,
             storage=storage,
             version=version,
+            entry=entry_of(name, options),
             environment=environment,
             connection=connection,
         )
@@ -54,7 +57,7 @@ class TableContext:
     """The name, location, schema, options and both stores of a table, under one version of its schema.
 
     ``location`` is the table's directory, ``paths`` those of the branch in it. ``store_options`` are the catalog's, for
-    stream states that are stored elsewhere, and for views that are registered in a REST catalog.
+    stream states that are stored elsewhere, and for views that are registered in a catalog of others.
     """
 
     name: str
@@ -132,7 +135,7 @@ class TableContext:
             with after_commit(f"table {self.name}: deleting its former Iceberg view"):
                 before.drop()
         elif before is not None and view is not None:
-            if not view.is_registered:
+            if view.entry != before.entry:
                 before.unregister()
             if not self.options.delta_enabled:
                 with after_commit(f"table {self.name}: deleting its log for readers of Delta"):

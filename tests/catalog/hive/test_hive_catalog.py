@@ -25,7 +25,7 @@ from storage_lib import (
     UnavailableError,
     open_catalog,
 )
-from storage_lib.catalog.hive.hive_table import hive_type
+from storage_lib.hive.hive_types import hive_type
 from storage_lib.schema.evolution.schema_changes import type_of
 from tests.support.catalog_homes import CatalogHome, catalog_home
 

@@ -5,7 +5,7 @@ Each call opens a connection of its own, so that threads and forked processes sh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -17,7 +17,6 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
 from storage_lib.errors import CommitOutcomeUnknownError, InvalidInputError, UnavailableError
-from storage_lib.schema.options.catalog_options import URI
 
 _PORT = 9083
 _TIMEOUT_MS = 60_000
@@ -25,15 +24,16 @@ _Answer = TypeVar("_Answer")
 
 
 class HiveMetastore:
-    """The metastore at ``uri`` (``thrift://host:port``; of several, comma-separated, the first that answers).
+    """The metastore at an address (``thrift://host:port``; of several, comma-separated, the first that answers).
 
-    Thread-safe. Raises ``InvalidInputError`` for a missing or invalid uri.
+    Thread-safe. Raises ``InvalidInputError`` for a missing or invalid address.
     """
 
-    def __init__(self, options: Mapping[str, str]) -> None:
-        self._places = [_place(each) for each in options.get(URI, "").split(",") if each.strip()]
+    def __init__(self, addresses: str, *, option: str) -> None:
+        """``option`` is the option that has the addresses, for messages."""
+        self._places = [_place(each, option) for each in addresses.split(",") if each.strip()]
         if not self._places:
-            message = f"metastore=hive needs option {URI}, the address of the metastore, such as thrift://host:{_PORT}"
+            message = f"a Hive metastore needs option {option}, its address, such as thrift://host:{_PORT}"
             raise InvalidInputError(message)
         self.shown = ", ".join(f"thrift://{host}:{port}" for host, port in self._places)
 
@@ -85,14 +85,14 @@ class HiveMetastore:
         return UnavailableError(f"the metastore at {self.shown} does not answer ({what}): {_first_line(error)}")
 
 
-def _place(uri: str) -> tuple[str, int]:
+def _place(uri: str, option: str) -> tuple[str, int]:
     parts = urlsplit(uri.strip())
     try:
         host, port = parts.hostname, parts.port or _PORT
     except ValueError:
         host, port = None, _PORT
     if parts.scheme != "thrift" or host is None:
-        message = f"option {URI} is {uri!r}; for a metastore it has to be thrift://host:port"
+        message = f"option {option} is {uri!r}; for a metastore it has to be thrift://host:port"
         raise InvalidInputError(message)
     return host, port
 

@@ -1,0 +1,236 @@
+"""A table's entry in a Hive metastore (``metadata.iceberg.storage=hive-catalog``), which names the view's metadata.
+
+    lock the entry ─▶ load it ─▶ read the view's newest metadata ─▶ name it, if the entry is still as it was loaded
+
+The entry is that of Iceberg's own Hive catalog (apache/iceberg, ``HiveTableOperations``): parameter
+``metadata_location`` is the path of the table's current metadata. That is the view's file itself, not a copy. Whoever
+changes an entry holds its lock, and reads the newest metadata after he has it; so the entry never goes back.
+"""
+
+from __future__ import annotations
+
+import getpass
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from storage_lib.distribution import importing_for
+from storage_lib.errors import InvalidInputError, UnavailableError
+from storage_lib.iceberg.encode.table_metadata import SNAPSHOT_PROPERTY
+from storage_lib.iceberg.register.registration import EntryName, PublishedView, is_taken
+from storage_lib.io.environment import Clock
+from storage_lib.io.file_io_factory import is_same_place, warehouse_root
+
+with importing_for("an Iceberg view in a Hive metastore", InvalidInputError, "hive"):
+    from pymetastore.hive_metastore.ttypes import (
+        AlreadyExistsException,
+        Database,
+        EnvironmentContext,
+        InvalidObjectException,
+        InvalidOperationException,
+        NoSuchObjectException,
+        SerDeInfo,
+        StorageDescriptor,
+        Table,
+    )
+
+    from storage_lib.hive.hive_metastore import HiveMetastore
+    from storage_lib.hive.hive_types import hive_column
+    from storage_lib.hive.table_lock import give_back, request_lock
+
+_LOGGER = logging.getLogger(__name__)
+_ATTEMPTS = 10
+_WAIT_SECONDS = 0.2
+_METADATA = "metadata_location"
+_FORMER_METADATA = "previous_metadata_location"
+_TYPE = "table_type"
+_ICEBERG = "ICEBERG"
+# What Iceberg's Hive catalog writes for a table that Hive itself does not read.
+_INPUT = "org.apache.hadoop.mapred.FileInputFormat"
+_OUTPUT = "org.apache.hadoop.mapred.FileOutputFormat"
+_SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
+
+
+class HiveRegistration:
+    """A ``Registration`` in the metastore at ``addresses``, those of option ``option``."""
+
+    def __init__(
+        self, *, table: str, entry: EntryName, location: str, addresses: str, option: str, clock: Clock
+    ) -> None:
+        """``table`` is ``database.table``, for messages; ``location`` is its directory."""
+        self._table = table
+        # Metastores store names in lower case.
+        self._name = EntryName(entry.database.lower(), entry.table.lower())
+        self._location = location
+        self._addresses = addresses
+        self._option = option
+        self._clock = clock
+
+    def follow(self, newest: Callable[[], PublishedView | None], write_copy: Callable[[bytes], str]) -> None:  # noqa: ARG002  this catalog writes no metadata
+        """Bring the entry up to date; see ``Registration``."""
+        metastore = HiveMetastore(self._addresses, option=self._option)
+        with self._reporting(metastore):
+            entry, published = self._entry(metastore), newest()
+            if published is None or (entry is not None and _shows(entry, published)):
+                return
+            with self._locked(metastore):
+                entry, published = self._entry(metastore), newest()
+                if published is None:
+                    return
+                if entry is None:
+                    self._create(metastore, published)
+                elif not _shows(entry, published):
+                    self._change(metastore, entry, published)
+
+    def drop(self) -> None:
+        """Remove the entry, if it is this table's; see ``Registration``."""
+        metastore = HiveMetastore(self._addresses, option=self._option)
+        with self._reporting(metastore), self._locked(metastore):
+            if self._entry(metastore) is None:
+                return
+            with suppress(NoSuchObjectException):
+                metastore.tell(
+                    "drop an entry",
+                    lambda client: client.drop_table(self._name.database, self._name.table, deleteData=False),
+                )
+
+    def _entry(self, metastore: HiveMetastore) -> Any:
+        """Load the entry; None if there is none. Raises ``InvalidInputError`` if it is of another table."""
+        try:
+            entry = metastore.ask(
+                "look up an entry", lambda client: client.get_table(self._name.database, self._name.table)
+            )
+        except NoSuchObjectException:
+            return None
+        parameters = entry.parameters or {}
+        is_ours = parameters.get(_TYPE, "").upper() == _ICEBERG and SNAPSHOT_PROPERTY in parameters
+        place = entry.sd.location or ""
+        if not is_ours or not is_same_place(warehouse_root(place), self._location):
+            raise InvalidInputError(is_taken(self._table, _subject(metastore), self._name, place or "no place", ""))
+        return entry
+
+    def _create(self, metastore: HiveMetastore, published: PublishedView) -> None:
+        self._create_database(metastore)
+        made = Table(
+            tableName=self._name.table,
+            dbName=self._name.database,
+            owner=getpass.getuser(),
+            createTime=published.schema.time_millis // 1000,
+            lastAccessTime=0,
+            retention=0,
+            partitionKeys=[],
+            # Not MANAGED: dropping the entry in Hive must not delete the table's files.
+            tableType="EXTERNAL_TABLE",
+            sd=StorageDescriptor(
+                location=_as_url(self._location),
+                inputFormat=_INPUT,
+                outputFormat=_OUTPUT,
+                serdeInfo=SerDeInfo(serializationLib=_SERDE, parameters={}),
+                numBuckets=0,
+                compressed=False,
+                parameters={},
+                bucketCols=[],
+                sortCols=[],
+            ),
+            parameters={"EXTERNAL": "TRUE", _TYPE: _ICEBERG},
+        )
+        _describe(made, published)
+        metastore.tell("create an entry", lambda client: client.create_table(made))
+
+    def _create_database(self, metastore: HiveMetastore) -> None:
+        name = self._name.database
+        with suppress(NoSuchObjectException):
+            metastore.ask("look up a database", lambda client: client.get_database(name))
+            return
+        place = self._location.rpartition("/")[0]
+        made = Database(name=name, description="", parameters={}, locationUri=_as_url(place))
+        with suppress(AlreadyExistsException):
+            metastore.tell("create a database", lambda client: client.create_database(made))
+
+    def _change(self, metastore: HiveMetastore, entry: Any, published: PublishedView) -> None:
+        """Name the metadata in the entry, which must still name what it named when it was loaded."""
+        named = entry.parameters[_METADATA]
+        if not is_same_place(named.rpartition("/")[0], published.path.rpartition("/")[0]):
+            _LOGGER.warning("table %s: others have changed its entry in %s", self._table, _subject(metastore))
+        entry.parameters[_FORMER_METADATA] = named
+        _describe(entry, published)
+        try:
+            self._replace(metastore, entry, named)
+        except InvalidOperationException:
+            # The metastore compares columns by position, so a dropped column looks like a changed type.
+            columns, entry.sd.cols = entry.sd.cols, []
+            self._replace(metastore, entry, named)
+            entry.sd.cols = columns
+            self._replace(metastore, entry, published.path)
+
+    def _replace(self, metastore: HiveMetastore, entry: Any, named: str) -> None:
+        """Alter the entry if it names ``named``: newer metastores check that (HIVE-26882), others have the lock."""
+        expected = {
+            "expected_parameter_key": _METADATA,
+            "expected_parameter_value": named,
+            "DO_NOT_UPDATE_STATS": "true",
+        }
+        context = EnvironmentContext(properties=expected)
+        metastore.tell(
+            "alter an entry",
+            lambda client: client.alter_table_with_environment_context(
+                self._name.database, self._name.table, entry, context
+            ),
+        )
+
+    @contextmanager
+    def _locked(self, metastore: HiveMetastore) -> Iterator[None]:
+        """Hold the lock of the entry's name. Raises ``UnavailableError`` if others keep it."""
+        for _ in range(_ATTEMPTS):
+            lock_id = request_lock(metastore, self._name.database, self._name.table)
+            if lock_id is not None:
+                break
+            self._clock.sleep(_WAIT_SECONDS)
+        else:
+            message = (
+                f"table {self._table}: others keep the lock of its entry {self._name} in {_subject(metastore)}; the "
+                "next commit continues"
+            )
+            raise UnavailableError(message)
+        try:
+            yield
+        finally:
+            try:
+                give_back(metastore, lock_id)
+            except UnavailableError:
+                # A lock that is not given back delays others until it expires.
+                give_back(metastore, lock_id)
+
+    @contextmanager
+    def _reporting(self, metastore: HiveMetastore) -> Iterator[None]:
+        """Convert what the metastore raises if it refuses a request."""
+        try:
+            yield
+        except (
+            AlreadyExistsException,
+            InvalidObjectException,
+            InvalidOperationException,
+            NoSuchObjectException,
+        ) as error:
+            message = f"table {self._table}: {_subject(metastore)} refused its entry {self._name}: {error.message}"
+            raise InvalidInputError(message) from error
+
+
+def _subject(metastore: HiveMetastore) -> str:
+    return f"the Hive metastore {metastore.shown}"
+
+
+def _describe(entry: Any, published: PublishedView) -> None:
+    entry.sd.cols = [hive_column(field) for field in published.schema.fields]
+    entry.parameters[_METADATA] = published.path
+    entry.parameters[SNAPSHOT_PROPERTY] = str(published.snapshot_id)
+
+
+def _shows(entry: Any, published: PublishedView) -> bool:
+    columns = [hive_column(field) for field in published.schema.fields]
+    return entry.parameters.get(_METADATA) == published.path and entry.sd.cols == columns
+
+
+def _as_url(place: str) -> str:
+    return place if "://" in place else f"file://{place}"
