@@ -32,20 +32,22 @@ def test_without_an_archive_they_only_compile_less(archive: Path) -> None:
     archive.unlink()
 
     assert quick_spark() == {
-        "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
+        "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
         "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
     }
 
 
+@pytest.mark.parametrize("options", ["-XX:TieredStopAtLevel=4", "-Xmx2g -XX:+UseG1GC"])
 def test_options_of_the_user_come_last_where_they_win_however_often_they_are_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, options: str
 ) -> None:
-    monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=4")
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", options)
     once = quick_spark()
     for name, value in once.items():
         monkeypatch.setenv(name, value)
 
-    assert once["SPARK_SUBMIT_OPTS"].endswith(" -XX:TieredStopAtLevel=4")
+    assert once["SPARK_SUBMIT_OPTS"].endswith(f" {options}")
+    assert ("UseSerialGC" in once["SPARK_SUBMIT_OPTS"]) is ("UseG1GC" not in options)
     assert quick_spark() == once
 
 
