@@ -25,6 +25,7 @@ OF_EXTRAS = (
         "catalog/sql",
         "cli",
         "duckdb",
+        "hive",
         "iceberg/register",
         "io/remote",
         "lakes",

@@ -17,6 +17,7 @@ OF_OTHER_LIBRARIES = {
     "storage_lib/cli/app.py": {"obj"},
     "storage_lib/errors.py": {"committed"},
     "storage_lib/format/parquet_format.py": {"_metadata_collector"},
+    "storage_lib/iceberg/register/hive_registration.py": {"cols"},
     "storage_lib/log_store/kafka/kafka_connections.py": {"_sock_recv"},
     "storage_lib/progress/rich_bar.py": {"start_time"},
     "storage_lib/serve/requests/served.py": {"served"},

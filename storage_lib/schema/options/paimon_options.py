@@ -219,7 +219,6 @@ PASSED_THROUGH: dict[str, tuple[str, ...]] = {
     "For Iceberg metadata that other engines write; the view of this library needs none of them.": (
         "metadata.iceberg.compaction.max.file-num",
         "metadata.iceberg.compaction.min.file-num",
-        "metadata.iceberg.database",
         "metadata.iceberg.delete-after-commit.enabled",
         "metadata.iceberg.glue.skip-archive",
         "metadata.iceberg.hadoop-conf-dir",
@@ -230,7 +229,6 @@ PASSED_THROUGH: dict[str, tuple[str, ...]] = {
         "metadata.iceberg.manifest-legacy-version",
         "metadata.iceberg.previous-versions-max",
         "metadata.iceberg.storage-location",
-        "metadata.iceberg.table",
         "metadata.iceberg.uri",
     ),
     "For compactions of other engines; those of this library use the options `compaction.*` above.": (
