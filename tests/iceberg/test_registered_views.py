@@ -279,6 +279,32 @@ def test_a_table_of_somebody_else_with_this_name_is_not_replaced(lake: Lake) -> 
     assert lake.others.table_exists(lake.name)
 
 
+def test_a_view_of_hive_with_this_name_is_not_replaced(hive_lake: Lake) -> None:
+    from pymetastore.hive_metastore.ttypes import Database, SerDeInfo, StorageDescriptor, Table
+
+    from storage_lib.hive.hive_metastore import HiveMetastore
+
+    place = hive_lake.warehouse.as_uri()
+    view = Table(
+        tableName="t",
+        dbName=hive_lake.database,
+        tableType="VIRTUAL_VIEW",
+        viewOriginalText="SELECT 1",
+        viewExpandedText="SELECT 1",
+        partitionKeys=[],
+        parameters={},
+        sd=StorageDescriptor(cols=[], parameters={}, serdeInfo=SerDeInfo(parameters={}), bucketCols=[], sortCols=[]),
+    )
+    metastore = HiveMetastore(hive_lake.uri, option="uri")
+    metastore.tell("create", lambda client: client.create_database(Database(hive_lake.database, "", place, {})))
+    metastore.tell("create", lambda client: client.create_table(view))
+
+    table = hive_lake.created()
+
+    with pytest.raises(InvalidInputError, match="has another table"):
+        table.maintenance.publish_iceberg()
+
+
 def test_an_entry_ends_with_its_table_its_name_and_its_option(lake: Lake) -> None:
     table = lake.created()
 

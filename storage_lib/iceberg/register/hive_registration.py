@@ -105,7 +105,8 @@ class HiveRegistration:
             return None
         parameters = entry.parameters or {}
         is_ours = parameters.get(_TYPE, "").upper() == _ICEBERG and SNAPSHOT_PROPERTY in parameters
-        place = entry.sd.location or ""
+        # A view of Hive has no place.
+        place = (entry.sd and entry.sd.location) or ""
         if not is_ours or not is_same_place(warehouse_root(place), self._location):
             raise InvalidInputError(is_taken(self._table, _subject(metastore), self._name, place or "no place", ""))
         return entry
