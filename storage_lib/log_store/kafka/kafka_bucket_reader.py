@@ -78,8 +78,7 @@ class KafkaBucketReader:
         retries = self.retries()
         found: dict[int, int] = {}
         while missing := [bucket for bucket in times if bucket not in found]:
-            leaders = self._cluster.leaders(self._topic, retries)
-            self._check_buckets(missing, leaders)
+            leaders = self._leaders(missing, retries)
             by_leader: defaultdict[int, list[int]] = defaultdict(list)
             for bucket in missing:
                 by_leader[leaders[bucket]].append(bucket)
@@ -101,8 +100,7 @@ class KafkaBucketReader:
 
     def submit(self, bucket: int, offset: int, retries: Retries, *, committed: bool = True) -> Future[Any]:
         """Request the batches from ``offset`` without waiting; pass the result to ``fetched``."""
-        leaders = self._cluster.leaders(self._topic, retries)
-        self._check_buckets([bucket], leaders)
+        leaders = self._leaders([bucket], retries)
         partition = FetchRequest.FetchTopic.FetchPartition(
             partition=bucket,
             current_leader_epoch=-1,
@@ -170,11 +168,18 @@ class KafkaBucketReader:
             min_version=_LIST_VERSION_MIN,
         )
 
-    def _check_buckets(self, buckets: Sequence[int], leaders: Mapping[int, int]) -> None:
+    def _leaders(self, buckets: Sequence[int], retries: Retries) -> Mapping[int, int]:
+        """Return the leader of every partition. Raises ``InvalidInputError`` if the topic lacks one of ``buckets``."""
+        leaders = self._cluster.leaders(self._topic, retries)
+        if not set(buckets) <= leaders.keys():
+            # Another process may have created the topic again, with more partitions, since they were looked up.
+            self._cluster.forget_leaders(self._topic)
+            leaders = self._cluster.leaders(self._topic, retries)
         beyond = [bucket for bucket in buckets if bucket not in leaders]
         if beyond:
             message = f"log {self._topic!r} has {len(leaders)} partitions, but bucket {beyond[0]} was asked for"
             raise InvalidInputError(message)
+        return leaders
 
     def _wait(self, error: type[Exception], retries: Retries) -> None:
         refuse(error, self._topic)
