@@ -3,8 +3,8 @@
     lock the entry ─▶ load it ─▶ read the view's newest metadata ─▶ name it, if the entry is still as it was loaded
 
 The entry is that of Iceberg's own Hive catalog (apache/iceberg, ``HiveTableOperations``): parameter
-``metadata_location`` is the path of the table's current metadata. That is the view's file itself, not a copy. Whoever
-changes an entry holds its lock, and reads the newest metadata after he has it; so the entry never goes back.
+``metadata_location`` is the path of the table's current metadata. That is the view's file itself, not a copy. A process
+that changes an entry holds its lock, and reads the newest metadata under it; so the entry never goes back.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from storage_lib.distribution import importing_for
 from storage_lib.errors import InvalidInputError, UnavailableError
 from storage_lib.iceberg.encode.table_metadata import SNAPSHOT_PROPERTY
-from storage_lib.iceberg.register.registration import EntryName, PublishedView, is_taken
+from storage_lib.iceberg.register.registration import EntryName, PublishedView, name_taken
 from storage_lib.io.environment import Clock
 from storage_lib.io.file_io_factory import is_same_place, warehouse_root
 
@@ -108,7 +108,7 @@ class HiveRegistration:
         # A view of Hive has no place.
         place = (entry.sd and entry.sd.location) or ""
         if not is_ours or not is_same_place(warehouse_root(place), self._location):
-            raise InvalidInputError(is_taken(self._table, _subject(metastore), self._name, place or "no place", ""))
+            raise InvalidInputError(name_taken(self._table, _subject(metastore), self._name, place or "no place", ""))
         return entry
 
     def _create(self, metastore: HiveMetastore, published: PublishedView) -> None:

@@ -45,7 +45,7 @@ class Registration(Protocol):
         """Remove the entry, if it is this table's. Raises as ``follow``."""
 
 
-def is_taken(table: str, subject: str, entry: EntryName, location: str, advice: str) -> str:
+def name_taken(table: str, subject: str, entry: EntryName, location: str, advice: str) -> str:
     """Return the message for an entry of this name that is not the table's, but of one at ``location``."""
     return (
         f"table {table}: {subject} has another table {entry}, at {location}; drop or rename that one, choose another "

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from storage_lib.distribution import importing_for
 from storage_lib.errors import InvalidInputError, UnavailableError
 from storage_lib.iceberg.encode.table_metadata import SNAPSHOT_PROPERTY
-from storage_lib.iceberg.register.registration import EntryName, PublishedView, is_taken
+from storage_lib.iceberg.register.registration import EntryName, PublishedView, name_taken
 from storage_lib.io.file_io_factory import is_same_place
 
 with importing_for("an Iceberg REST catalog", InvalidInputError, "iceberg"):
@@ -111,7 +111,7 @@ class RestRegistration:
         is_ours = SNAPSHOT_PROPERTY in entry.metadata.properties
         if not is_ours or not is_same_place(entry.metadata.location, self._location):
             advice = ", or name another warehouse by iceberg.rest.warehouse"
-            raise InvalidInputError(is_taken(self._table, self._subject, self._name, entry.metadata.location, advice))
+            raise InvalidInputError(name_taken(self._table, self._subject, self._name, entry.metadata.location, advice))
         return entry
 
     def _register(self, path: str) -> None:
