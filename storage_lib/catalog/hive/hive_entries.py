@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from copy import deepcopy
 from typing import Any
 
 from pymetastore.hive_metastore.ttypes import (
@@ -27,6 +28,8 @@ from storage_lib.catalog.hive.hive_table import (
 from storage_lib.catalog.locks.catalog_lock import CatalogLock, Hold
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import AlreadyExistsError, InvalidInputError
+from storage_lib.hive.hive_columns import alter_entry
+from storage_lib.hive.hive_location import hive_location
 from storage_lib.hive.hive_metastore import HiveMetastore
 from storage_lib.schema.table_schema import TableSchema
 
@@ -85,15 +88,8 @@ class HiveEntries:
         table = self._get(name)
         if table is None or schema_id_of(table) >= schema.id:
             return
-        described_by(table, schema)
-        try:
-            self._alter(name, table)
-        except InvalidOperationException:
-            # The metastore compares columns by position, so a dropped column looks like a changed type.
-            columns, table.sd.cols = table.sd.cols, []
-            self._alter(name, table)
-            table.sd.cols = columns
-            self._alter(name, table)
+        former = deepcopy(table)
+        alter_entry(lambda entry: self._alter(name, entry), described_by(table, schema), former)
 
     def remove(self, name: TableName, is_due: Callable[[], bool]) -> None:
         """Drop the metastore's table but not its files; the caller holds its lock."""
@@ -141,7 +137,7 @@ class HiveEntries:
             return False
         made = Database(name=database, description=properties.get(_COMMENT, ""), parameters=more)
         if not self._in_properties:
-            made.locationUri = place if "://" in place else f"file://{place}"
+            made.locationUri = hive_location(place)
         try:
             self._metastore.tell("create a database", lambda client: client.create_database(made))
         except AlreadyExistsException:

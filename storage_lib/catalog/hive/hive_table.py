@@ -11,6 +11,7 @@ from typing import Any
 from pymetastore.hive_metastore.ttypes import SerDeInfo, StorageDescriptor, Table
 
 from storage_lib.catalog.table_name import TableName
+from storage_lib.hive.hive_location import hive_location
 from storage_lib.hive.hive_types import hive_column
 from storage_lib.io.file_io_factory import warehouse_root
 from storage_lib.schema.options.table_options import is_secret_option
@@ -63,7 +64,7 @@ def set_location(table: Any, location: str, *, in_properties: bool) -> None:
     if in_properties:
         table.parameters[_LOCATION] = location
     else:
-        table.sd.location = location if "://" in location else f"file://{location}"
+        table.sd.location = hive_location(location)
 
 
 def is_ours(table: Any) -> bool:

@@ -13,6 +13,7 @@ import getpass
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from copy import deepcopy
 from typing import Any
 
 from storage_lib.distribution import importing_for
@@ -35,6 +36,8 @@ with importing_for("an Iceberg view in a Hive metastore", InvalidInputError, "hi
         Table,
     )
 
+    from storage_lib.hive.hive_columns import alter_entry
+    from storage_lib.hive.hive_location import hive_location
     from storage_lib.hive.hive_metastore import HiveMetastore
     from storage_lib.hive.hive_types import hive_column
     from storage_lib.hive.table_lock import give_back, request_lock
@@ -124,7 +127,7 @@ class HiveRegistration:
             # Not MANAGED: dropping the entry in Hive must not delete the table's files.
             tableType="EXTERNAL_TABLE",
             sd=StorageDescriptor(
-                location=_as_url(self._location),
+                location=hive_location(self._location),
                 inputFormat=_INPUT,
                 outputFormat=_OUTPUT,
                 serdeInfo=SerDeInfo(serializationLib=_SERDE, parameters={}),
@@ -145,7 +148,7 @@ class HiveRegistration:
             metastore.ask("look up a database", lambda client: client.get_database(name))
             return
         place = self._location.rpartition("/")[0]
-        made = Database(name=name, description="", parameters={}, locationUri=_as_url(place))
+        made = Database(name=name, description="", parameters={}, locationUri=hive_location(place))
         with suppress(AlreadyExistsException):
             metastore.tell("create a database", lambda client: client.create_database(made))
 
@@ -154,16 +157,10 @@ class HiveRegistration:
         named = entry.parameters[_METADATA]
         if not is_same_place(named.rpartition("/")[0], published.path.rpartition("/")[0]):
             _LOGGER.warning("table %s: others have changed its entry in %s", self._table, _subject(metastore))
+        former = deepcopy(entry)
         entry.parameters[_FORMER_METADATA] = named
         _describe(entry, published)
-        try:
-            self._replace(metastore, entry, named)
-        except InvalidOperationException:
-            # The metastore compares columns by position, so a dropped column looks like a changed type.
-            columns, entry.sd.cols = entry.sd.cols, []
-            self._replace(metastore, entry, named)
-            entry.sd.cols = columns
-            self._replace(metastore, entry, published.path)
+        alter_entry(lambda made: self._replace(metastore, made, named), entry, former)
 
     def _replace(self, metastore: HiveMetastore, entry: Any, named: str) -> None:
         """Alter the entry if it names ``named``: newer metastores check that (HIVE-26882), others have the lock."""
@@ -231,7 +228,3 @@ def _describe(entry: Any, published: PublishedView) -> None:
 def _shows(entry: Any, published: PublishedView) -> bool:
     columns = [hive_column(field) for field in published.schema.fields]
     return entry.parameters.get(_METADATA) == published.path and entry.sd.cols == columns
-
-
-def _as_url(place: str) -> str:
-    return place if "://" in place else f"file://{place}"

@@ -25,6 +25,9 @@ from storage_lib import (
     UnavailableError,
     open_catalog,
 )
+from storage_lib.catalog.hive.hive_entries import HiveEntries
+from storage_lib.catalog.hive.hive_table import schema_id_of
+from storage_lib.catalog.table_name import TableName
 from storage_lib.hive.hive_types import hive_type
 from storage_lib.schema.evolution.schema_changes import type_of
 from tests.support.catalog_homes import CatalogHome, catalog_home
@@ -83,6 +86,29 @@ def test_a_hive_client_sees_an_altered_table_as_it_is(home: CatalogHome, client:
     assert _columns(client, home) == [("id", "int"), ("price", "int"), ("seller", "string")]
     home.open().alter_table(f"{home.database}.orders", [AlterType("price", "BIGINT")])
     assert _columns(client, home) == [("id", "int"), ("price", "bigint"), ("seller", "string")]
+
+
+def test_who_dies_between_the_two_steps_of_a_change_leaves_an_entry_that_is_out_of_date(
+    home: CatalogHome, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = home.open().create_table(
+        f"{home.database}.orders", {"id": "INT", "item": "STRING", "price": "INT"}, primary_key=["id"]
+    )
+    alter = HiveEntries._alter
+
+    def die_after_the_first_step(entries: HiveEntries, name: TableName, entry: Any) -> None:
+        alter(entries, name, entry)
+        if not entry.sd.cols:
+            raise UnavailableError("the process ends here")
+
+    monkeypatch.setattr(HiveEntries, "_alter", die_after_the_first_step)
+    table.alter(DropColumn("item"))
+    left = schema_id_of(client.get_table(home.database, "orders"))
+    monkeypatch.undo()
+    home.open()._entries.update(TableName(home.database, "orders"), table.refresh().schema)
+
+    assert left == 0
+    assert _columns(client, home) == [("id", "int"), ("price", "int")]
 
 
 def test_a_hive_client_sees_a_renamed_table_where_it_is(home: CatalogHome, client: Any) -> None:
