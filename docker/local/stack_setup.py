@@ -63,7 +63,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from java_runtime import JavaMissingError, find_java
 from local_kafka import ARCHIVE as KAFKA_ARCHIVE
@@ -102,6 +102,12 @@ AIRFLOWS = {"3.1": "3.1.8", "3.2": "3.2.2", "3.4": "3.4.0b2"}
 RUNS_TESTS = ("hypothesis", "pytest", "pytest-timeout", "pytest-xdist")
 S3_SERVER = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"  # Go verifies all checksums
 OLDEST, NEWEST = (3, 11), (3, 13)
+MORE = ("docs", "iceberg_spark", "lock", "servers")
+"""What is done beside the parts that each command needs."""
+QUICK_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""Half the CPU time for programs of seconds; ``quick_spark.py`` says why."""
+UNOPTIMIZED_GO = "all=-N -l"
+"""A third less CPU time for the build of a program that only tests use."""
 AT_ONCE = 4
 """Parts that are fetched or built at the same time."""
 
@@ -137,8 +143,14 @@ def main(arguments: list[str]) -> None:
             set_up_another_spark(*arguments[1:2])
         elif arguments[:1] == ["airflow"]:
             set_up_another_airflow(*arguments[1:2])
-        else:
+        elif arguments[:1] in ([], *([each] for each in MORE)):
             set_up_and(arguments)
+        else:
+            others = ", ".join(("core", "lowest", "dbt", "spark VERSION", "airflow VERSION", *MORE))
+            sys.exit(
+                f"setup: there is no part {arguments[0]!r}. Without a name, what each command needs is set up; the "
+                f"names are {others}"
+            )
     except (SetupError, JavaMissingError) as error:
         sys.exit(f"setup: {error}")
     except KeyboardInterrupt:
@@ -204,6 +216,9 @@ def set_up_and(arguments: list[str]) -> None:
     """Set up missing parts, before them the locks if they are asked for, and after them other parts."""
     java = find_java()
     LOCAL.mkdir(exist_ok=True)
+    if not arguments and all(is_made(place, wanted, stamp) for place, _, wanted, _, stamp in parts_of_all(java)):
+        # Without waiting for a setup that adds other parts.
+        return
     with one_at_a_time():
         if arguments[:1] == ["lock"]:
             write_locks(arguments[1:], java)
@@ -217,18 +232,23 @@ def set_up_and(arguments: list[str]) -> None:
 
 
 def set_up(java: Path) -> None:
-    """Bring all parts up to date, in the order of their dependencies."""
+    """Bring the parts up to date that each command needs."""
     started = time.monotonic()
-    project_seen = project_fingerprint()
-    changed = (
-        make(VENV, "the environment (2 GB)", fingerprint(LOCK), lambda: install_locked(VENV, LOCK)),
-        make(VENV, "the project in it, editable", project_seen, lambda: install_project(VENV), stamp=".project-stamp"),
-        make(PAIMON, "the independent reader's environment", fingerprint(PAIMON_LOCK), install_paimon),
-        make(ICEBERG, "the environment of Iceberg's readers (300 MB)", fingerprint(ICEBERG_LOCK), install_iceberg),
-        make_jars(KAFKA, "Kafka's jars (42 MB)", java),
-    )
+    changed = [make(*part) for part in parts_of_all(java)]
     if any(changed):
         say(f"all is set up ({time.monotonic() - started:.0f} s); `make help` lists what can be done now")
+
+
+def parts_of_all(java: Path) -> list[Part]:
+    """Return the parts that each command needs, in the order of their dependencies."""
+    of_the_project = project_fingerprint()
+    return [
+        Part(VENV, "the environment (2 GB)", fingerprint(LOCK), lambda: install_locked(VENV, LOCK)),
+        Part(VENV, "the project in it, editable", of_the_project, lambda: install_project(VENV), ".project-stamp"),
+        Part(PAIMON, "the independent reader's environment", fingerprint(PAIMON_LOCK), install_paimon),
+        Part(ICEBERG, "the environment of Iceberg's readers (300 MB)", fingerprint(ICEBERG_LOCK), install_iceberg),
+        jars(KAFKA, "Kafka's jars (42 MB)", java),
+    ]
 
 
 def set_up_servers(java: Path) -> None:
@@ -252,10 +272,10 @@ def set_up_servers(java: Path) -> None:
     unpack_registry()
     # Takes a minute, which pays off for the many Spark sessions of the tests, but not for one demo.
     make(SPARK, "Spark's classes, for quick starts (160 MB)", java_fingerprint(java, LOCK), archive_spark)
+    of_kafka = java_fingerprint(java, HERE / "kafka_jars.sha256")
+    make(KAFKA_ARCHIVE.parent, "Kafka's classes, likewise (50 MB)", of_kafka, archive_kafka)
     if find_mariadb() is None:
         say(f"there is no MariaDB, so its tests are skipped. To get it:\n{HOW_TO_GET_MARIADB.format(folder=MARIADB)}")
-    kafka_seen = java_fingerprint(java, HERE / "kafka_jars.sha256")
-    make(KAFKA_ARCHIVE.parent, "Kafka's classes, likewise (50 MB)", kafka_seen, archive_kafka)
 
 
 def set_up_spark_of_iceberg(java: Path) -> None:
@@ -282,15 +302,25 @@ def together(*parts: Callable[[], object]) -> None:
         raise SetupError("\n".join(map(str, failures)))
 
 
-def make(place: Path, what: str, wanted: str, act: Callable[[], None], *, stamp: str = ".stamp") -> bool:
+class Part(NamedTuple):
+    """Arguments of `make`."""
+
+    place: Path
+    what: str
+    wanted: str
+    act: Callable[[], None]
+    stamp: str = ".stamp"
+
+
+def make(place: Path, what: str, wanted: str, act: Callable[[], None], stamp: str = ".stamp") -> bool:
     """Run ``act`` unless the stamp in ``place`` is the wanted one; return whether it ran.
 
     The stamp is deleted before ``act`` runs and written after it.
     """
-    stamp_path = place / stamp
-    found = stamp_path.read_text() if stamp_path.exists() else ""
-    if found == wanted and is_usable(place):
+    if is_made(place, wanted, stamp):
         return False
+    stamp_path = place / stamp
+    found = stamp_of(place, stamp)
     say(f"{what} -> {place.relative_to(CHECKOUT)}")
     started = time.monotonic()
     stamp_path.unlink(missing_ok=True)
@@ -300,6 +330,19 @@ def make(place: Path, what: str, wanted: str, act: Callable[[], None], *, stamp:
     stamp_path.write_text(wanted)
     say(f"  {place.relative_to(CHECKOUT)}: done in {time.monotonic() - started:.0f} s")
     return True
+
+
+def is_made(place: Path, wanted: str, stamp: str) -> bool:
+    """Return whether a part is complete and up to date."""
+    return stamp_of(place, stamp) == wanted and is_usable(place)
+
+
+def stamp_of(place: Path, stamp: str) -> str:
+    """Return the stamp in ``place``; empty if there is none."""
+    try:
+        return (place / stamp).read_text()
+    except FileNotFoundError:
+        return ""
 
 
 def fingerprint(*files: Path) -> str:
@@ -425,9 +468,13 @@ def archive_kafka() -> None:
 
 
 def make_jars(place: Path, what: str, java: Path) -> bool:
-    """Run `make` for the jars that ``<name>_ivy.xml`` lists and ``<name>_jars.sha256`` pins."""
+    return make(*jars(place, what, java))
+
+
+def jars(place: Path, what: str, java: Path) -> Part:
+    """Return the part with the jars that ``<name>_ivy.xml`` lists and ``<name>_jars.sha256`` pins."""
     parts, sums = HERE / f"{place.name}_ivy.xml", HERE / f"{place.name}_jars.sha256"
-    return make(place, what, fingerprint(parts, sums), lambda: fetch_jars(java, place, parts, sums))
+    return Part(place, what, fingerprint(parts, sums), lambda: fetch_jars(java, place, parts, sums))
 
 
 def fetch_jars(java: Path, place: Path, parts: Path, sums: Path) -> None:
@@ -455,7 +502,7 @@ def resolve_jars(java: Path, place: Path, parts: Path) -> Path:
     if "IVY_SETTINGS" in os.environ:
         settings = ("-settings", os.environ["IVY_SETTINGS"])
     places = ("-cache", aside / "cache", "-retrieve", f"{aside}/lib/[artifact]-[revision](-[classifier]).[ext]")
-    run(java, "-jar", ivy, *settings, "-ivy", parts, *places, output=aside / "ivy.log")
+    run(java, *QUICK_JAVA, "-jar", ivy, *settings, "-ivy", parts, *places, output=aside / "ivy.log")
     return aside
 
 
@@ -488,7 +535,8 @@ def build_s3_server() -> None:
     }
     scratch.mkdir()
     words = [f"{name}={value}" for name, value in of_go.items()]
-    run("env", *words, go, "install", "-ldflags", "-s -w", S3_SERVER, output=scratch / "go.log")
+    quick = ("-gcflags", UNOPTIMIZED_GO, "-ldflags", "-s -w")
+    run("env", *words, go, "install", *quick, S3_SERVER, output=scratch / "go.log")
     shutil.rmtree(scratch / "path")
     shutil.rmtree(scratch / "cache")
     shutil.rmtree(S3, ignore_errors=True)

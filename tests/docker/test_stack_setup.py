@@ -162,6 +162,11 @@ def test_the_core_and_the_lowest_versions_need_neither_java_nor_another_part(
     assert made == [which]
 
 
+def test_a_part_that_there_is_not_is_refused() -> None:
+    with pytest.raises(SystemExit, match=r"no part '--help'.*core, lowest.*servers"):
+        stack_setup.main(["--help"])
+
+
 def test_a_part_is_made_once(place: Path) -> None:
     made = []
 
@@ -262,6 +267,20 @@ def test_two_setups_at_once_wait_for_each_other(place: Path) -> None:
     other.join()
 
     assert order == ["first", "second"]
+
+
+def test_a_command_that_needs_no_setup_does_not_wait_for_one(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stack_setup, "find_java", lambda: Path("java"))
+    part = stack_setup.Part(place, "a part", f"{stack_setup.CHECKOUT} 1", lambda: place.mkdir(parents=True))
+    monkeypatch.setattr(stack_setup, "parts_of_all", lambda _: [part])
+    stack_setup.make(*part)
+
+    with stack_setup.one_at_a_time():
+        other = threading.Thread(target=stack_setup.set_up_and, args=([],), daemon=True)
+        other.start()
+        other.join(60)
+
+    assert not other.is_alive()
 
 
 def test_a_command_that_outlives_its_setup_keeps_the_lock(place: Path) -> None:
