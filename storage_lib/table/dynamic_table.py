@@ -705,16 +705,16 @@ class DynamicTable:
 
         Without ``schema_id`` it is another object too if another engine has rolled the table back, and replaced
         snapshots that this object has read. Raises ``NotFoundError`` for an unknown version, and if the table was
-        dropped.
+        dropped, also if another one has its name now.
         """
         if schema_id is not None:
             return self if schema_id == self.schema.id else self._as_under(self._schema_changes.version(schema_id))
         newest = self._schema_changes.newest()
-        if newest.id != self.schema.id:
-            # It may be of another table, which was created under this name.
-            self.context.file_store.check_still_there()
-        is_current = newest.id == self.schema.id and not self.inspect.snapshots_are_replaced()
-        return self if is_current else self._as_under(newest)
+        if newest.id == self.schema.id and not self.inspect.snapshots_are_replaced():
+            return self
+        # What differs may be of another table, which was created under this name.
+        self.context.file_store.check_still_there()
+        return self._as_under(newest)
 
     @reports_outcome
     def compact(

@@ -170,11 +170,20 @@ OTHER_VERBS: dict[str, Callable[[DynamicTable], object]] = {
 
 @pytest.mark.parametrize("verb", OTHER_VERBS)
 @pytest.mark.parametrize("log", ["kafka", "none"])
-def test_no_verb_of_a_dropped_table_changes_the_one_that_has_its_name_now(verb: str, log: str) -> None:
+@pytest.mark.parametrize("is_altered", [True, False])
+def test_no_verb_of_a_dropped_table_changes_the_one_that_has_its_name_now(
+    verb: str, log: str, *, is_altered: bool
+) -> None:
     catalog = MemoryCatalog()
     options = {"bucket": "1", "log.system": log}
     catalog.create_table("shop.t", COLUMNS, primary_key=["id", "p"], partition_by=["p"], options=options)
-    old = catalog.load_table("shop.t").alter(AddColumn("x", "STRING"))
+    old = catalog.load_table("shop.t")
+    if is_altered:
+        old = old.alter(AddColumn("x", "STRING"))
+    else:
+        # With the schema of the new table, and snapshots that it has seen and which are others there.
+        old.append([{**ROW, "v": 7}])
+        old.append([{**ROW, "v": 8}])
     catalog.drop_table("shop.t")
     table = catalog.create_table("shop.t", COLUMNS, primary_key=["id", "p"], partition_by=["p"], options=options)
     table.append([ROW])
