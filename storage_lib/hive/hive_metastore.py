@@ -12,14 +12,13 @@ from urllib.parse import urlsplit
 from pymetastore.hive_metastore import ThriftHiveMetastore
 from pymetastore.hive_metastore.ttypes import MetaException
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
-from thrift.Thrift import TException
+from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
 from storage_lib.errors import CommitOutcomeUnknownError, InvalidInputError, UnavailableError
 
 _PORT = 9083
-_TIMEOUT_MS = 60_000
 _Answer = TypeVar("_Answer")
 
 
@@ -29,8 +28,9 @@ class HiveMetastore:
     Thread-safe. Raises ``InvalidInputError`` for a missing or invalid address.
     """
 
-    def __init__(self, addresses: str, *, option: str) -> None:
-        """``option`` is the option that has the addresses, for messages."""
+    def __init__(self, addresses: str, *, option: str, timeout_seconds: float = 60) -> None:
+        """``option`` is the option that has the addresses, for messages; ``timeout_seconds`` is that of each answer."""
+        self._timeout_ms = int(timeout_seconds * 1000)
         self._places = [_place(each, option) for each in addresses.split(",") if each.strip()]
         if not self._places:
             message = f"a Hive metastore needs option {option}, its address, such as thrift://host:{_PORT}"
@@ -46,8 +46,10 @@ class HiveMetastore:
         transport = self._connected()
         try:
             return act(ThriftHiveMetastore.Client(TBinaryProtocol(transport)))
-        except (TTransportException, MetaException, OSError) as error:
+        except (TTransportException, OSError) as error:
             raise self._outage(what, error) from error
+        except (MetaException, TApplicationException) as error:
+            raise self._failure(what, error) from error
         finally:
             transport.close()
 
@@ -56,13 +58,13 @@ class HiveMetastore:
         transport = self._connected()
         try:
             return act(ThriftHiveMetastore.Client(TBinaryProtocol(transport)))
-        except (TTransportException, OSError) as error:
+        except (TTransportException, TApplicationException, OSError) as error:
             message = (
                 f"unknown outcome: no answer whether the metastore at {self.shown} did {what}: {_first_line(error)}"
             )
             raise CommitOutcomeUnknownError(message) from error
         except MetaException as error:
-            raise self._outage(what, error) from error
+            raise self._failure(what, error) from error
         finally:
             transport.close()
 
@@ -71,7 +73,7 @@ class HiveMetastore:
         refused: Exception | None = None
         for host, port in self._places:
             socket = TSocket(host, port)
-            socket.setTimeout(_TIMEOUT_MS)
+            socket.setTimeout(self._timeout_ms)
             transport = TBufferedTransport(socket)
             try:
                 transport.open()
@@ -84,6 +86,10 @@ class HiveMetastore:
     def _outage(self, what: str, error: Exception) -> UnavailableError:
         return UnavailableError(f"the metastore at {self.shown} does not answer ({what}): {_first_line(error)}")
 
+    def _failure(self, what: str, error: Exception) -> UnavailableError:
+        # A metastore reports both its own outages and what it refuses so.
+        return UnavailableError(f"the metastore at {self.shown} could not {what}: {_first_line(error)}")
+
 
 def _place(uri: str, option: str) -> tuple[str, int]:
     parts = urlsplit(uri.strip())
@@ -92,7 +98,8 @@ def _place(uri: str, option: str) -> tuple[str, int]:
     except ValueError:
         host, port = None, _PORT
     if parts.scheme != "thrift" or host is None:
-        message = f"option {option} is {uri!r}; for a metastore it has to be thrift://host:port"
+        shown = uri.rpartition("@")[2]
+        message = f"option {option} is {shown!r}; for a metastore it has to be thrift://host:port"
         raise InvalidInputError(message)
     return host, port
 

@@ -34,20 +34,37 @@ _PLAIN = {
 def hive_column(field: DataField) -> Any:
     """Return a column of the metastore with the name, type and comment of a field."""
     comment = field.description
-    shown_comment = None if comment is None else " ".join(comment.splitlines())[:_COMMENT_LENGTH_MAX]
+    shown_comment = None if comment is None else _shortened(" ".join(comment.splitlines()))
     return FieldSchema(name=field.name, type=hive_type(field.type), comment=shown_comment)
 
 
+def _shortened(text: str) -> str:
+    """Cut to what a metastore stores, which counts the units of UTF-16."""
+    return text.encode("utf-16-le")[: 2 * _COMMENT_LENGTH_MAX].decode("utf-16-le", "ignore")
+
+
 def hive_type(of: DataType) -> str:
-    """Return Hive's nearest type."""
-    if isinstance(of, ArrayType):
-        return f"array<{hive_type(of.element)}>"
-    if isinstance(of, MapType):
-        return f"map<{hive_type(of.key)},{hive_type(of.value)}>"
-    if isinstance(of, MultisetType):
-        return f"map<{hive_type(of.element)},int>"
+    """Return Hive's nearest type: text for one that has a field whose name Hive can't read in a type."""
+    return _type(of) if _is_readable(of) else "string"
+
+
+def _is_readable(of: DataType) -> bool:
     if isinstance(of, RowType):
-        return f"struct<{','.join(f'{field.name}:{hive_type(field.type)}' for field in of.fields)}>"
+        return all(field.name.replace("_", "a").isalnum() and _is_readable(field.type) for field in of.fields)
+    if isinstance(of, ArrayType | MultisetType):
+        return _is_readable(of.element)
+    return not isinstance(of, MapType) or (_is_readable(of.key) and _is_readable(of.value))
+
+
+def _type(of: DataType) -> str:
+    if isinstance(of, ArrayType):
+        return f"array<{_type(of.element)}>"
+    if isinstance(of, MapType):
+        return f"map<{_type(of.key)},{_type(of.value)}>"
+    if isinstance(of, MultisetType):
+        return f"map<{_type(of.element)},int>"
+    if isinstance(of, RowType):
+        return f"struct<{','.join(f'{field.name}:{_type(field.type)}' for field in of.fields)}>"
     return _scalar(of)
 
 

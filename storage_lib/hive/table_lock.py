@@ -1,16 +1,23 @@
-"""The exclusive lock of a metastore on a table's name, which Iceberg's and Paimon's Hive catalogs take as well."""
+"""The exclusive lock of a metastore on a table's name, which Iceberg's and Paimon's Hive catalogs take as well.
+
+A metastore takes away locks without a heartbeat only if its housekeeping runs, which by default it does not. So the
+lock of one of our processes that has died is given back by the next one that finds it.
+"""
 
 from __future__ import annotations
 
+import logging
 import socket
 
 from pymetastore.hive_metastore.ttypes import (
+    HeartbeatRequest,
     LockComponent,
     LockLevel,
     LockRequest,
     LockState,
     LockType,
     NoSuchLockException,
+    ShowLocksRequest,
     TxnAbortedException,
     TxnOpenException,
     UnlockRequest,
@@ -18,9 +25,12 @@ from pymetastore.hive_metastore.ttypes import (
 
 from storage_lib.hive.hive_metastore import HiveMetastore
 
+_LOGGER = logging.getLogger(__name__)
 USER = "dynamic-tables"
-GONE = (NoSuchLockException, TxnAbortedException, TxnOpenException)
-"""What the metastore raises for a lock that it has taken away, after some minutes without a heartbeat."""
+ABANDONED_MILLIS = 300_000
+"""Time without a heartbeat after which a lock of ours is left over: no process of ours keeps one for so long."""
+_GONE = (NoSuchLockException, TxnAbortedException, TxnOpenException)
+"""What the metastore raises for a lock that is not there any more."""
 
 
 def request_lock(metastore: HiveMetastore, database: str, table: str) -> int | None:
@@ -33,7 +43,10 @@ def request_lock(metastore: HiveMetastore, database: str, table: str) -> int | N
     answer = metastore.ask("lock a table", lambda client: client.lock(request))
     if answer.state == LockState.ACQUIRED:
         return int(answer.lockid)
-    give_back(metastore, answer.lockid)
+    try:
+        _give_back_abandoned(metastore, database, table, answer.lockid)
+    finally:
+        give_back(metastore, answer.lockid)
     return None
 
 
@@ -42,5 +55,34 @@ def give_back(metastore: HiveMetastore, lock_id: int) -> None:
     request = UnlockRequest(lockid=lock_id)
     try:
         metastore.ask("unlock a table", lambda client: client.unlock(request))
-    except GONE:
+    except _GONE:
         return
+
+
+def beat(metastore: HiveMetastore, lock_id: int) -> bool:
+    """Send a heartbeat; return whether the lock is still there. Raises as ``request_lock``."""
+    request = HeartbeatRequest(lockid=lock_id)
+    try:
+        metastore.ask("keep a lock", lambda client: client.heartbeat(request))
+    except _GONE:
+        return False
+    return True
+
+
+def _give_back_abandoned(metastore: HiveMetastore, database: str, table: str, ours: int) -> None:
+    """Unlock the locks before ``ours`` that processes of this library have left, by the metastore's clock."""
+    request = ShowLocksRequest(dbname=database, tablename=table)
+    locks = metastore.ask("look at a lock", lambda client: client.show_locks(request)).locks or ()
+    now_millis = next((each.lastheartbeat for each in locks if each.lockid == ours), 0)
+    for each in locks:
+        silent_millis = now_millis - each.lastheartbeat
+        if each.user == USER and each.lockid < ours and each.lastheartbeat and silent_millis > ABANDONED_MILLIS:
+            _LOGGER.warning(
+                "lock %s on %s.%s, which a process on %s took and left %.0f s ago, is given back",
+                each.lockid,
+                database,
+                table,
+                each.hostname,
+                silent_millis / 1000,
+            )
+            give_back(metastore, each.lockid)

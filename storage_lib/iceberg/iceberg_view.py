@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger(__name__)
 _ATTEMPTS = 100
+_PATIENCE_SECONDS, _PAUSE_SECONDS = 5, 60
+"""A catalog of others that does not answer for so long is not asked again by the commits of the next minute."""
 
 
 class IcebergView:
@@ -95,6 +97,8 @@ class IcebergView:
         self._new_name = environment.new_name
         self._connection = connection
         self._successor: IcebergView | None = None
+        self._next_try = 0.0
+        """When a commit tries the catalog of others again, by the monotonic clock."""
         self.delta = DeltaLog(environment.file_io, location, table)
         self._contents = ViewContents(self.directory, environment.new_name)
         self._publisher = ViewPublisher(
@@ -111,9 +115,10 @@ class IcebergView:
         """Publish a snapshot and those before it; see ``SnapshotView``."""
         with after_commit(f"table {self._table}: publishing snapshot {snapshot.id} in the Iceberg view"):
             view = self._wanted()
-            view.catch_up()
-            view._follow_in_delta()  # noqa: SLF001
-            view._register()  # noqa: SLF001
+            if view is not None:
+                view.catch_up()
+                view._follow_in_delta()  # noqa: SLF001
+                view._register_in_time()  # noqa: SLF001
 
     def shown(self) -> int | None:
         """Return the newest snapshot that the view shows, 0 for one of an empty table; None without a view.
@@ -176,7 +181,16 @@ class IcebergView:
         raise UnavailableError(message)
 
     def refresh(self) -> None:
-        """Catch up, and show the table's newest schema and tags. Raises as ``catch_up``."""
+        """Catch up, and show the table's newest schema and tags.
+
+        Raises as ``catch_up``, and ``NotFoundError`` if the table was dropped.
+        """
+        self._store.check_still_there()
+        view = self._wanted()
+        if view is not None:
+            view._refresh()  # noqa: SLF001
+
+    def _refresh(self) -> None:
         self.catch_up()
         newest = self.directory.newest()
         if newest is None:
@@ -328,11 +342,11 @@ class IcebergView:
         """
         if self._registration is None:
             return
-        shown = 0
+        shown: int | None = None
 
         def newest() -> PublishedView | None:
             nonlocal shown
-            found = self.directory.newest_document()
+            found = self.directory.newest_document() if self._keeps_entry() else None
             if found is None:
                 return None
             metadata, path, data = found
@@ -340,14 +354,36 @@ class IcebergView:
             return PublishedView(shown, absolute_place(path), data, self._store.of_newest_schema().schema)
 
         self._registration.follow(newest, self._write_copy)
-        self.directory.note_registered(shown)
+        if shown is None:
+            return
+        if not self._keeps_entry():
+            # Others may have removed the entry before this process created it again.
+            self.unregister()
+            return
+        newer = self.directory.newest()
+        if newer is not None and newer.snapshot_id == shown:
+            # Who publishes a newer one has noted that, or will.
+            self.directory.note_registered(shown)
+
+    def _register_in_time(self) -> None:
+        """Register, unless the catalog has let this process wait in vain a short time ago. Raises as ``_register``."""
+        if self._clock.monotonic() < self._next_try:
+            return
+        started = self._clock.monotonic()
+        try:
+            self._register()
+        except UnavailableError:
+            ended = self._clock.monotonic()
+            if ended - started > _PATIENCE_SECONDS:
+                self._next_try = ended + _PAUSE_SECONDS
+            raise
 
     def _write_copy(self, data: bytes) -> str:
         path = self.directory.write_for_catalog(self._location, f"00000-{self._new_name()}", data)
         return absolute_place(path)
 
-    def _wanted(self) -> IcebergView:
-        """Return the view that the newest schema asks for, which may be elsewhere or of another version; else this one.
+    def _wanted(self) -> IcebergView | None:
+        """Return the view that the newest schema asks for, which may be elsewhere or of another version.
 
         A process that opened the table before the change may keep writing for as long as it runs.
         """
@@ -356,7 +392,16 @@ class IcebergView:
         if self._successor is None or not self._successor._is_wanted():  # noqa: SLF001
             wanted = self._store.newest_view()
             self._successor = wanted if isinstance(wanted, IcebergView) else None
-        return self._successor or self
+        return self._successor
+
+    def _keeps_entry(self) -> bool:
+        """Return whether the table is still there, and registered under this name in a catalog of this kind."""
+        try:
+            self._store.check_still_there()
+        except NotFoundError:
+            return False
+        options = TableOptions.parse(self._store.of_newest_schema().schema.options)
+        return (options.iceberg_storage, entry_of(self._table, options)) == (self._storage, self._entry)
 
     def _is_wanted(self) -> bool:
         """Return whether the newest schema still asks for this view: another process may have altered the table."""

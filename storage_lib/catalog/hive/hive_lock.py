@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pymetastore.hive_metastore.ttypes import HeartbeatRequest, LockState, ShowLocksRequest
+from pymetastore.hive_metastore.ttypes import LockState, ShowLocksRequest
 
 from storage_lib.catalog.locks.catalog_lock import CatalogLock, LockSettings
 from storage_lib.hive.hive_metastore import HiveMetastore
-from storage_lib.hive.table_lock import GONE, USER, give_back, request_lock
+from storage_lib.hive.table_lock import USER, beat, give_back, request_lock
 from storage_lib.io.environment import Clock, SystemClock
 from storage_lib.schema.options.catalog_options import URI
 
@@ -35,12 +35,7 @@ class HiveLock(CatalogLock):
 
     def is_beaten(self, ticket: str) -> str | None:
         """Send a heartbeat."""
-        request = HeartbeatRequest(lockid=int(ticket))
-        try:
-            self._metastore.ask("keep a lock", lambda client: client.heartbeat(request))
-        except GONE:
-            return None
-        return ticket
+        return ticket if beat(self._metastore, int(ticket)) else None
 
     def give_back(self, ticket: str) -> None:
         """Unlock."""

@@ -11,9 +11,8 @@ from typing import Any
 from pymetastore.hive_metastore.ttypes import SerDeInfo, StorageDescriptor, Table
 
 from storage_lib.catalog.table_name import TableName
-from storage_lib.hive.hive_location import hive_location
+from storage_lib.hive.hive_location import hive_location, place_of
 from storage_lib.hive.hive_types import hive_column
-from storage_lib.io.file_io_factory import warehouse_root
 from storage_lib.schema.options.table_options import is_secret_option
 from storage_lib.schema.table_schema import TableSchema
 
@@ -75,7 +74,7 @@ def is_ours(table: Any) -> bool:
 
 def location_of(table: Any) -> str:
     """Return the directory of the table's files."""
-    return warehouse_root((table.parameters or {}).get(_LOCATION) or table.sd.location)
+    return place_of((table.parameters or {}).get(_LOCATION) or table.sd.location)
 
 
 def schema_id_of(table: Any) -> int:

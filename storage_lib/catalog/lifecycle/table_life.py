@@ -130,6 +130,8 @@ class TableLife:
         self._unregister(name, paths.root, schema)
         drop_view(self._file_io, schema, paths.root)
         self._file_io.delete_tree(paths.schema_directory, below=paths.root)
+        # A writer may have registered it meanwhile; from now on each one sees that the table is gone.
+        self._unregister(name, paths.root, schema)
         self._drop_logs(name, paths.root, schema)
         # The note is deleted last, with the directory, so that the next caller resumes after a crash.
         for entry in self._file_io.list_directory(paths.root):
@@ -206,12 +208,16 @@ class TableLife:
         if place is None or not (is_there or has_moved):
             message = f"table {name} does not exist, so it cannot be renamed"
             raise NotFoundError(message)
-        if is_there and (schema := self._schemas(place).latest()) is not None:
+        schema = self._schemas(place).latest() if is_there else None
+        if schema is not None:
             # While the metadata is there that an entry in a catalog of others names. The next commit makes a new one.
             self._unregister(name, place, schema)
         if is_there and not self._file_io.rename_directory(place, target):
             message = f"table {name} can't be renamed: table {new_name}, or files of one, already exists at {target}"
             raise AlreadyExistsError(message)
+        if schema is not None:
+            # A writer may have registered it meanwhile; from now on each one sees that the table is elsewhere.
+            self._unregister(name, place, schema)
         claims = ExternalClaims(self._stores, place)
         for directory in declared_by_any_schema(self._file_io, TablePaths(target)):
             claims.hand_over(directory, target)

@@ -100,7 +100,9 @@ class RestRegistration:
 
     @property
     def _subject(self) -> str:
-        return f"the Iceberg REST catalog {self._properties['uri']}"
+        # Without a password, which it may have.
+        scheme, separator, rest = self._properties["uri"].rpartition("://")
+        return f"the Iceberg REST catalog {scheme}{separator}{rest.rpartition('@')[2]}"
 
     def _entry(self) -> Table | None:
         """Load the entry. Raises ``InvalidInputError`` if it is of a table elsewhere."""

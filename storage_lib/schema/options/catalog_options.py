@@ -19,7 +19,8 @@ ICEBERG_REST_KEYS = tuple(
     f"{ICEBERG_REST_PREFIX}{name}" for name in ("uri", "warehouse", "token", "credential", "oauth2-server-uri", "scope")
 )
 """The Iceberg REST catalog that views with ``metadata.iceberg.storage=rest-catalog`` are registered in."""
-ICEBERG_HIVE_URI = "iceberg.hive.uri"
+ICEBERG_HIVE_PREFIX = "iceberg.hive."
+ICEBERG_HIVE_URI = f"{ICEBERG_HIVE_PREFIX}uri"
 """The Hive metastore that views with ``metadata.iceberg.storage=hive-catalog`` are registered in."""
 
 _KEYS = frozenset(
@@ -57,4 +58,4 @@ def catalog_option_keys() -> list[str]:
 
 def is_of_catalog(key: str) -> bool:
     """Whether an option configures the catalog itself."""
-    return key in _KEYS or key.startswith((JDBC_PREFIX, HIVE_PREFIX))
+    return key in _KEYS or key.startswith((JDBC_PREFIX, HIVE_PREFIX, ICEBERG_REST_PREFIX, ICEBERG_HIVE_PREFIX))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from storage_lib.errors import InvalidInputError
+from storage_lib.schema.options.catalog_options import is_of_catalog
 from storage_lib.schema.options.external_paths import PATHS_OPTION, ROOT_PATH_OPTION, STRATEGY_OPTION
 from storage_lib.schema.options.field_options import DEFAULT_VALUE, PREFIX, SEQUENCE_GROUP, field_option
 from storage_lib.schema.options.known_options import refuse_unknown_options
 from storage_lib.schema.options.metadata_options import column_of_key, metadata_key
-from storage_lib.schema.options.secret_refusal import refuse_secret
+from storage_lib.schema.options.secret_refusal import TO_THE_CATALOG, refuse_secret
 from storage_lib.schema.options.table_options import OWN_PREFIX, TableOptions, canonical_key
 
 _FIXED = frozenset(
@@ -62,6 +63,9 @@ def changed_options(options: Mapping[str, str], key: str, value: str | None) -> 
         )
         raise InvalidInputError(message)
     if value is not None and name not in options:
+        if is_of_catalog(name):
+            message = f"option {key} configures the catalog; {TO_THE_CATALOG}"
+            raise InvalidInputError(message)
         refuse_unknown_options((key,))
     if name in _FIXED or (name.startswith(_FIXED_PREFIXES) and not is_changeable):
         message = (
