@@ -1,4 +1,4 @@
-"""Checks of the command ``doctor``: Java, Kafka, the warehouse, and whether each table has all of its files."""
+"""Checks of the command ``doctor``: Java, Kafka, the warehouse, each table's files, and its Iceberg view."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def examine(settings: Settings, table: str | None, *, deep: bool = False) -> lis
         findings.append(Finding(what="warehouse", is_well=True, text=f"{catalog.warehouse}: {len(names)} table(s)"))
     except (StorageError, OSError) as error:
         return [*findings, Finding(what="warehouse", is_well=False, text=str(error))]
-    return [*findings, *(_table(settings, name, deep=deep) for name in names)]
+    for name in names:
+        findings += [_table(settings, name, deep=deep), *_view(settings, name)]
+    return findings
 
 
 def java_finding() -> Finding:
@@ -77,6 +79,17 @@ def _table(settings: Settings, name: str, *, deep: bool) -> Finding:
     more = len(problems) - _FIRST_PROBLEMS
     shown = "; ".join(problems[:_FIRST_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
     return Finding(what=name, is_well=False, text=f"{shown}. Roll back to a complete snapshot or tag")
+
+
+def _view(settings: Settings, name: str) -> Iterator[Finding]:
+    """Yield a finding if the table's Iceberg view, or its entry in a catalog of others, is behind."""
+    try:
+        lag = settings.table(name).inspect.health().view_lag
+    except (StorageError, OSError):
+        return  # told with the table
+    if lag:
+        text = f"its Iceberg view lacks the newest {lag} snapshot(s): table.maintenance.publish_iceberg() says why"
+        yield Finding(what=name, is_well=False, text=text)
 
 
 def _damage(table: DynamicTable) -> list[str | None]:

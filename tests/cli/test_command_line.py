@@ -441,6 +441,21 @@ def test_a_doctor_finds_a_lost_and_a_cut_file(shell: Shell) -> None:
     assert (found["is_well"], f"{lost} is missing" in found["text"], str(cut) in found["text"]) == (False, True, True)
 
 
+def test_a_doctor_finds_an_iceberg_view_that_is_behind(shell: Shell) -> None:
+    """No process has a catalog in which the table could be registered."""
+    options = ["--key", "id", "--with", "metadata.iceberg.storage=rest-catalog"]
+    made = shell.run("create", "shop.seen", "id BIGINT", *options)
+    assert made.exit_code == 0, made.output
+    shell.run("write", "shop.seen", "-", "-f", "csv", stdin=b"id\n1\n")
+
+    told = shell.run("--json", "doctor", "shop.seen")
+
+    assert told.exit_code == 1
+    files, view = [each for each in json.loads(told.stdout) if each["what"] == "shop.seen"]
+    assert (files["is_well"], view["is_well"]) == (True, False)
+    assert "lacks the newest 1 snapshot(s)" in view["text"]
+
+
 def test_a_doctor_looks_at_data_apart_from_its_table(shell: Shell, tmp_path: Path) -> None:
     root = tmp_path / "cold"
     options = ["--with", f"file.root-path={root}", "--with", "write-mode=append-only"]

@@ -1,0 +1,1 @@
+"""What ``benchmarks.iceberg_readers`` runs in the environments of Iceberg's readers."""
