@@ -72,6 +72,7 @@ class TableBranches(Generic[TableT]):
 
         Raises ``NotFoundError`` for an unknown branch.
         """
+        self._file_store.check_still_there()
         self._file_store.branches.check_exists(name)
         schema = schema_in_force(self._environment.file_io, TablePaths(self._paths.root, name))
         if schema is None:
@@ -97,6 +98,7 @@ class TableBranches(Generic[TableT]):
         tag or snapshot, and ``InvalidInputError`` for an invalid name.
         """
         self._refuse_on_branch()
+        self._file_store.check_still_there()
         if tag is not None and snapshot_id is not None:
             message = f"table {self._table}: branch {name!r} begins with one snapshot; give its tag or its id, not both"
             raise InvalidInputError(message)
@@ -145,6 +147,7 @@ class TableBranches(Generic[TableT]):
     def delete(self, name: str) -> None:
         """Delete a branch, and the files that only it needs; ``NotFoundError`` if it does not exist."""
         self._refuse_on_branch()
+        self._file_store.check_still_there()
         branches, references = self._file_store.branches, self._file_store.references
         deletion = self._file_store.deletion
         branches.check_exists(name)
@@ -177,6 +180,7 @@ class TableBranches(Generic[TableT]):
         table's rows have changed, ``NotFoundError`` for an unknown branch.
         """
         self._refuse_on_branch()
+        self._file_store.check_still_there()
         user, identifier = identity_of(self._table, self._environment, commit_user, commit_identifier)
         earlier = self._restore.committed(user, identifier)
         if earlier is not None:

@@ -1,4 +1,7 @@
-"""``table.consumers``: registered readers, whose unread snapshots do not expire."""
+"""``table.consumers``: registered readers, whose unread snapshots do not expire.
+
+What changes them raises ``NotFoundError`` if the table was dropped, also if another one has its name now.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ class TableConsumers:
         Registering it again moves it to ``next_snapshot_id``, forward or backward. Raises ``SnapshotExpiredError`` for
         an expired snapshot.
         """
+        self._file_store.check_still_there()
         if next_snapshot_id is None:
             next_snapshot_id = (self._file_store.snapshots.latest_id() or 0) + 1
         if next_snapshot_id < 1:
@@ -51,6 +55,7 @@ class TableConsumers:
 
     def delete(self, name: str) -> None:
         """Delete a consumer; ``NotFoundError`` if it does not exist."""
+        self._file_store.check_still_there()
         self._file_store.consumers.load(name)
         self._file_store.consumers.delete(name)
 
@@ -60,6 +65,7 @@ class TableConsumers:
 
     def expire(self, *, older_than: timedelta) -> tuple[str, ...]:
         """Delete the consumers that have not advanced for this time; return their names."""
+        self._file_store.check_still_there()
         before_ms = self._environment.clock.now_millis() - round(older_than.total_seconds() * 1000)
         names = tuple(consumer.name for consumer in self.list() if consumer.modified_ms < before_ms)
         for name in names:

@@ -1,4 +1,7 @@
-"""``table.tags``: named snapshots that do not expire."""
+"""``table.tags``: named snapshots that do not expire.
+
+What changes them raises ``NotFoundError`` if the table was dropped, also if another one has its name now.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +45,7 @@ class TableTags:
         Raises ``AlreadyExistsError`` if the tag exists, ``NotFoundError`` or ``SnapshotExpiredError`` for the snapshot,
         and ``InvalidInputError`` for an invalid name and for a table without a commit.
         """
+        self._file_store.check_still_there()
         history = self._file_store.snapshots
         snapshot = history.latest() if snapshot_id is None else history.load(snapshot_id)
         if snapshot is None:
@@ -55,6 +59,7 @@ class TableTags:
     @reports_outcome
     def delete(self, name: str) -> None:
         """Delete a tag, and the files that only it needs; ``NotFoundError`` if it does not exist."""
+        self._file_store.check_still_there()
         tag = self._file_store.tags.load(name)
         files = None if self._is_in_history(tag.snapshot) else self._file_store.references.all_of(tag.snapshot)
         self._file_store.tags.delete(name)
