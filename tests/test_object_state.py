@@ -10,14 +10,15 @@ import pytest
 SETTERS = ("setattr", "delattr", "object.__setattr__")
 ROOT = Path(__file__).parent.parent
 OF_OTHER_LIBRARIES = {
-    "storage_lib/catalog/hive/hive_entries.py": {"cols", "dbName", "tableName", "locationUri", "parameters"},
+    "storage_lib/catalog/hive/hive_entries.py": {"dbName", "tableName", "locationUri", "parameters"},
     "storage_lib/catalog/hive/hive_table.py": {
         *("partitionKeys", "cols", "inputFormat", "outputFormat", "serdeInfo", "sd", "parameters", "location"),
     },
     "storage_lib/cli/app.py": {"obj"},
     "storage_lib/errors.py": {"committed"},
     "storage_lib/format/parquet_format.py": {"_metadata_collector"},
-    "storage_lib/iceberg/register/hive_registration.py": {"cols"},
+    "storage_lib/hive/hive_columns.py": {"cols"},
+    "storage_lib/iceberg/register/hive_registration.py": {"cols", "name", "parameters"},
     "storage_lib/log_store/kafka/kafka_connections.py": {"_sock_recv"},
     "storage_lib/progress/rich_bar.py": {"start_time"},
     "storage_lib/serve/requests/served.py": {"served"},

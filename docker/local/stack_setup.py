@@ -103,7 +103,7 @@ RUNS_TESTS = ("hypothesis", "pytest", "pytest-timeout", "pytest-xdist")
 S3_SERVER = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"  # Go verifies all checksums
 OLDEST, NEWEST = (3, 11), (3, 13)
 MORE = ("docs", "iceberg_spark", "lock", "servers")
-"""What is done beside the parts that each command needs."""
+"""Names of more parts, and of tasks, than each command needs."""
 QUICK_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """Half the CPU time for programs of seconds; ``quick_spark.py`` says why."""
 UNOPTIMIZED_GO = "all=-N -l"
@@ -148,8 +148,8 @@ def main(arguments: list[str]) -> None:
         else:
             others = ", ".join(("core", "lowest", "dbt", "spark VERSION", "airflow VERSION", *MORE))
             sys.exit(
-                f"setup: there is no part {arguments[0]!r}. Without a name, what each command needs is set up; the "
-                f"names are {others}"
+                f"setup: unknown part {arguments[0]!r}. Without a name, the parts are set up that each command needs; "
+                f"the names are {others}"
             )
     except (SetupError, JavaMissingError) as error:
         sys.exit(f"setup: {error}")

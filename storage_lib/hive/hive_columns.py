@@ -12,8 +12,8 @@ from pymetastore.hive_metastore.ttypes import InvalidOperationException
 def alter_entry(alter: Callable[[Any], None], entry: Any, former: Any) -> None:
     """Pass ``entry`` to ``alter``, in two steps if the metastore refuses the change of its columns.
 
-    It compares columns by position, so a dropped column looks like a changed type. A process that dies between the
-    steps leaves the entry as ``former`` says, but without columns, so that whoever compares it finds it out of date.
+    It compares columns by position, so a dropped column looks like a changed type. A process that is killed between the
+    steps leaves the entry as ``former`` says, but without columns: the next comparison finds it out of date.
     """
     try:
         alter(entry)

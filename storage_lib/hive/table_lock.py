@@ -1,7 +1,7 @@
 """The exclusive lock of a metastore on a table's name, which Iceberg's and Paimon's Hive catalogs take as well.
 
 A metastore takes away locks without a heartbeat only if its housekeeping runs, which by default it does not. So the
-lock of one of our processes that has died is given back by the next one that finds it.
+lock of a killed process of this library is given back by the next one that finds it.
 """
 
 from __future__ import annotations

@@ -162,8 +162,8 @@ def test_the_core_and_the_lowest_versions_need_neither_java_nor_another_part(
     assert made == [which]
 
 
-def test_a_part_that_there_is_not_is_refused() -> None:
-    with pytest.raises(SystemExit, match=r"no part '--help'.*core, lowest.*servers"):
+def test_an_unknown_part_is_refused() -> None:
+    with pytest.raises(SystemExit, match=r"unknown part '--help'.*core, lowest.*servers"):
         stack_setup.main(["--help"])
 
 

@@ -218,7 +218,7 @@ class HiveRegistration:
             try:
                 give_back(metastore, lock_id)
             except UnavailableError as error:
-                # What was done, or failed, matters more.
+                # The outcome of ``act`` matters more.
                 self._left.append(lock_id)
                 _LOGGER.warning(
                     "table %s: the lock of its entry is given back by the next commit: %s", self._table, error
@@ -245,7 +245,7 @@ def _subject(metastore: HiveMetastore) -> str:
 def _describe(entry: Any, published: PublishedView, former: str | None = None) -> None:
     """Set columns and properties to those of the metadata; properties of others, who committed, end.
 
-    What a foreign commit leaves would describe its snapshot, or let DROP TABLE delete the table's files.
+    Properties of a foreign commit would describe its snapshot, or let DROP TABLE delete the table's files.
     """
     entry.sd.cols = _columns(published)
     entry.parameters = {
