@@ -64,7 +64,7 @@ def _packages(what: str, requirements: Sequence[Requirement], command: str) -> F
         except PackageNotFoundError:
             missing.append(each.name)
             continue
-        missing += [name for name in _missing_of_extras(each) if name not in missing]
+        missing = list(dict.fromkeys([*missing, *_missing_of_extras(each)]))
         fits = each.specifier.contains(installed, prereleases=True)
         found.append(f"{each.name} {installed}")
         wrong += [] if fits else [f"{each.name} {installed} is installed, {each.name}{each.specifier} is needed"]

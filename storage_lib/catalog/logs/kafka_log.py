@@ -20,7 +20,8 @@ def open_kafka_log(name: TableName, schema: TableSchema, options: TableOptions, 
     if options.log_kafka_bootstrap_servers is None:
         message = (
             f"table {name} has its log in Kafka, but no bootstrap servers are known; open the catalog with "
-            "options={'log.kafka.bootstrap.servers': 'host:port'}"
+            "options={'log.kafka.bootstrap.servers': 'host:port'}, or give the command line "
+            "--option log.kafka.bootstrap.servers=host:port"
         )
         raise InvalidInputError(message)
     with importing_for(f"table {name}, whose log is in Kafka,", InvalidInputError):
