@@ -25,9 +25,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.iceberg_view import COLUMNS, rows_of
 from storage_lib import DynamicTable, open_catalog
 
-COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("n", pa.int64()), ("price", pa.float64())])
 VIEW = {"bucket": "2", "metadata.iceberg.storage": "table-location"}
 OURS = {"ours": VIEW, "ours uncompacted": {**VIEW, "write-only": "true"}}
 LOCAL = Path(__file__).resolve().parents[1] / ".local"
@@ -64,12 +64,7 @@ def main() -> None:
 def _batches(rows: int, upserts: int, changed: int) -> list[pa.Table]:
     rng = np.random.default_rng(1)
     keys = [np.arange(rows), *(np.sort(rng.choice(rows, changed, replace=False)) for _ in range(upserts))]
-    return [_rows(each, number) for number, each in enumerate(keys)]
-
-
-def _rows(keys: np.ndarray[tuple[int], np.dtype[np.int64]], number: int) -> pa.Table:
-    names = pa.array([f"name-{key}" for key in keys.tolist()])
-    return pa.table([pa.array(keys), names, pa.array(keys * 7 + number), pa.array(keys / 3)], schema=COLUMNS)
+    return [rows_of(each, number) for number, each in enumerate(keys)]
 
 
 def _tables(scratch: Path) -> dict[str, DynamicTable]:

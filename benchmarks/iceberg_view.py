@@ -54,7 +54,7 @@ def _upserts(
     plain = catalog.create_table("bench.plain", COLUMNS, primary_key=["id"], options=options)
     shown = catalog.create_table("bench.shown", COLUMNS, primary_key=["id"], options={**options, **view})
     for table in (plain, shown):
-        table.append(_rows(np.arange(rows), 0))
+        table.append(rows_of(np.arange(rows), 0))
         table.compact()
     rng = np.random.default_rng(1)
     publishing = _Publishing(shown)
@@ -62,7 +62,7 @@ def _upserts(
     for number in range(commits):
         first = int(rng.integers(rows - count)) if spread == "neighbouring" else 0
         keys = np.arange(first, first + count) if spread == "neighbouring" else rng.choice(rows, count, replace=False)
-        changed = _rows(keys, number + 1)
+        changed = rows_of(keys, number + 1)
         for name, table in (("plain", plain), ("shown", shown)):
             seconds[name].append(_timed(partial(table.upsert, changed)))
     of_plain, of_shown = (statistics.median(each) for each in seconds.values())
@@ -100,7 +100,8 @@ def _timed(act: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def _rows(keys: np.ndarray[tuple[int], np.dtype[np.int64]], number: int) -> pa.Table:
+def rows_of(keys: np.ndarray[tuple[int], np.dtype[np.int64]], number: int) -> pa.Table:
+    """Return the rows of these keys as commit ``number`` writes them."""
     names = pa.array([f"name-{key}" for key in keys.tolist()])
     return pa.table([pa.array(keys), names, pa.array(keys * 7 + number), pa.array(keys / 3)], schema=COLUMNS)
 

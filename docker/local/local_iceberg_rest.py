@@ -60,10 +60,11 @@ class LocalIcebergRest(LocalServer):
             raise IcebergRestNotSetUpError(msg)
         self.home.mkdir(parents=True, exist_ok=True)
         self._port = self._port or free_port()
-        home = f"-Ddynamic-tables.home={self.home}"
+        # It writes metadata of tables at relative paths below its working directory.
+        home = (f"-Ddynamic-tables.home={self.home}", f"-Duser.dir={self.home}")
         self._process.run_until(
             lambda: is_answered(f"{self.uri}/v1/config"),
-            (java, *JVM, home, "-cp", f"{self._jars}/*", PROGRAM, self.home, self._port),
+            (java, *JVM, *home, "-cp", f"{self._jars}/*", PROGRAM, self.home, self._port),
             timeout=timeout,
             what="The Iceberg REST catalog",
             error=LocalIcebergRestError,

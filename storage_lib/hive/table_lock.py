@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import socket
+from typing import Any
 
 from pymetastore.hive_metastore.ttypes import (
     HeartbeatRequest,
@@ -69,10 +70,15 @@ def beat(metastore: HiveMetastore, lock_id: int) -> bool:
     return True
 
 
+def locks_of(metastore: HiveMetastore, database: str, table: str) -> list[Any]:
+    """Return the locks of a name, and the requests that wait for it. Raises as ``request_lock``."""
+    request = ShowLocksRequest(dbname=database, tablename=table)
+    return list(metastore.ask("look at a lock", lambda client: client.show_locks(request)).locks or ())
+
+
 def _give_back_abandoned(metastore: HiveMetastore, database: str, table: str, ours: int) -> None:
     """Unlock the locks before ``ours`` that processes of this library have left, by the metastore's clock."""
-    request = ShowLocksRequest(dbname=database, tablename=table)
-    locks = metastore.ask("look at a lock", lambda client: client.show_locks(request)).locks or ()
+    locks = locks_of(metastore, database, table)
     now_millis = next((each.lastheartbeat for each in locks if each.lockid == ours), 0)
     for each in locks:
         silent_millis = now_millis - each.lastheartbeat

@@ -6,6 +6,7 @@ import logging
 import socket
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,6 @@ def names(lake: Lake) -> list[str]:
     return sorted(name for _, name in lake.others.list_tables(lake.database))
 
 
-def opened(lake: Lake, warehouse: str | Path) -> Catalog:
-    key = "iceberg.rest.uri" if lake.kind == REST else "iceberg.hive.uri"
-    return open_catalog(warehouse, {key: lake.uri})
-
-
 def of_the_metastore(lake: Lake, act: Callable[[Any], Any]) -> Any:
     from storage_lib.hive.hive_metastore import HiveMetastore
 
@@ -62,7 +58,7 @@ def test_a_warehouse_may_be_named_by_a_relative_path(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    catalog = opened(lake, "here")
+    catalog = replace(lake, warehouse=Path("here")).catalog
 
     table = catalog.create_table(lake.name, COLUMNS, primary_key=["id"], options=lake.options)
     table.append(ROWS)
@@ -73,7 +69,8 @@ def test_a_warehouse_may_be_named_by_a_relative_path(
 
 
 def test_a_percent_sign_in_a_path_is_one(hive_lake: Lake, tmp_path: Path) -> None:
-    with_sign, with_space = opened(hive_lake, tmp_path / "a%20b"), opened(hive_lake, tmp_path / "a b")
+    with_sign = replace(hive_lake, warehouse=tmp_path / "a%20b").catalog
+    with_space = replace(hive_lake, warehouse=tmp_path / "a b").catalog
     table = with_sign.create_table(hive_lake.name, COLUMNS, primary_key=["id"], options=hive_lake.options)
     other = with_space.create_table(hive_lake.name, COLUMNS, primary_key=["id"], options=hive_lake.options)
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pymetastore.hive_metastore.ttypes import LockState, ShowLocksRequest
+from pymetastore.hive_metastore.ttypes import LockState
 
 from storage_lib.catalog.locks.catalog_lock import CatalogLock, LockSettings
 from storage_lib.hive.hive_metastore import HiveMetastore
-from storage_lib.hive.table_lock import USER, beat, give_back, request_lock
+from storage_lib.hive.table_lock import USER, beat, give_back, locks_of, request_lock
 from storage_lib.io.environment import Clock, SystemClock
 from storage_lib.schema.options.catalog_options import URI
 
@@ -59,9 +59,8 @@ class HiveLock(CatalogLock):
         """Do nothing: each call closes its connection."""
 
     def _holder(self, database: str, table: str) -> Any:
-        request = ShowLocksRequest(dbname=database, tablename=table)
-        answer = self._metastore.ask("look at a lock", lambda client: client.show_locks(request))
-        return next((each for each in answer.locks or () if each.state == LockState.ACQUIRED), None)
+        locks = locks_of(self._metastore, database, table)
+        return next((each for each in locks if each.state == LockState.ACQUIRED), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
