@@ -26,6 +26,7 @@ from storage_lib.schema.options.option_values import parse_boolean
 from storage_lib.schema.options.secret_text import hidden_in
 
 try:
+    from storage_lib.spark.data_source.row_limit import refuse_limit
     from storage_lib.spark.runtime.allowed_text import refuse_expression
     from storage_lib.spark.runtime.restricted_sql import refuse_commands, restrict_sql
     from storage_lib.spark.runtime.spark_session import session
@@ -93,6 +94,8 @@ class StreamingSink:
 
     def _start(self) -> TableStream:
         spec = self._spec
+        # Before a JVM is started for nothing.
+        refuse_limit(f"table {spec.table}", "max_rows_per_trigger", spec.max_rows_per_trigger)
         catalog = open_catalog(spec.warehouse, spec.resolved_catalog_options(os.environ))
         table = catalog.load_table(spec.table)
         tracking = _change_tracking(spec.write_options)

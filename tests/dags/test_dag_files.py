@@ -281,7 +281,7 @@ def test_what_a_form_says_in_text_reaches_every_task_as_text(dags: dict[str, DAG
         task = copy.copy(task)
         when = datetime(2024, 1, 1, tzinfo=UTC)
         dag_run = SimpleNamespace(run_type="manual", run_after=when, conf={}, partition_key=None)
-        ti = SimpleNamespace(xcom_pull=lambda *_, **__: None)
+        ti = SimpleNamespace(task=task, xcom_pull=lambda *_, **__: None)
         var = SimpleNamespace(value={})
         task.render_template_fields({"params": params, "dag_run": dag_run, "ti": ti, "ds": "2024-01-01", "var": var})
         return {name: getattr(task, name) for name in task.template_fields}

@@ -33,7 +33,8 @@ from storage_lib.schema.types.row_kind import RETRACT_BIT, ROW_KIND_COLUMN, ROW_
 from storage_lib.spark.data_source.batch_sources import offset_of, offsets_in
 from storage_lib.spark.data_source.offset_stops import steps_of
 from storage_lib.spark.data_source.remembering_reader import reader_for_spark
-from storage_lib.spark.data_source.stream_reader import ROWS_UNLIMITED, START, refuse_limit
+from storage_lib.spark.data_source.row_limit import refuse_limit_of_source
+from storage_lib.spark.data_source.stream_reader import ROWS_UNLIMITED, START
 from storage_lib.spark.types.spark_schema import arrow_schema_of, conform
 from storage_lib.spark.versions.stream_api import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from storage_lib.table.sources.grown_topic import has_grown
@@ -54,6 +55,11 @@ class TopicPartition(InputPartition):
 
 class ChangelogSource(DataSource):
     """Data source for one read of one topic."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        """Refuse what the installed Spark lacks."""
+        refuse_limit_of_source(SOURCE_NAME, options)
+        super().__init__(options)
 
     @classmethod
     def name(cls) -> str:
@@ -81,7 +87,6 @@ class ChangelogSource(DataSource):
         topic = ExternalTopic.parse(self.options, columns)
         if topic.applied_to is None:
             _refuse_options_of_tables(topic)
-        refuse_limit(f"topic {topic.name}", topic.rows_per_trigger_max)
         return reader_for_spark(ChangelogReader(topic, arrow_schema))
 
 

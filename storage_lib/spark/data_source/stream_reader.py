@@ -20,7 +20,6 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from storage_lib.log_store.log_offsets import LogOffsets
 from storage_lib.spark.data_source.offset_stops import steps_of, without_stops
 from storage_lib.spark.types.spark_schema import ROW_POSITION, arrow_schema_of, conform
-from storage_lib.spark.versions.spark_feature import SparkFeature
 from storage_lib.spark.versions.stream_api import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from storage_lib.table.protocol.stream_position import StreamPosition
 from storage_lib.table.protocol.stream_split import AddedSplit, DifferenceSplit, LogSplit, StreamSplit
@@ -162,13 +161,6 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def _bucket_of(split: StreamSplit) -> int:
     return split.bucket if isinstance(split, LogSplit) else split.split.bucket
-
-
-def refuse_limit(where: str, rows_max: int | None) -> None:
-    """Refuse a limit of rows that the installed Spark does not pass to its sources."""
-    if rows_max is not None:
-        advice = "Leave rows_per_trigger_max out: a micro-batch then has all new rows"
-        SparkFeature.ADMISSION_CONTROL.require(where, advice)
 
 
 def not_beyond(end: StreamPosition, start: StreamPosition, target: StreamPosition) -> StreamPosition:

@@ -29,6 +29,7 @@ from storage_lib.spark.data_source.changelog_source import ChangelogSource
 from storage_lib.spark.data_source.changes_reader import TableChangesReader
 from storage_lib.spark.data_source.checkpoint_identity import query_id_of
 from storage_lib.spark.data_source.remembering_reader import reader_for_spark
+from storage_lib.spark.data_source.row_limit import refuse_limit_of_source
 from storage_lib.spark.data_source.statement_options import (
     OVERWRITE_PARTITION,
     SCAN_TIMESTAMP_MILLIS,
@@ -40,7 +41,7 @@ from storage_lib.spark.data_source.statement_options import (
     TAG_NAME,
     StatementOptions,
 )
-from storage_lib.spark.data_source.stream_reader import TableStreamReader, refuse_limit
+from storage_lib.spark.data_source.stream_reader import TableStreamReader
 from storage_lib.spark.data_source.stream_writer import BatchPlan, TableStreamWriter
 from storage_lib.spark.data_source.system_table_reader import SystemTableReader, system_struct
 from storage_lib.spark.tasks.active_session import active_session
@@ -130,6 +131,7 @@ class DynamicTableSource(DataSource):
     def __init__(self, options: dict[str, str]) -> None:
         """Spark finds this source without ``register``, so the version is checked here as well."""
         refuse_unfitting_pyspark()
+        refuse_limit_of_source(SOURCE_NAME, options)
         super().__init__(options)
 
     @classmethod
@@ -192,7 +194,6 @@ class DynamicTableSource(DataSource):
                 "all machines can reach, such as one next to its checkpoint"
             )
             raise InvalidInputError(message)
-        refuse_limit(f"table {table.name}", parsed.scan.rows_per_trigger_max)
         return reader_for_spark(TableStreamReader(key_of(table), schema, parsed.scan))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  Spark's signature

@@ -11,6 +11,7 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.log_store.external.external_topic import APPLIED_TO, START, START_ID
 from storage_lib.schema.types.row_kind import ROW_KIND_COLUMN
 from storage_lib.spark.data_source.changelog_source import SOURCE_NAME
+from storage_lib.spark.data_source.row_limit import refuse_limit
 from storage_lib.spark.data_source.table_source import register
 from storage_lib.spark.tasks.active_session import active_session
 from storage_lib.spark.types.spark_schema import struct_of
@@ -48,7 +49,10 @@ def read_changelog(
     ``debezium-avro``, ``upsert-kafka`` or ``upsert-kafka-avro``; the last two need the columns of the keys in
     ``primary-key``, and their deletions have no other columns. ``source`` is the name under which a table stores the
     topic's offsets; default: the topic.
+
+    Raises ``InvalidInputError`` for ``rows_per_trigger_max`` before Spark 4.2.
     """
+    refuse_limit(f"topic {topic}", "rows_per_trigger_max", rows_per_trigger_max)
     register(spark)
     if (schema is None) == (table is None):
         message = (

@@ -17,6 +17,7 @@ from storage_lib.schema.encoding.moment import Moment, optional_millis
 from storage_lib.schema.filter.filter_text import as_predicate
 from storage_lib.spark.compaction.distributed_compaction import compact_after_write
 from storage_lib.spark.data_source import statement_options
+from storage_lib.spark.data_source.row_limit import refuse_limit
 from storage_lib.spark.data_source.table_source import register
 from storage_lib.spark.reading.native_read import SnapshotRead, frame_of_table, live_frame
 from storage_lib.spark.tasks.active_session import active_session
@@ -109,7 +110,10 @@ def read_stream(
     tracking; ``ignore``: neither. Defaults are the table's options. ``has_position`` adds the column ``_row_position``,
     by which ``write_stream`` restores the order of rows after a join or a repartition. With ``whole_commits`` no
     micro-batch ends within a commit.
+
+    Raises ``InvalidInputError`` for ``rows_per_trigger_max`` before Spark 4.2.
     """
+    refuse_limit(f"table {table.name}", "rows_per_trigger_max", rows_per_trigger_max)
     register(spark)
     options = statement_options.options_of(table)
     given = {
