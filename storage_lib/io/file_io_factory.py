@@ -23,6 +23,8 @@ _HDFS = ("hdfs", "viewfs")
 def warehouse_root(warehouse: str) -> str:
     """Return the path of the warehouse for a ``FileIO``: a URL unchanged, a ``file:`` URL as a plain path.
 
+    A relative path is below this process's working directory. It is made absolute here, because views, entries in
+    catalogs and other processes name the files as well, and resolve a relative path against directories of their own.
     Raises ``InvalidInputError`` for an empty one, and for a ``file:`` URL of another machine.
     """
     if not warehouse.strip():
@@ -37,8 +39,13 @@ def warehouse_root(warehouse: str) -> str:
                 message = f"{warehouse} names the machine {host!r}; write file:///path for a directory of this one"
                 raise InvalidInputError(message)
             path = slash + rest
-        return unquote(path).rstrip("/")
-    return warehouse.rstrip("/")
+        return local_root(unquote(path))
+    return local_root(warehouse) if is_local(warehouse) else warehouse.rstrip("/")
+
+
+def local_root(path: str) -> str:
+    """Return a path of this machine as an absolute one; an absolute one unchanged, without slashes at its end."""
+    return path.rstrip("/") if path.startswith("/") else os.path.abspath(path)  # noqa: PTH100
 
 
 _LOCAL = "file"

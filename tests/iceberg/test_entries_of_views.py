@@ -54,16 +54,27 @@ def alter_stored(lake: Lake, change: Callable[[dict[str, str]], None]) -> None:
     of_the_metastore(lake, lambda client: client.alter_table(lake.database, "t", entry))
 
 
-def test_a_warehouse_may_be_named_by_a_relative_path(
+def test_an_entry_of_a_relative_warehouse_is_read_in_other_directories(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # The servers run in a third directory.
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
     monkeypatch.chdir(tmp_path)
     catalog = replace(lake, warehouse=Path("here")).catalog
-
     table = catalog.create_table(lake.name, COLUMNS, primary_key=["id"], options=lake.options)
     table.append(ROWS)
 
+    monkeypatch.chdir(elsewhere)
+
     assert (lake.shown(), table.inspect.health().view_lag) == (ROWS, 0)
+    entry = lake.entry()
+    (snapshot,) = entry.metadata.snapshots
+    (task,) = entry.scan().plan_files()
+    for place in (entry.metadata_location, entry.metadata.location, snapshot.manifest_list, task.file.file_path):
+        assert place.removeprefix("file:").startswith(f"{tmp_path}/here/"), place
+    table.append([{"id": 2, "n": 2}])
+    assert lake.shown() == [*ROWS, {"id": 2, "n": 2}]
     catalog.drop_table(lake.name)
     assert names(lake) == []
 

@@ -57,6 +57,15 @@ def test_snapshots_that_a_catalog_does_not_keep_are_not_added_again(tmp_path: Pa
     assert [each.ref_name for each in updates if each.action == "set-snapshot-ref"] == ["main"]
 
 
+def test_an_entry_whose_location_the_catalog_resolves_elsewhere_is_registered_again(tmp_path: Path) -> None:
+    from storage_lib.iceberg.register.entry_changes import updates_of
+
+    table = a_table(tmp_path)
+    entry = shown(table).model_copy(update={"location": "lake/d.db/t"})
+
+    assert updates_of(entry, shown(table)) is None
+
+
 def test_a_new_schema_is_sent_with_the_highest_id_of_a_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyiceberg.table import Table
 

@@ -28,6 +28,7 @@ from storage_lib.iceberg.publish.shown_files import refuse_unfit_files
 from storage_lib.io.local.local_file_io import LocalFileIO
 from storage_lib.schema.options.table_options import UUID_OPTION
 from tests.support.fake_environment import FakeClock
+from tests.support.iceberg_readers import READERS, needs_readers, read_view
 from tests.support.orders_table import orders, rows
 from tests.support.view_reader import newest_metadata, shown_rows, table_rows
 
@@ -67,6 +68,24 @@ def check_shown(table: DynamicTable, directory: Path) -> Mapping[str, object]:
     assert metadata["current-snapshot-id"] == table.inspect.latest_snapshot_id()
     assert shown_rows(files, metadata) == table_rows(table.to_arrow())
     return metadata
+
+
+@needs_readers
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize(
+    ("storage", "place"), [("table-location", "d.db/t/metadata"), ("hadoop-catalog", "iceberg/d/t/metadata")]
+)
+def test_a_view_in_a_relative_warehouse_is_read_from_any_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, storage: str, place: str, reader: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    a_table(open_catalog("lake"), storage)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+
+    found = read_view(reader, f"{tmp_path}/lake/{place}/v2.metadata.json", tmp_path)
+
+    assert sorted(found.to_pylist(), key=lambda row: row["id"]) == KEPT_ROWS
 
 
 def test_the_view_of_a_new_table_is_empty(catalog: Catalog, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import pytest
 
@@ -44,6 +45,15 @@ def test_the_scheme_says_which_storage(warehouse: str, kind: type) -> None:
 )
 def test_a_warehouse_has_one_root_however_it_is_spelled(spelled: str, root: str) -> None:
     assert warehouse_root(spelled) == root
+
+
+@pytest.mark.parametrize("spelled", ["lake", "./lake/", "file:lake", "other/../lake"])
+def test_a_relative_warehouse_is_that_of_the_process_that_named_it(
+    spelled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert warehouse_root(spelled) == str(tmp_path / "lake")
 
 
 @pytest.mark.parametrize("empty", ["", "  "])

@@ -218,9 +218,7 @@ def test_a_directory_with_files_in_it_is_refused(catalog: MemoryCatalog) -> None
 
 
 def test_a_creation_that_was_interrupted_can_be_repeated(catalog: MemoryCatalog) -> None:
-    catalog._environment.stores.write_bytes(
-        f"{PLACE}/{CLAIM_NAME}", str(Path("memory/shop.db/orders").absolute()).encode()
-    )
+    catalog._environment.stores.write_bytes(f"{PLACE}/{CLAIM_NAME}", b"/memory/shop.db/orders")
 
     outside(catalog).append(rows("+I a 1 1"))
 
@@ -484,14 +482,12 @@ def test_a_table_that_names_another_tables_directory_deletes_nothing_there(
     hostile = catalog.create_table(
         "shop.hostile", COLUMNS, primary_key=["dt", "id"], partition_by=["dt"], options={**NO_LOG, "bucket": "1"}
     )
-    targets = [f"file:{PLACE}"] if claimed else [f"file:/{victim.location}"]
     if not claimed:
-        files.write_bytes(f"/{victim.location}/schema/schema-0", b"{}")
-        files.write_bytes(f"/{victim.location}/dt=a/bucket-0/data-x.parquet", b"x")
+        files.write_bytes(f"{victim.location}/dt=a/bucket-0/data-x.parquet", b"x")
     hostile.append(rows("+I a 1 1"))
-    named = {PATHS_OPTION: targets[0], STRATEGY_OPTION: "round-robin"}
+    named = {PATHS_OPTION: f"file:{PLACE if claimed else victim.location}", STRATEGY_OPTION: "round-robin"}
     hostile = forged(hostile, lambda options: {**options, **named})
-    before = every_file(files, ROOT) | every_file(files, f"/{victim.location}")
+    before = every_file(files, ROOT) | every_file(files, victim.location)
     with pytest.raises(
         InvalidInputError, match=r"belongs to the table at .*orders, whose clean-up or drop would delete"
     ):
@@ -507,7 +503,7 @@ def test_a_table_that_names_another_tables_directory_deletes_nothing_there(
     catalog.drop_table("shop.hostile")
 
     assert "belongs to another table" in caplog.text
-    assert every_file(files, ROOT) | every_file(files, f"/{victim.location}") >= before
+    assert every_file(files, ROOT) | every_file(files, victim.location) >= before
     assert content(victim) == {"a 1 1"}
 
 

@@ -15,6 +15,7 @@ from storage_lib.catalog.locks.catalog_lock import CatalogLock, Hold
 from storage_lib.catalog.sql.sql_database import DATABASE_PROPERTIES, TABLES, SqlDatabase
 from storage_lib.catalog.table_name import TableName
 from storage_lib.errors import InvalidInputError, UnavailableError
+from storage_lib.io.file_io_factory import is_local, local_root
 from storage_lib.schema.table_schema import TableSchema
 
 EXISTS = "exists"
@@ -51,7 +52,10 @@ class SqlEntries:
         properties = self.database_properties(name.database) or {}
         # Ignore a bare name, which some releases of Paimon store for a database without properties.
         location = properties.get(LOCATION, "").rstrip("/").removeprefix("file:")
-        return f"{location}/{name.table}" if "/" in location else f"{self._warehouse}/{name.directory}"
+        if "/" not in location:
+            return f"{self._warehouse}/{name.directory}"
+        # Earlier versions stored relative paths.
+        return f"{local_root(location) if is_local(location) else location}/{name.table}"
 
     def add(self, name: TableName, location: str, schema: TableSchema) -> bool:  # noqa: ARG002  it follows from the name
         """Insert the row; the primary key decides between concurrent creators."""

@@ -26,7 +26,7 @@ class MemoryCatalog(WarehouseCatalog):
 
     def __init__(self, options: Mapping[str, str] | None = None, *, environment: Environment | None = None) -> None:
         super().__init__(
-            "memory",
+            "/memory",
             {"log.system": "kafka", **(options or {})},
             environment=system_environment(MemoryFileIO()) if environment is None else environment,
         )

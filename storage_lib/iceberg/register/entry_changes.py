@@ -27,6 +27,7 @@ from pyiceberg.table.update import (
 )
 
 from storage_lib.iceberg.encode.table_metadata import MAIN
+from storage_lib.io.file_io_factory import is_local
 
 Updates = tuple[TableUpdate, ...]
 
@@ -34,9 +35,12 @@ Updates = tuple[TableUpdate, ...]
 def updates_of(entry: TableMetadata, wanted: TableMetadata) -> Updates | None:
     """Return the updates that turn ``entry`` into ``wanted``; None if no update can: it has to be registered again.
 
-    That is so after another program has committed to the entry, or rolled the table back, and if the versions of
-    Iceberg's format differ.
+    That is so after another program has committed to the entry, or rolled the table back, if the versions of Iceberg's
+    format differ, and for a relative location, which earlier versions of this library named: the catalog resolves it
+    against its own working directory.
     """
+    if is_local(entry.location) and not entry.location.startswith(("/", "file:")):
+        return None
     if entry.format_version != wanted.format_version or entry.spec().fields != wanted.spec().fields:
         return None
     if _has_diverged(entry, wanted):

@@ -86,6 +86,21 @@ def test_a_postgres_is_reached_by_each_spelling(postgres: LocalPostgres, tmp_pat
     assert catalog.list_tables() == ["shop.t0", "shop.t1"]
 
 
+def test_a_relative_warehouse_is_the_same_directory_for_processes_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = {"metastore": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "log.system": "none"}
+    table = open_catalog("lake", options).create_table("d.t", {"id": "BIGINT"})
+    table.append([{"id": 1}])
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+
+    found = open_catalog(str(tmp_path / "lake"), options).load_table("d.t")
+
+    assert (found.location, found.to_arrow().num_rows) == (str(tmp_path / "lake/d.db/t"), 1)
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
