@@ -12,7 +12,8 @@ from storage_lib.errors import InvalidInputError
 from storage_lib.iceberg.encode.iceberg_schema import iceberg_schema, primitive_type
 from storage_lib.iceberg.encode.partition_record import avro_name
 from storage_lib.iceberg.publish.view_placement import view_root
-from storage_lib.schema.options.table_options import UUID_OPTION, IcebergStorage, IcebergVersion, TableOptions
+from storage_lib.iceberg.register.view_choice import ViewChoice
+from storage_lib.schema.options.table_options import UUID_OPTION, IcebergStorage, TableOptions
 from storage_lib.schema.table_schema import TableSchema
 from storage_lib.schema.types.data_types import DataType, TypeRoot
 from storage_lib.schema.types.nested_types import RowType, children_of, is_nested
@@ -25,23 +26,22 @@ _FLOATS = ("float", "double")
 _FLOATING = (TypeRoot.FLOAT, TypeRoot.DOUBLE)
 
 
-def view_options(schema: TableSchema, location: str) -> tuple[IcebergStorage, IcebergVersion] | None:
-    """Return place and version of the view of a table of this library; None if it has none, or one that can't be right.
+def view_choice(table: str, schema: TableSchema, location: str) -> ViewChoice | None:
+    """Return which view a table of this library has; None if it has none, or one that can't be right.
 
     Only the table's own options count, and not those of a connection. Tables of other engines have no view of ours,
     whatever their options say: they write metadata of their own.
     """
     if OPTION not in schema.options or UUID_OPTION not in schema.options:
         return None
-    options = TableOptions.parse(schema.options)
-    storage = options.iceberg_storage
-    if storage is IcebergStorage.DISABLED or not isinstance(storage, IcebergStorage):
+    choice = ViewChoice.of(table, schema)
+    if choice.storage is IcebergStorage.DISABLED:
         return None
     try:
-        view_root(storage, location)
+        view_root(choice.storage, location)
     except InvalidInputError:
         return None
-    return (storage, options.iceberg_version) if _problem(schema, options) is None else None
+    return choice if _problem(schema, TableOptions.parse(schema.options)) is None else None
 
 
 def refuse_view(

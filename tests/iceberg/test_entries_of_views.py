@@ -21,7 +21,7 @@ from storage_lib import (
     StorageError,
     open_catalog,
 )
-from storage_lib.iceberg.iceberg_view import IcebergView
+from storage_lib.iceberg.register.view_entry import ViewEntry
 from tests.iceberg.registered_lakes import COLUMNS, OPTION, REST, Lake, behind
 from tests.support.extras import needs
 from tests.support.iceberg_readers import needs_readers
@@ -127,11 +127,11 @@ def test_a_writer_that_registers_while_the_entry_ends_leaves_none(
     if (lake.kind, change) == (REST, "rename"):
         pytest.skip("the catalog's metadata moves with the table, so it can't load what the writer registered")
     table, old = lake.created(), lake.catalog.load_table(lake.name)
-    unregister = IcebergView.unregister
+    remove = ViewEntry.remove
     others: list[str] = []
 
-    def with_a_writer_after_it(view: IcebergView) -> None:
-        unregister(view)
+    def with_a_writer_after_it(entry: ViewEntry) -> None:
+        remove(entry)
         if not others:
             others.append("writer")
             try:
@@ -140,7 +140,7 @@ def test_a_writer_that_registers_while_the_entry_ends_leaves_none(
             except StorageError as error:
                 others.append(str(error))
 
-    monkeypatch.setattr(IcebergView, "unregister", with_a_writer_after_it)
+    monkeypatch.setattr(ViewEntry, "remove", with_a_writer_after_it)
     act, left = CHANGES[change]
     act(lake.catalog, table)
 
@@ -211,11 +211,10 @@ def test_a_lock_that_an_outage_left_is_given_back_by_the_next_commit(hive_lake: 
 def test_a_metastore_that_hangs_delays_one_commit_and_not_each(
     hive_lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from storage_lib.iceberg import iceberg_view
-    from storage_lib.iceberg.register import hive_registration
+    from storage_lib.iceberg.register import hive_registration, view_entry
 
     monkeypatch.setattr(hive_registration, "_TIMEOUT_SECONDS", 0.3)
-    monkeypatch.setattr(iceberg_view, "_PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(view_entry, "_PATIENCE_SECONDS", 0.2)
     connected: list[socket.socket] = []
     with socket.create_server(("127.0.0.1", 0)) as silent:
 

@@ -149,7 +149,7 @@ class TableLife:
             return
         view = self._opened(name, location, schema).context.iceberg_view
         if view is not None:
-            view.unregister()
+            view.entry.remove()
 
     def _drop_files_outside(self, name: TableName, paths: TablePaths, note: bytes) -> None:
         """Delete data files outside of the table's directory. Runs before its schemas, which name them, are deleted."""

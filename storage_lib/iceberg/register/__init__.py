@@ -1,1 +1,1 @@
-"""The table's entry in an Iceberg REST catalog that others run: it follows the view."""
+"""The table's entry in a catalog that others run: it follows the view."""

@@ -4,45 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from storage_lib.iceberg.register.registration import EntryName, Registration
+from storage_lib.iceberg.register.registration import Registration
+from storage_lib.iceberg.register.view_choice import ViewChoice
 from storage_lib.io.environment import Clock
 from storage_lib.schema.options.catalog_options import ICEBERG_HIVE_URI, ICEBERG_REST_KEYS, ICEBERG_REST_PREFIX
-from storage_lib.schema.options.table_options import IcebergStorage, TableOptions
-
-
-def entry_of(table: str, options: TableOptions) -> EntryName:
-    """Return the name of the entry of ``table``, which is ``database.table``."""
-    database, _, name = table.partition(".")
-    return EntryName(options.iceberg_database or database, options.iceberg_table or name)
+from storage_lib.schema.options.table_options import IcebergStorage
 
 
 def registration_of(
-    storage: IcebergStorage,
-    connection: Mapping[str, str],
-    *,
-    table: str,
-    entry: EntryName,
-    location: str,
-    clock: Clock,
+    choice: ViewChoice, connection: Mapping[str, str], *, table: str, location: str, clock: Clock
 ) -> Registration | None:
     """Return how the entry of a table is kept; None if it has none, or if the connection does not name the catalog.
 
     Raises ``InvalidInputError`` if a package is missing.
     """
-    if storage is IcebergStorage.REST_CATALOG:
+    if choice.storage is IcebergStorage.REST_CATALOG:
         properties = _rest_properties(connection)
         if properties is None:
             return None
         from storage_lib.iceberg.register.rest_registration import RestRegistration
 
-        return RestRegistration(table=table, entry=entry, location=location, properties=properties)
-    addresses = connection.get(ICEBERG_HIVE_URI) if storage is IcebergStorage.HIVE_CATALOG else None
+        return RestRegistration(table=table, entry=choice.entry, location=location, properties=properties)
+    addresses = connection.get(ICEBERG_HIVE_URI) if choice.storage is IcebergStorage.HIVE_CATALOG else None
     if addresses is None:
         return None
     from storage_lib.iceberg.register.hive_registration import HiveRegistration
 
     return HiveRegistration(
-        table=table, entry=entry, location=location, addresses=addresses, option=ICEBERG_HIVE_URI, clock=clock
+        table=table, entry=choice.entry, location=location, addresses=addresses, option=ICEBERG_HIVE_URI, clock=clock
     )
 
 

@@ -10,8 +10,7 @@ from typing import Self
 from storage_lib.built_once import built_once
 from storage_lib.file_store.store import FileStore
 from storage_lib.iceberg.iceberg_view import IcebergView
-from storage_lib.iceberg.register.registrations import entry_of
-from storage_lib.iceberg.view_refusals import view_options
+from storage_lib.iceberg.view_refusals import view_choice
 from storage_lib.io.after_commit import after_commit
 from storage_lib.io.environment import Environment
 from storage_lib.io.table_directory.table_paths import MAIN_BRANCH, TablePaths
@@ -32,19 +31,15 @@ def _view_of(
     """Return how to open the view of a table under a schema, if that asks for one. Branches have no view."""
 
     def view_of(store: FileStore) -> IcebergView | None:
-        wanted = view_options(store.schema, location) if branch == MAIN_BRANCH else None
-        if wanted is None:
+        choice = view_choice(name, store.schema, location) if branch == MAIN_BRANCH else None
+        if choice is None:
             return None
-        storage, version = wanted
-        options = TableOptions.parse(store.schema.options)
         return IcebergView(
             store,
             table=name,
             table_uuid=uuid,
             location=location,
-            storage=storage,
-            version=version,
-            entry=entry_of(name, options),
+            choice=choice,
             environment=environment,
             connection=connection,
         )
@@ -135,8 +130,8 @@ class TableContext:
             with after_commit(f"table {self.name}: deleting its former Iceberg view"):
                 before.drop()
         elif before is not None and view is not None:
-            if view.entry != before.entry:
-                before.unregister()
+            if view.choice.registered_as != before.choice.registered_as:
+                before.entry.remove()
             if not self.options.delta_enabled:
                 with after_commit(f"table {self.name}: deleting its log for readers of Delta"):
                     before.delta.drop()
