@@ -27,7 +27,7 @@ AIRFLOW_WARNINGS := -W ignore::FutureWarning -W ignore::DeprecationWarning
 FAST_ARGS := $(if $(FAST),-m "not integration")
 
 .DEFAULT_GOAL := help
-.PHONY: help dbt setup servers demo down capture test deep mutants core lowest spark airflow unit check lint docs format bench soak drill lock clean
+.PHONY: help dbt setup servers demo down capture test deep mutants core lowest spark airflow corners unit check lint docs format bench soak drill lock clean
 
 help: ## List these targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -79,6 +79,9 @@ airflow: setup ## Install another version of Airflow, VERSION=3.1, 3.2 or 3.4 (a
 	@$(PYTHON) docker/local/stack_setup.py airflow $(VERSION)
 	.local/airflow_$(subst .,_,$(VERSION))/bin/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder \
 		--junitxml .local/airflow_$(subst .,_,$(VERSION))/results$(SLICE).xml $(AIRFLOW_WARNINGS) $(if $(SLICE),--part $(SLICE)) $(ARGS) $(AIRFLOW_TESTS)
+
+corners: ## Run core, lowest, each spark, each airflow and dbt one after the other, also if one fails, and sum up; ONLY="lowest spark_4_0 airflow" for some; SLICE=3 runs one of sixteen parts of each but dbt
+	@$(PYTHON) docker/local/corners.py --only "$(ONLY)" --slice "$(SLICE)"
 
 dbt: ## Install dbt and its adapter from dbt/, and run dbt's suites and ours with it
 	@$(PYTHON) docker/local/stack_setup.py dbt
