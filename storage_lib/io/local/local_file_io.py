@@ -13,10 +13,10 @@ import stat
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -31,8 +31,9 @@ from storage_lib.errors import (
 from storage_lib.io.file_io import FileStatus
 from storage_lib.io.local.local_deletion import delete_directory, delete_file
 from storage_lib.io.local.local_output import LocalOutput
+from storage_lib.io.local.sync_threads import SYNC_THREADS
 
-_SYNCS_AT_ONCE = 16
+_Written = TypeVar("_Written")
 _NO_LINKS = frozenset(
     {
         errno.EPERM,
@@ -194,8 +195,8 @@ class LocalFileIO:
     def open_output(self, path: str) -> pa.NativeFile:
         """Open a new file for one sequential write. Raises ``AlreadyExistsError`` if the name is taken."""
         with _errors_of("create", path):
-            self._with_parents(path, lambda: _write_new(path, b"", durable=False), durable=False)
-            return pa.PythonFile(LocalOutput(path, _translated), mode="w")
+            descriptor = self._with_parents(path, lambda: _new_file(path), durable=False)
+            return pa.PythonFile(LocalOutput(path, descriptor, _translated), mode="w")
 
     def sync(self, paths: list[str]) -> None:
         """Make files written through ``open_output``, and their directories, durable in parallel."""
@@ -207,10 +208,10 @@ class LocalFileIO:
         with self._lock:
             self._unsynced -= made
 
-    def _with_parents(self, path: str, write: Callable[[], None], *, durable: bool) -> None:
+    def _with_parents(self, path: str, write: Callable[[], _Written], *, durable: bool) -> _Written:
         """Write; if a directory is missing, create it and write again."""
         try:
-            write()
+            return write()
         except FileNotFoundError:
             parents = _make_directories(_parent(path))
             if durable:
@@ -218,20 +219,21 @@ class LocalFileIO:
             else:
                 with self._lock:
                     self._unsynced.update(parents)
-            write()
+            return write()
 
     def _sync(self, paths: Iterable[str]) -> None:
-        """Sync in parallel: an fsync mostly waits, and the disk combines concurrent ones."""
         distinct = list(dict.fromkeys(paths)) if self._durable else []
-        if len(distinct) == 1:
-            _sync(distinct[0])
-        elif distinct:
-            with ThreadPoolExecutor(min(_SYNCS_AT_ONCE, len(distinct))) as threads:
-                list(threads.map(_sync, distinct))
+        if distinct:
+            SYNC_THREADS.sync(distinct)
+
+
+def _new_file(path: str) -> int:
+    """Create a file and return its descriptor."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
 
 
 def _write_new(path: str, data: bytes, *, durable: bool) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    descriptor = _new_file(path)
     try:
         view = memoryview(data)
         while view:
@@ -275,14 +277,6 @@ def _make_directories(path: str) -> list[str]:
             os.mkdir(directory)
         changed.append(_parent(directory))
     return changed
-
-
-def _sync(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _aside(path: str) -> str:

@@ -12,11 +12,12 @@ Translate = Callable[[str, str, OSError], Exception]
 class LocalOutput(io.RawIOBase):
     """Raw file for ``pa.PythonFile``. Errors of the disk, including those of ``close``, go through ``translate``."""
 
-    def __init__(self, path: str, translate: Translate) -> None:
+    def __init__(self, path: str, descriptor: int, translate: Translate) -> None:
+        """``descriptor`` is that of the new file, and is closed with it."""
         super().__init__()
         self._path = path
         self._translate = translate
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        self._descriptor = descriptor
 
     def writable(self) -> bool:
         """Return True."""
