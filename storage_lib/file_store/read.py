@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -19,8 +19,11 @@ from storage_lib.file_store.manifest.data_file_paths import DataFilePaths
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.merge_tree.key_value_table import KeyValueTable
 from storage_lib.file_store.merge_tree.known_keys import KnownKeys
-from storage_lib.file_store.merge_tree.standing_of_added import StandingPositions, standing_of_added
-from storage_lib.file_store.merge_tree.standing_rows import StandingRows, standing_rows
+from storage_lib.file_store.merge_tree.merge_keys import Indices
+from storage_lib.file_store.merge_tree.standing.hidden_by_added import hidden_by_added
+from storage_lib.file_store.merge_tree.standing.newest_places import PlacesOfBuckets
+from storage_lib.file_store.merge_tree.standing.standing_of_added import StandingPositions, standing_of_added
+from storage_lib.file_store.merge_tree.standing.standing_rows import StandingRows, standing_rows
 from storage_lib.file_store.snapshot.snapshot_history import SnapshotHistory
 from storage_lib.file_store.split import Split
 from storage_lib.format.file_format import FileFormat
@@ -66,6 +69,10 @@ class FileStoreRead:
     @built_once
     def _known_keys(self) -> KnownKeys:
         return KnownKeys(self._key_cache_bytes)
+
+    @built_once
+    def _newest_places(self) -> PlacesOfBuckets:
+        return PlacesOfBuckets(self._key_cache_bytes)
 
     def read(
         self,
@@ -118,7 +125,7 @@ class FileStoreRead:
             )
 
     def standing_rows(self, split: Split) -> Iterator[StandingRows]:
-        """Yield which rows of the split's files are rows of the table; see ``merge_tree/standing_rows.py``.
+        """Yield which rows of the split's files are rows of the table; see ``merge_tree/standing/standing_rows.py``.
 
         REQUIRES a table with a primary key, and files of which ``KeyValueTable.stores_rows`` is true: those of the
         merge engines deduplicate and first-row always.
@@ -136,7 +143,7 @@ class FileStoreRead:
             )
 
     def standing_of_added(self, split: Split, added: Collection[str]) -> list[StandingPositions] | None:
-        """Return which rows with a key of the ``added`` files stand; see ``merge_tree/standing_of_added.py``.
+        """Return which rows with a key of the ``added`` files stand; see ``merge_tree/standing/standing_of_added.py``.
 
         None as there, and for merge engines that combine versions. REQUIRES a table with a primary key.
         """
@@ -154,6 +161,30 @@ class FileStoreRead:
                 lowest_counts=kind.looks_up,
                 known_keys=self._known_keys,
             )
+
+    def hidden_by_added(self, split: Split, added: Collection[str]) -> Mapping[str, Indices] | None:
+        """Return positions by file name of rows that stand no longer; see ``merge_tree/standing/hidden_by_added.py``.
+
+        None as there, and for tables whose rows are not simply the newest versions. REQUIRES all live files of a bucket
+        of a table with a primary key, none with a deletion vector.
+        """
+        kind = self._kind
+        assert isinstance(kind, KeyValueTable)  # noqa: S101  of the tables with a primary key
+        if kind.combines or not kind.merge_function.keeps_newest:
+            return None
+        with self._expiry_explained(split):
+            found = hidden_by_added(
+                split.files,
+                added,
+                reader=self.reader(split.partition, split.bucket),
+                key_value=kind.layout,
+                index=self._newest_places.of(split.partition, split.bucket),
+                index_bytes_max=self._newest_places.index_bytes_max,
+            )
+        if found is None:
+            return None
+        self._newest_places.keep(split.partition, split.bucket, found.index)
+        return found.positions
 
     def path_of(self, entry: ManifestEntry) -> str:
         """Return the path of an entry's data file, for ``FileIO``."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from pyroaring import BitMap64
@@ -33,6 +35,53 @@ def test_masks_after_each_commit_are_those_of_a_whole_merge(tmp_path: Path, seed
         done = move(drawn, rng) if stays else move(_opened_anew(drawn, tmp_path), rng)
 
         assert published_masks(drawn.table) == whole_masks(drawn.table), done
+
+
+@pytest.mark.parametrize("seed", thinned(range(60), keep=6))
+def test_masks_of_integer_keys_are_those_of_a_whole_merge_however_files_are_searched(tmp_path: Path, seed: int) -> None:
+    rng = Random(1000 + seed)  # noqa: S311  chance, not cryptography
+    catalog = open_catalog(str(tmp_path))
+    options = {
+        "metadata.iceberg.storage": "table-location",
+        "log.system": "none",
+        "bucket": rng.choice(["1", "3"]),
+        "write-only": rng.choice(["true", "true", "false"]),
+        "num-sorted-run.compaction-trigger": rng.choice(["3", "5"]),
+        # An index of some hundred rows, so that there are files beside it and before it, or of all.
+        "lookup.cache-max-memory-size": rng.choice(["64 mb", "40 kb", "16 kb"]),
+        "target-file-size": rng.choice(["128 mb", "4 kb"]),
+    }
+    kind = rng.choice(["BIGINT", "INT", "SMALLINT", "DATE"]) if rng.random() < 0.5 else "BIGINT"
+    table = catalog.create_table(
+        "d.t",
+        {"k": f"{kind} NOT NULL", "n": "INT"},
+        primary_key=["k"],
+        options=options,
+    )
+    for step in range(20):
+        done = rng.choice(["upsert", "upsert", "upsert", "insert", "changes", "delete", "compact", "reopen", "other"])
+        count = rng.choice([1, 10, 80, 400])
+        writer = table if rng.random() < 0.8 else open_catalog(str(tmp_path)).load_table("d.t")
+        if done == "compact":
+            table.compact(full=rng.random() < 0.5)
+        elif done == "reopen":
+            table = open_catalog(str(tmp_path)).load_table("d.t")
+        elif done == "delete":
+            writer.delete(f"n < {step - rng.choice([2, 5, 9])}")
+        elif done == "other" and step > 3:
+            newest = table.context.file_store.snapshots.latest_id() or 1
+            table.rollback_to(snapshot_id=max(1, newest - rng.randrange(4)))
+        else:
+            keys = sorted({_key(kind, rng.randrange(-500, 500)) for _ in range(count)})
+            kinds = [rng.choice(["+I", "-D"]) if done == "changes" else "+I" for _ in keys]
+            writer.append([{"k": key, "n": step, "_row_kind": each} for key, each in zip(keys, kinds, strict=True)])
+        table = table.refresh()
+
+        assert published_masks(table) == whole_masks(table), (step, done)
+
+
+def _key(kind: str, number: int) -> Any:
+    return date(2026, 1, 1) + timedelta(days=number) if kind == "DATE" else number
 
 
 def _opened_anew(drawn: DrawnView, warehouse: Path) -> DrawnView:

@@ -14,7 +14,7 @@ import pytest
 
 from storage_lib import DynamicTable, WarehouseCatalog
 from storage_lib.errors import CorruptFileError
-from storage_lib.file_store.merge_tree.standing_rows import StandingRows
+from storage_lib.file_store.merge_tree.standing.standing_rows import StandingRows
 from storage_lib.format import formats
 from storage_lib.format.parquet_format import ParquetFormat
 from storage_lib.schema.types.row_kind import ROW_KIND_COLUMN

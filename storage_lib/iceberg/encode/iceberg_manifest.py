@@ -202,7 +202,7 @@ def _listed(record: ManifestRecord) -> dict[str, Any]:
 def _container(schema: Mapping[str, Any], records: Sequence[Mapping[str, Any]], header: Mapping[str, str]) -> bytes:
     out = io.BytesIO()
     # The sync marker only has to be unlikely in the data.
-    sync = blake2b(json.dumps([schema, header]).encode(), digest_size=_SYNC_BYTES).digest()
+    sync = blake2b(repr(header).encode(), digest_size=_SYNC_BYTES).digest()
     fastavro.writer(
         out, fastavro.parse_schema(dict(schema)), records, codec=_CODEC, metadata=dict(header), sync_marker=sync
     )

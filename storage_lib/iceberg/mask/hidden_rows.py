@@ -42,16 +42,20 @@ def hidden_rows(
     read: FileStoreRead,
     changed: ChangedBucket,
     *,
-    groups: Sequence[Sequence[DataFileMeta]],
+    groups_of: Callable[[Sequence[DataFileMeta]], Sequence[Sequence[DataFileMeta]]],
     comparable_key: Callable[[bytes], ComparableKey],
 ) -> Iterator[tuple[str, BitMap64]]:
     """Yield file name and hidden positions of each file whose mask may have changed; an empty mask hides nothing.
 
-    ``groups`` divide the bucket's files into those that share no key. Memory is that of ``standing_rows`` for one
+    ``groups_of`` divides files into groups that share no key. Memory is that of ``standing_rows`` for one
     group. Raises as ``FileStoreRead.standing_rows``.
     """
+    replaced = _masks_of_replaced(read, changed)
+    if replaced is not None:
+        yield from replaced.items()
+        return
     gone = [(comparable_key(file.min_key), comparable_key(file.max_key)) for file in changed.removed]
-    for group in groups:
+    for group in groups_of(changed.files):
         is_cut = changed.is_whole or _shares_keys(group, gone, comparable_key)
         added = [file.file_name for file in group if file.file_name in changed.added]
         if not (is_cut or added):
@@ -61,6 +65,24 @@ def hidden_rows(
             continue
         masks = None if is_cut or len(added) == len(group) else _masks_after(read, changed, group, added)
         yield from (_masks(read, changed, group) if masks is None else masks).items()
+
+
+def _masks_of_replaced(read: FileStoreRead, changed: ChangedBucket) -> Mapping[str, BitMap64] | None:
+    """Return the masks of files with rows that the added files replaced; None to look at each group of files."""
+    if changed.is_whole or changed.removed or len(changed.added) == len(changed.files):
+        return None
+    if any(file.deletion_file is not None for file in changed.files):
+        return None
+    replaced = read.hidden_by_added(_split(changed, changed.files), changed.added)
+    if replaced is None:
+        return None
+    masks = {}
+    for name, positions in replaced.items():
+        before = BitMap64() if name in changed.added else changed.mask_before(name)
+        if before is None:
+            return None
+        masks[name] = before | bitmap_of(positions)
+    return masks
 
 
 def _shares_keys(

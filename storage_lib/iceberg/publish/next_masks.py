@@ -56,9 +56,7 @@ def next_masks(store: FileStore, change: FileChange) -> Iterator[tuple[str, BitM
     if not isinstance(kind, KeyValueTable):
         return
     for changed, paths in _changed_buckets(store, change, has_vectors=kind.has_deletion_vectors):
-        found = hidden_rows(
-            store.read, changed, groups=kind.groups(changed.files), comparable_key=kind.layout.comparable_key
-        )
+        found = hidden_rows(store.read, changed, groups_of=kind.groups, comparable_key=kind.layout.comparable_key)
         for file_name, mask in found:
             yield paths[file_name], mask
 

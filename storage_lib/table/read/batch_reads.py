@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from storage_lib.file_store.data_file.stored_columns import StoredColumns
-    from storage_lib.file_store.merge_tree.standing_rows import StandingRows
+    from storage_lib.file_store.merge_tree.standing.standing_rows import StandingRows
     from storage_lib.file_store.planning.partition_totals import PartitionTotals
     from storage_lib.file_store.planning.plan import DividedPlan, Plan
     from storage_lib.file_store.snapshot.snapshot import Snapshot

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from storage_lib.errors import CorruptFileError
-from storage_lib.file_store.merge_tree.standing_rows import StandingRows
+from storage_lib.file_store.merge_tree.standing.standing_rows import StandingRows
 
 STANDING_SCHEMA = pa.schema(
     [
