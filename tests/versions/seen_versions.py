@@ -60,6 +60,9 @@ Airflow {locked} is the version of `requirements.lock`, with which `make test` r
 `make airflow VERSION={other}` installs the locked packages with another Airflow and what it needs, and runs the tests
 in `tests/plugins` and `tests/dags`, the latter with a real scheduler, triggerer and API server. Airflow's own
 constraints, which pin older packages, were not tested.
+
+A pre-release is on trial: the plugin runs on it, and the extra `airflow` does not install its version before it is
+released.
 """
 SPARK_FEATURES = (
     "",

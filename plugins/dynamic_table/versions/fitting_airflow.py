@@ -1,8 +1,8 @@
 """Which versions of Airflow the plugin runs on, and whether the installed one is among them.
 
-A version is named here if the plugin can be used with it. It is on trial until all tests of the plugin and of the DAGs
-have passed on it (`make airflow`, docs/versions.md). Its patch releases count as the same version. Imports nothing of
-Airflow, which would create its home directory.
+A version is named here if the plugin can be used with it. It is on trial until it is released and all tests of the
+plugin and of the DAGs have passed on it (`make airflow`, docs/versions.md). Its patch releases count as the same
+version. Imports nothing of Airflow, which would create its home directory.
 """
 
 from __future__ import annotations
