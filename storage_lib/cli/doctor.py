@@ -82,13 +82,15 @@ def _table(settings: Settings, name: str, *, deep: bool) -> Finding:
 
 
 def _view(settings: Settings, name: str) -> Iterator[Finding]:
-    """Yield a finding if the table's Iceberg view, or its entry in a catalog of others, is behind."""
+    """Yield a finding if the table's Iceberg view, or its entry in a catalog of others, is behind or wrong."""
     try:
-        lag = settings.table(name).inspect.health().view_lag
+        health = settings.table(name).inspect.health()
     except (StorageError, OSError):
         return  # told with the table
-    if lag:
-        text = f"its Iceberg view lacks the newest {lag} snapshot(s): table.maintenance.publish_iceberg() says why"
+    problems = [f"it lacks the newest {health.view_lag} snapshot(s)"] if health.view_lag else []
+    problems += [] if health.view_problem is None else [health.view_problem]
+    if problems:
+        text = f"its Iceberg view: {'; '.join(problems)}. table.maintenance.publish_iceberg() mends it, or says why not"
         yield Finding(what=name, is_well=False, text=text)
 
 

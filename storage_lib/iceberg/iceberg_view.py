@@ -23,7 +23,7 @@ from storage_lib.file_store.snapshot.snapshot import Snapshot
 from storage_lib.iceberg.delta.delta_log import DeltaLog, Shown
 from storage_lib.iceberg.delta.delta_view import shown_to_delta
 from storage_lib.iceberg.encode.iceberg_manifest import ListedFile
-from storage_lib.iceberg.encode.table_metadata import uuid_of_view
+from storage_lib.iceberg.encode.table_metadata import ViewMetadata, shows_columns_of, uuid_of_view
 from storage_lib.iceberg.publish.view_catch_up import ViewCatchUp
 from storage_lib.iceberg.publish.view_content import ViewContent, ViewContents
 from storage_lib.iceberg.publish.view_directory import ViewDirectory
@@ -125,14 +125,33 @@ class IcebergView:
 
         In a catalog of others, the newest one that this table's processes have registered there; 0 if none.
         """
-        newest = self.directory.newest()
-        if newest is None or newest.location != self._location:
+        newest = self._newest()
+        if newest is None:
             return None
-        return self.directory.registered() or 0 if self.choice.storage.is_registered else newest.snapshot_id
+        return self.entry.shown() or 0 if self.choice.storage.is_registered else newest.snapshot_id
 
     def waiting(self) -> int:
         """Return how many snapshots after the newest one in the view wait for a compaction; see ``SnapshotView``."""
         return self._missing.waiting()
+
+    def problem(self) -> str | None:
+        """Return what is wrong apart from missing snapshots; see ``SnapshotView``."""
+        newest = self._newest()
+        if newest is None:
+            # Otherwise all snapshots are missing.
+            return "it does not exist" if self._store.snapshots.latest_id() is None else None
+        if not shows_columns_of(newest, self._store.of_newest_schema().schema):
+            return "it shows the columns from before the last ALTER TABLE"
+        if not self.directory.has_hint():
+            return f"its {self.directory.hint_path}, by which readers find its metadata, is missing or damaged"
+        former = self.entry.former()
+        return None if former is None else f"its former entry is still there: {former}"
+
+    def _newest(self) -> ViewMetadata | None:
+        """Return the newest metadata; None if it is of another place or version, and so of another view."""
+        newest = self.directory.newest()
+        is_ours = newest is not None and (newest.location, newest.version) == (self._location, self.choice.version)
+        return newest if is_ours else None
 
     def document(self) -> tuple[str, bytes] | None:
         """Return the absolute path and the content of the newest metadata; None if there is no view.
@@ -167,11 +186,13 @@ class IcebergView:
         newest = self.directory.newest()
         if newest is None:
             return
+        self.directory.repair_hint(newest.snapshot_id)
         updated = with_schema(newest, self._store.of_newest_schema())
         updated = replace(updated, tags=shown_tags(self._store, updated.snapshots))
         if updated != newest:
             self.directory.replace(updated, self._store.of_newest_schema().schema)
         self._follow_in_delta(ends=True)
+        self.entry.remove_former()
         self.entry.follow()
 
     def hold(self, first_retained: int) -> None:

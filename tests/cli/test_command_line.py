@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
-from storage_lib import DynamicTable, open_catalog
+from storage_lib import AddColumn, DynamicTable, SetOption, open_catalog
 from storage_lib.cli.app import app
 from storage_lib.cli.context import TRY_AGAIN
 from storage_lib.cli.leading_options import with_leading_options
@@ -22,7 +22,9 @@ from storage_lib.errors import UnavailableError
 from storage_lib.progress import report_to
 from storage_lib.table.namespaces.table_inspection import TableInspection
 from storage_lib.table.protocol.outcome import reports_outcome
+from storage_lib.table.protocol.table_context import TableContext
 from tests.support.extras import needs
+from tests.support.faulty_file_io import SimulatedCrash
 from tests.support.recorded_progress import RecordedProgress
 
 COLUMNS = "id BIGINT NOT NULL, day STRING NOT NULL, price DECIMAL(9, 2)"
@@ -453,7 +455,28 @@ def test_a_doctor_finds_an_iceberg_view_that_is_behind(shell: Shell) -> None:
     assert told.exit_code == 1
     files, view = [each for each in json.loads(told.stdout) if each["what"] == "shop.seen"]
     assert (files["is_well"], view["is_well"]) == (True, False)
-    assert "lacks the newest 1 snapshot(s)" in view["text"]
+    assert "it lacks the newest 1 snapshot(s)" in view["text"]
+
+
+def test_a_doctor_finds_what_an_interrupted_alter_left_of_an_iceberg_view(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(*_: object) -> None:
+        raise SimulatedCrash
+
+    table = shell.orders.alter(SetOption("metadata.iceberg.storage", "table-location"))
+    monkeypatch.setattr(TableContext, "succeed_view", crash)
+    with pytest.raises(SimulatedCrash):
+        table.alter(AddColumn("note", "STRING"))
+
+    told = shell.run("--json", "doctor", "shop.orders")
+
+    assert told.exit_code == 1
+    files, view = [each for each in json.loads(told.stdout) if each["what"] == "shop.orders"]
+    assert (files["is_well"], view["is_well"]) == (True, False)
+    assert "it shows the columns from before the last ALTER TABLE" in view["text"]
+    shell.orders.maintenance.publish_iceberg()
+    assert shell.run("doctor", "shop.orders").exit_code == 0
 
 
 def test_a_doctor_looks_at_data_apart_from_its_table(shell: Shell, tmp_path: Path) -> None:

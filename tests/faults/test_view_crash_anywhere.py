@@ -6,25 +6,27 @@ The view then shows a snapshot that the table has, with its rows, and the next c
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import product
 
 import pytest
 
-from storage_lib import DynamicTable, SetOption, SnapshotExpiredError
+from storage_lib import AddColumn, DynamicTable, NotFoundError, SetOption, SnapshotExpiredError
 from storage_lib.io.file_io import FileIO
 from storage_lib.io.local.memory_file_io import MemoryFileIO
 from tests.support.crash_points import CrashPoints, copy_of_table, files_in, named
 from tests.support.deep_tests import thinned
 from tests.support.faulty_file_io import WRITES, Fault, FaultKind, FaultyFileIO
+from tests.support.iceberg_readers import view_of
 from tests.support.mortal_process import reopened_in
 from tests.support.orders_table import content, orders, reopened, rows, under_newest_schema
 from tests.support.view_reader import newest_metadata, shown_rows, table_rows
 
 OPTIONS = {"bucket": "2", "log.system": "none", "write-only": "true", "lease.timeout": "5 s"}
-VIEW = {"metadata.iceberg.storage": "table-location"}
+PLACE = "metadata.iceberg.storage"
+VIEW = {PLACE: "table-location"}
 VERSION = "metadata.iceberg.format-version"
 ACTS: dict[str, Callable[[DynamicTable], object]] = {
     "upsert and delete": lambda table: table.append(rows("+U a 1 12", "-D a 2 20", "+I b 4 40")),
@@ -162,6 +164,92 @@ def test_after_a_crash_of_a_change_of_its_version_the_next_commit_begins_the_vie
             assert check_shown(there) == 4
             metadata = newest_metadata(there.environment.file_io, f"{there.location}/metadata")
             assert str(metadata["format-version"]) == there.schema.options[VERSION]
+
+
+ALTERS: dict[str, tuple[Mapping[str, str], Callable[[DynamicTable], object]]] = {
+    "switched on": ({}, lambda table: table.alter(SetOption(PLACE, "table-location"))),
+    "elsewhere": (VIEW, lambda table: table.alter(SetOption(PLACE, "hadoop-catalog"))),
+    "another version": (VIEW, lambda table: table.alter(SetOption(VERSION, "2"))),
+    "another column": (VIEW, lambda table: table.alter(AddColumn("note", "STRING"))),
+}
+
+
+@pytest.mark.parametrize("is_empty", [False, True])
+@pytest.mark.parametrize("change", ALTERS)
+def test_after_a_crash_of_an_alter_the_health_says_whether_the_view_is_as_asked(change: str, *, is_empty: bool) -> None:
+    options, alter = ALTERS[change]
+    table = orders(None, **OPTIONS, **options)
+    if not is_empty:
+        table.append(rows("+I a 1 10"))
+        table.append(rows("+U a 1 11"))
+    told = []
+
+    for crash, left in crashes_of(alter, table):
+        there = under_newest_schema(left)
+        if there.context.iceberg_view is None:
+            continue
+        with named(crash):
+            told.append(is_well(there))
+            assert told[-1] == is_as_asked(there)
+            there.maintenance.publish_iceberg()
+            assert is_well(there)
+            assert is_as_asked(there)
+
+    assert set(told) == {True, False}
+
+
+def is_well(table: DynamicTable) -> bool:
+    """Return whether the health finds nothing wrong with the view."""
+    health = table.inspect.health()
+    return not health.view_lag and health.view_problem is None
+
+
+def is_as_asked(table: DynamicTable) -> bool:
+    """Return whether a reader finds the newest rows and columns, in the version and at the place of the options."""
+    try:
+        metadata = newest_metadata(table.environment.file_io, view_of(table).directory.directory)
+    except NotFoundError:
+        return False
+    (schema,) = (each for each in metadata["schemas"] if each["schema-id"] == metadata["current-schema-id"])
+    newest = table.inspect.latest_snapshot_id()
+    return (
+        metadata["current-snapshot-id"] == (-1 if newest is None else newest)
+        and metadata["format-version"] == int(table.schema.options.get(VERSION, "3"))
+        and [each["name"] for each in schema["fields"]] == [each.name for each in table.schema.fields]
+    )
+
+
+HINTS = ("version-hint.text", "registered-hint.text", "waiting-hint.text")
+
+
+@pytest.mark.parametrize("hint", HINTS)
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"9" * 5000, b"7", b"-1 x", b"[]"])
+def test_a_damaged_hint_stops_neither_the_health_nor_a_commit(hint: str, content: bytes) -> None:
+    table = sums()
+    table.environment.file_io.replace(f"{table.location}/metadata/{hint}", content)
+
+    there = reopened(table)
+
+    health = there.inspect.health()
+    assert (health.view_snapshot_id, health.view_problem is None) == (1, hint != HINTS[0])
+    there.compact(full=True)
+    check_shown_sums(there)
+    assert there.inspect.health().view_snapshot_id == there.inspect.latest_snapshot_id()
+    assert is_well(there)
+
+
+def test_a_view_that_cannot_be_read_takes_nothing_from_the_other_figures() -> None:
+    table = a_table()
+    well = reopened(table).inspect.health()
+    storage = FaultyFileIO(table.environment.file_io, Fault(FaultKind.FAIL, path="/metadata/"))
+
+    there = reopened_in(storage, table, names="reader")
+    health = there.inspect.health()
+
+    assert (health.file_count, health.view_lag) == (well.file_count, None)
+    assert health.view_problem is not None
+    assert health.view_problem.startswith("its state is unknown: ")
+    assert there.inspect.health() == well
 
 
 @pytest.mark.parametrize("name", thinned(ACTS_ON_SUMS, keep=lambda name: name in ("compact", "expire")))

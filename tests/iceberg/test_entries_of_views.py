@@ -22,8 +22,10 @@ from storage_lib import (
     open_catalog,
 )
 from storage_lib.iceberg.register.view_entry import ViewEntry
-from tests.iceberg.registered_lakes import COLUMNS, OPTION, REST, Lake, behind
+from storage_lib.table.protocol.table_context import TableContext
+from tests.iceberg.registered_lakes import COLUMNS, HIVE, OPTION, REST, Lake, behind
 from tests.support.extras import needs
+from tests.support.faulty_file_io import SimulatedCrash
 from tests.support.iceberg_readers import needs_readers
 
 pytestmark = [needs("pyiceberg"), needs_readers, pytest.mark.integration]
@@ -118,6 +120,50 @@ def test_an_object_from_before_a_change_registers_nothing_that_ended(lake: Lake,
             assert change in ("drop", "rename")
 
     assert names(lake) == left
+
+
+@pytest.mark.parametrize("by", ["a commit", "publish_iceberg"])
+@pytest.mark.parametrize("change", ["another kind", "another name", "another catalog"])
+def test_an_entry_that_a_crashed_alter_left_is_told_and_removed(
+    lake: Lake, change: str, by: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = with_both_catalogs(lake, request)
+    lake.created()
+    other = next(kind for kind in (REST, HIVE) if kind != lake.kind)
+    option = {
+        "another kind": SetOption(OPTION, "hadoop-catalog"),
+        "another name": SetOption("metadata.iceberg.table", "u"),
+        "another catalog": SetOption(OPTION, other),
+    }[change]
+
+    def crash(*_: object) -> None:
+        raise SimulatedCrash
+
+    table = both.load_table(lake.name)
+    with monkeypatch.context() as patched:
+        patched.setattr(TableContext, "succeed_view", crash)
+        with pytest.raises(SimulatedCrash):
+            table.alter(option)
+
+    table = both.load_table(lake.name)
+    health = table.inspect.health()
+    assert (names(lake), bool(health.view_lag or health.view_problem)) == (["t"], True)
+    if by == "a commit":
+        table.append(ROWS)
+        assert (table.inspect.health().view_problem is None) == (change != "another kind")
+    if by != "a commit" or change == "another kind":
+        table.maintenance.publish_iceberg()
+    assert names(lake) == (["u"] if change == "another name" else [])
+    assert (table.inspect.health().view_lag, table.inspect.health().view_problem) == (0, None)
+
+
+def with_both_catalogs(lake: Lake, request: pytest.FixtureRequest) -> Catalog:
+    """Return the catalog of a connection that names the REST catalog and the metastore."""
+    uris = {
+        "iceberg.rest.uri": request.getfixturevalue("iceberg_rest").uri,
+        "iceberg.hive.uri": request.getfixturevalue("metastore").uri,
+    }
+    return open_catalog(lake.warehouse, uris)
 
 
 @pytest.mark.parametrize("change", CHANGES)

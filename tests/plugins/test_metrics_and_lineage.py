@@ -87,9 +87,13 @@ def test_the_lag_of_a_view_is_gauged_for_a_table_with_one(told: list[Any]) -> No
     report_health("db.t", TableHealth(snapshot_id=7, view_snapshot_id=5), 0)
     assert ("dynamic_table.view_lag", 2, {"table": "db.t"}) in told
 
+    assert ("dynamic_table.view_problems", 0, {"table": "db.t"}) in told
+
     told.clear()
     report_health("db.t", TableHealth(snapshot_id=7), 0)
-    assert "dynamic_table.view_lag" not in {name for name, _, _ in told}
+    assert not {"dynamic_table.view_lag", "dynamic_table.view_problems"} & {name for name, _, _ in told}
+    report_health("db.t", TableHealth(snapshot_id=7, view_problem="its state is unknown"), 0)
+    assert ("dynamic_table.view_problems", 1, {"table": "db.t"}) in told
 
 
 def test_a_sinks_report_is_gauged_as_far_as_it_is_known(told: list[Any]) -> None:

@@ -53,6 +53,8 @@ def report_health(table: str, health: TableHealth, now_millis: int) -> None:
     stats.gauge("dynamic_table.rejected", health.rejected_count, tags=tags)
     if health.view_lag is not None:
         stats.gauge("dynamic_table.view_lag", health.view_lag, tags=tags)
+    if health.view_lag is not None or health.view_problem is not None:
+        stats.gauge("dynamic_table.view_problems", int(health.view_problem is not None), tags=tags)
 
 
 def report_sink(table: str, facts: Mapping[str, Any]) -> None:

@@ -25,6 +25,12 @@ class SnapshotView(Protocol):
     def waiting(self) -> int:
         """Return how many of the snapshots after the newest one in the view it can't show until they are compacted."""
 
+    def problem(self) -> str | None:
+        """Return what is wrong with the view apart from missing snapshots; None if it is as the newest schema asks for.
+
+        So after a crash between a change of the schema and that of the view.
+        """
+
     def hold(self, first_retained: int) -> None:
         """Protect the snapshot that the view shows from an expiry of those below ``first_retained``, if it has to stay.
 

@@ -16,6 +16,7 @@ from uuid import UUID
 
 from storage_lib.errors import CorruptFileError
 from storage_lib.file_store.data_file.key_value import KEY_FIELD_ID_START
+from storage_lib.iceberg.encode.iceberg_schema import iceberg_schema
 from storage_lib.iceberg.encode.partition_record import SPEC_ID, last_partition_id, partition_fields
 from storage_lib.schema.options.table_options import IcebergVersion
 from storage_lib.schema.table_schema import TableSchema
@@ -146,6 +147,12 @@ def decode_metadata(data: bytes, source: str) -> ViewMetadata | None:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         message = f"{source} is not Iceberg metadata of a view ({type(error).__name__}: {error})"
         raise CorruptFileError(message) from error
+
+
+def shows_columns_of(metadata: ViewMetadata, schema: TableSchema) -> bool:
+    """Return whether the current schema of the metadata has the columns of the table's."""
+    shown, wanted = metadata.schemas[metadata.schema_id], iceberg_schema(schema)
+    return _json({**shown, "schema-id": schema.id}) == _json(wanted)
 
 
 def uuid_of_view(table_uuid: str) -> str:

@@ -26,6 +26,8 @@ _REGISTERED = "registered-hint.text"
 _WAITING = "waiting-hint.text"
 _PREFIX, _SUFFIX = "v", ".metadata.json"
 _WRITES_AT_ONCE = 8
+_DIGITS_MAX = 19
+"""Of the highest id of a snapshot."""
 KEPT_MILLIS = 600_000
 """Older metadata files stay for readers that have read the hint and not yet the file that it names."""
 
@@ -48,6 +50,11 @@ class ViewDirectory:
     def path(self, name: str) -> str:
         """Return the path of a file of the view."""
         return f"{self.directory}/{name}"
+
+    @property
+    def hint_path(self) -> str:
+        """Path of the version hint."""
+        return self.path(_HINT)
 
     def metadata_path(self, number: int) -> str:
         """Return the path of the metadata that shows snapshot ``number``."""
@@ -110,9 +117,9 @@ class ViewDirectory:
             self._hint(number, is_next=metadata.follows_each)
             due = list(_due(metadata))
             # The entry is changed before this is noted, so it may name newer metadata, but no older one.
-            registered = self.registered() if due and self._keeps_registered else None
+            noted = self.registered() if due and self._keeps_registered else None
             for each in due:
-                if registered is None or each < registered:
+                if noted is None or each < noted[0]:
                     self.delete(self.metadata_path(each))
         return True
 
@@ -142,13 +149,29 @@ class ViewDirectory:
         """Return whether a path is that of a hint: a file with the number of a snapshot."""
         return path in (self.path(_HINT), self.path(_REGISTERED), self.path(_WAITING))
 
-    def registered(self) -> int | None:
-        """Return the newest snapshot that a catalog of others is known to show; None if there is none."""
-        return self._number_in(_REGISTERED)
+    def has_hint(self) -> bool:
+        """Return whether the version hint names metadata, so that readers find the newest one.
 
-    def note_registered(self, number: int) -> None:
-        """Note that a catalog of others shows snapshot ``number``."""
-        self._file_io.replace(self.path(_REGISTERED), str(number).encode())
+        It is missing if a process crashed when it had created the view's first metadata.
+        """
+        number = self._hinted()
+        return number is not None and self._file_io.exists(self.metadata_path(number))
+
+    def repair_hint(self, number: int) -> None:
+        """Write the version hint again if it names no metadata; ``number`` is of the newest one."""
+        if not self.has_hint():
+            self._hint(number, is_next=False)
+
+    def registered(self) -> tuple[int, str] | None:
+        """Return the newest snapshot that a catalog of others is known to show, and its entry; None if there is none.
+
+        The entry is the text of ``note_registered``; empty in a note of an earlier version.
+        """
+        return self._noted_in(_REGISTERED)
+
+    def note_registered(self, number: int, entry: str) -> None:
+        """Note that ``entry`` in a catalog of others shows snapshot ``number``."""
+        self._file_io.replace(self.path(_REGISTERED), f"{number} {entry}".encode())
 
     def forget_registered(self) -> None:
         """Delete the note of ``note_registered``: the entry ends."""
@@ -159,12 +182,7 @@ class ViewDirectory:
 
         Those after the one that the view shows, up to this one, wait as well.
         """
-        try:
-            text = self._file_io.read_bytes(self.path(_WAITING)).decode("utf-8", "replace")
-        except NotFoundError:
-            return None
-        number, _, identity = text.partition(" ")
-        return (int(number), identity) if number.isascii() and number.isdigit() else None
+        return self._noted_in(_WAITING)
 
     def note_waiting(self, number: int, identity: str) -> None:
         """Note that the view can't show snapshot ``number``, so that nobody looks again."""
@@ -234,14 +252,18 @@ class ViewDirectory:
         yield from reversed([each for each in self.numbers() if each != number])
 
     def _hinted(self) -> int | None:
-        return self._number_in(_HINT)
+        noted = self._noted_in(_HINT)
+        return None if noted is None else noted[0]
 
-    def _number_in(self, name: str) -> int | None:
+    def _noted_in(self, name: str) -> tuple[int, str] | None:
+        """Return the number and the text after it in a hint; None if there is none, or a damaged one."""
         try:
-            text = self._file_io.read_bytes(self.path(name)).decode("ascii", "replace").strip()
+            content = self._file_io.read_bytes(self.path(name)).decode("utf-8", "replace")
         except NotFoundError:
             return None
-        return int(text) if text.isascii() and text.isdigit() else None
+        number, _, text = content.strip().partition(" ")
+        is_number = number.isascii() and number.isdigit() and len(number) <= _DIGITS_MAX
+        return (int(number), text) if is_number else None
 
     def _load(self, number: int) -> ViewMetadata | None:
         found = self._read(number)

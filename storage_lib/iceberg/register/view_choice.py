@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 from typing import Self
 
 from storage_lib.iceberg.register.registration import EntryName
@@ -37,3 +38,16 @@ class ViewChoice:
     def registered_as(self) -> tuple[IcebergStorage, EntryName] | None:
         """Kind of catalog and name of the entry; None for a view without one."""
         return (self.storage, self.entry) if self.storage.is_registered else None
+
+    @property
+    def entry_text(self) -> str:
+        """Kind of catalog and name of the entry as one line of text."""
+        return json.dumps([self.storage, self.entry.database, self.entry.table])
+
+    def with_entry(self, text: str) -> Self | None:
+        """Return the choice with the entry of an ``entry_text``; None if the text is not one."""
+        try:
+            storage, database, table = json.loads(text)
+            return replace(self, storage=IcebergStorage(storage), entry=EntryName(str(database), str(table)))
+        except (ValueError, TypeError):
+            return None

@@ -7,6 +7,7 @@ before metadata is named in it, and again afterwards: other processes drop, rena
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -21,6 +22,7 @@ from storage_lib.io.after_commit import after_commit
 from storage_lib.io.environment import Environment
 from storage_lib.io.file_io_factory import absolute_place
 
+_LOGGER = logging.getLogger(__name__)
 _PATIENCE_SECONDS, _PAUSE_SECONDS = 5, 60
 """A catalog of others that does not answer for so long is not asked again by the commits of the next minute."""
 
@@ -34,8 +36,11 @@ class ViewFiles(Protocol):
     def newest_document(self) -> tuple[ViewMetadata, str, bytes] | None:
         """Return the newest metadata with its path and its bytes; None if there is none."""
 
-    def note_registered(self, number: int) -> None:
-        """Note that the catalog shows snapshot ``number``."""
+    def registered(self) -> tuple[int, str] | None:
+        """Return what ``note_registered`` noted."""
+
+    def note_registered(self, number: int, entry: str) -> None:
+        """Note that ``entry`` in the catalog shows snapshot ``number``."""
 
     def forget_registered(self) -> None:
         """Delete that note."""
@@ -99,7 +104,8 @@ class ViewEntry:
         newer = self._files.newest()
         if newer is not None and newer.snapshot_id == shown:
             # Who publishes a newer one has noted that, or will.
-            self._files.note_registered(shown)
+            self.remove_former()
+            self._files.note_registered(shown, self._choice.entry_text)
 
     def follow_in_time(self) -> None:
         """As ``follow``, unless the catalog has let this process wait in vain a short time ago."""
@@ -114,20 +120,60 @@ class ViewEntry:
                 self._next_try = ended + _PAUSE_SECONDS
             raise
 
+    def shown(self) -> int | None:
+        """Return the newest snapshot that the entry is known to show; None if it is not known to show one."""
+        noted = self._files.registered()
+        return noted[0] if noted is not None and noted[1] == self._choice.entry_text else None
+
+    def former(self) -> str | None:
+        """Return catalog and name of an entry that is noted, and that the table no longer wants; None if there is none.
+
+        A process that crashed while it altered the table has left it.
+        """
+        choice = self._former()
+        return None if choice is None else f"{choice.storage} {choice.entry}"
+
+    def remove_former(self) -> None:
+        """Remove the entry of ``former``; a failure is only logged."""
+        choice = self._former()
+        if choice is None:
+            return
+        with after_commit(f"table {self._table}: removing its former entry {choice.entry} from a {choice.storage}"):
+            self._files.forget_registered()
+            registration = self._registration_of(choice)
+            if registration is None:
+                _LOGGER.warning(
+                    "table %s: its former entry %s stays in a %s, because this connection does not name that catalog; "
+                    "drop the entry there",
+                    self._table,
+                    choice.entry,
+                    choice.storage,
+                )
+            else:
+                registration.drop()
+
+    def _former(self) -> ViewChoice | None:
+        noted = self._files.registered()
+        choice = None if noted is None else self._choice.with_entry(noted[1])
+        return None if choice is None or choice.registered_as == self._choice.registered_as else choice
+
     def remove(self) -> None:
         """Remove the entry; a failure is only logged."""
         with after_commit(f"table {self._table}: removing its entry from a catalog of others"):
-            # First, so that nobody takes it for that of an entry of another name.
-            self._files.forget_registered()
+            # First, so that nobody takes the table for registered. The note of another entry is not this one's.
+            noted = self._files.registered()
+            if noted is not None and self._choice.with_entry(noted[1]) in (None, self._choice):
+                self._files.forget_registered()
             if self._registration is not None:
                 self._registration.drop()
 
     @built_once
     def _registration(self) -> Registration | None:
         """How the entry is kept. Built for the first commit: readers need no package of a catalog's client."""
-        return registration_of(
-            self._choice, self._connection, table=self._table, location=self._location, clock=self._clock
-        )
+        return self._registration_of(self._choice)
+
+    def _registration_of(self, choice: ViewChoice) -> Registration | None:
+        return registration_of(choice, self._connection, table=self._table, location=self._location, clock=self._clock)
 
     def _is_wanted(self) -> bool:
         """Return whether the table is still there, and its newest schema asks for this entry."""

@@ -160,7 +160,7 @@ class TableDescription:
             return {}
         newest = 0 if snapshot is None else snapshot.id
         try:
-            shown, waiting = self._view.shown(), self._view.waiting()
+            shown, waiting, problem = self._view.shown(), self._view.waiting(), self._view.problem()
         except StorageError as error:
             return {"iceberg view": self._view.directory.root, "iceberg view shows": f"unknown: {error}"}
         lag = newest - (shown or 0) - waiting
@@ -169,6 +169,8 @@ class TableDescription:
             behind += f"; {waiting} later ones wait for a compaction to merge their rows"
         first = "a full compaction" if waiting else "the next commit"
         text = f"nothing yet; {first} creates it" if shown is None else f"snapshot {shown}{behind}"
+        if shown is not None and problem is not None:
+            text += f"; {problem}"
         return {"iceberg view": self._view.directory.root, "iceberg view shows": text}
 
     def _delta_lines(self, snapshot: Snapshot | None) -> dict[str, str]:

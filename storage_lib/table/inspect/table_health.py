@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from storage_lib.errors import SnapshotExpiredError
+from storage_lib.errors import SnapshotExpiredError, StorageError
 from storage_lib.file_store.manifest.manifest_entry import ManifestEntry
 from storage_lib.file_store.snapshot.snapshot import CommitKind, Snapshot
 from storage_lib.file_store.store import FileStore
@@ -23,6 +23,8 @@ class TableHealth:
     snapshots that have not expired. ``rejected_count`` counts the rejected records of sources.
     ``view_snapshot_id`` is the newest snapshot that the table's Iceberg view shows: 0 if it shows none.
     ``view_waiting_count`` newer ones have rows that no reader of Iceberg can merge: they wait for a compaction.
+    ``view_problem`` says what is wrong with the view apart from missing snapshots, so after a crash in ALTER TABLE, or
+    why its state is unknown.
     """
 
     snapshot_id: int | None = None
@@ -40,6 +42,7 @@ class TableHealth:
     rejected_count: int = 0
     view_snapshot_id: int | None = None
     view_waiting_count: int = 0
+    view_problem: str | None = None
 
     @property
     def view_lag(self) -> int | None:
@@ -65,24 +68,32 @@ class TableHealthCheck:
         history = self._file_store.snapshots
         newest_id = history.latest_id()
         if newest_id is None:
-            return TableHealth()
+            return self._with_view(TableHealth())
         earliest_id = history.earliest_id() or newest_id
-        if newest_id != self._last.snapshot_id:
+        is_new = newest_id != self._last.snapshot_id
+        if is_new:
             self._last = self._of(history.load(newest_id), earliest_id)
-        if self._last.view_snapshot_id != newest_id:
-            view = self._file_store.view
-            self._last = replace(
-                self._last,
-                view_snapshot_id=self._shown(),
-                view_waiting_count=0 if view is None else view.waiting(),
-            )
+        is_behind = self._last.view_snapshot_id not in (None, newest_id)
+        if is_new or is_behind or self._last.view_problem is not None:
+            self._last = self._with_view(self._last)
         # Expiry creates no snapshot, so this changes independently.
         return replace(self._last, snapshot_count=newest_id - earliest_id + 1)
 
-    def _shown(self) -> int | None:
-        """Return the snapshot that the view shows, 0 if the view does not exist yet; None for a table without one."""
-        view = self._file_store.view
-        return None if view is None else view.shown() or 0
+    def _with_view(self, health: TableHealth) -> TableHealth:
+        """Return the figures with those of the view that the newest schema asks for.
+
+        A view that can't be read takes nothing from the other figures.
+        """
+        try:
+            view = self._file_store.newest_view()
+            if view is None:
+                return replace(health, view_snapshot_id=None, view_waiting_count=0, view_problem=None)
+            shown = None if health.snapshot_id is None else view.shown() or 0
+            return replace(
+                health, view_snapshot_id=shown, view_waiting_count=view.waiting(), view_problem=view.problem()
+            )
+        except StorageError as error:
+            return replace(health, view_problem=f"its state is unknown: {error}")
 
     def _of(self, snapshot: Snapshot, earliest_id: int) -> TableHealth:
         changed, compacted = self._last_times(snapshot, earliest_id)
@@ -103,6 +114,7 @@ class TableHealthCheck:
             rejected_count=self._rejected.count(snapshot),
             view_snapshot_id=self._last.view_snapshot_id,
             view_waiting_count=self._last.view_waiting_count,
+            view_problem=self._last.view_problem,
         )
 
     def _last_times(self, newest: Snapshot, earliest_id: int) -> tuple[int | None, int | None]:
