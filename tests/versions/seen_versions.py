@@ -63,8 +63,8 @@ constraints, which pin older packages, were not tested.
 
 A pre-release is on trial: the plugin runs on it, and the extra `airflow` does not install its version before it is
 released. The scheduler of 3.4.0b2 ends with an IntegrityError where a task fails before it starts, for example because
-the API server does not answer in time, if the task has tries left and a callback, as the tasks of our DAGs have; DAGs
-without our operators are no exception. A test that failed by it on a busy machine was repeated until it passed.
+the API server does not answer in time, if the task has tries left and a callback, as the tasks of our DAGs have. Tasks
+of Airflow's own operators have the same error. A test that failed by it on a busy machine was repeated until it passed.
 """
 SPARK_FEATURES = (
     "",
