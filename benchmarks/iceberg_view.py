@@ -1,9 +1,9 @@
 """Cost of the Iceberg view: a commit to a table with a view, compared with the same commit to one without.
 
-    python -m benchmarks.iceberg_view [--rows 1000000] [--commits 15] [--format-version 2]
+    python -m benchmarks.iceberg_view [--rows 1000000] [--commits 15] [--format-version 2] [--key name]
 
-Each round upserts the same rows into both tables, in turns; keys are random, or next to each other. *view* is the time
-that publishing takes alone.
+The key is a BIGINT, or a STRING by ``--key name``. Each round upserts the same rows into both tables, in turns; keys
+are random, or next to each other. *view* is the time that publishing takes alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,14 @@ import pyarrow as pa
 
 from storage_lib import DynamicTable, open_catalog
 
-COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("n", pa.int64()), ("price", pa.float64())])
+COLUMNS = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        pa.field("name", pa.string(), nullable=False),
+        pa.field("n", pa.int64()),
+        pa.field("price", pa.float64()),
+    ]
+)
 UPSERTS = (1_000, 100_000)
 VIEW = {"metadata.iceberg.storage": "table-location"}
 
@@ -34,6 +41,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--commits", type=int, default=15)
     parser.add_argument("--format-version", choices=["2", "3"], default="3")
+    parser.add_argument("--key", choices=["id", "name"], default="id")
     arguments = parser.parse_args()
     view = {**VIEW, "metadata.iceberg.format-version": arguments.format_version}
     scratch = Path(tempfile.mkdtemp(prefix="iceberg-view-"))
@@ -41,18 +49,21 @@ def main() -> None:
         for count in UPSERTS:
             for spread in ("random", "neighbouring"):
                 place = scratch / f"{count}-{spread}"
-                print(json.dumps(_upserts(place, view, arguments.rows, count, spread, arguments.commits)))
+                figures = _upserts(
+                    place, view, arguments.rows, count, spread, key=arguments.key, commits=arguments.commits
+                )
+                print(json.dumps(figures))
     finally:
         shutil.rmtree(scratch)
 
 
 def _upserts(
-    scratch: Path, view: dict[str, str], rows: int, count: int, spread: str, commits: int
+    scratch: Path, view: dict[str, str], rows: int, count: int, spread: str, *, key: str, commits: int
 ) -> dict[str, object]:
     catalog = open_catalog(str(scratch), {"log.system": "none"})
     options = {"bucket": "2", "write-only": "true"}
-    plain = catalog.create_table("bench.plain", COLUMNS, primary_key=["id"], options=options)
-    shown = catalog.create_table("bench.shown", COLUMNS, primary_key=["id"], options={**options, **view})
+    plain = catalog.create_table("bench.plain", COLUMNS, primary_key=[key], options=options)
+    shown = catalog.create_table("bench.shown", COLUMNS, primary_key=[key], options={**options, **view})
     for table in (plain, shown):
         table.append(rows_of(np.arange(rows), 0))
         table.compact()

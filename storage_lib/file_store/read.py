@@ -178,6 +178,7 @@ class FileStoreRead:
                 added,
                 reader=self.reader(split.partition, split.bucket),
                 key_value=kind.layout,
+                known_keys=self._known_keys,
                 index=self._newest_places.of(split.partition, split.bucket),
                 index_bytes_max=self._newest_places.index_bytes_max,
             )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date, timedelta
+from decimal import Decimal
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 from pyroaring import BitMap64
 
 from storage_lib import DynamicTable, SetOption, open_catalog
+from storage_lib.file_store.merge_tree.standing import coded_keys
 from storage_lib.iceberg.publish.known_masks import KnownMasks
 from storage_lib.iceberg.publish.next_masks import FileChange, next_masks
 from storage_lib.iceberg.publish.view_content import ViewContents
@@ -37,10 +40,18 @@ def test_masks_after_each_commit_are_those_of_a_whole_merge(tmp_path: Path, seed
         assert published_masks(drawn.table) == whole_masks(drawn.table), done
 
 
-@pytest.mark.parametrize("seed", thinned(range(60), keep=6))
-def test_masks_of_integer_keys_are_those_of_a_whole_merge_however_files_are_searched(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize("seed", thinned(range(100), keep=8))
+def test_masks_are_those_of_a_whole_merge_however_files_are_searched(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = Random(1000 + seed)  # noqa: S311  chance, not cryptography
-    catalog = open_catalog(str(tmp_path))
+    sizes = [1, 10, 80, 400]
+    if rng.random() < 0.4:
+        # Keys with equal hashes, mostly of two files.
+        sizes, span = [1, 5, 20], rng.choice([300, 3000, 30_000])
+        hashes = coded_keys._hashes
+        monkeypatch.setattr(coded_keys, "_hashes", lambda keys: hashes(keys) % span)
+    types = [rng.choice([*KEYS, "BIGINT"]) for _ in range(rng.choice([1, 1, 1, 2]))]
     options = {
         "metadata.iceberg.storage": "table-location",
         "log.system": "none",
@@ -51,16 +62,11 @@ def test_masks_of_integer_keys_are_those_of_a_whole_merge_however_files_are_sear
         "lookup.cache-max-memory-size": rng.choice(["64 mb", "40 kb", "16 kb"]),
         "target-file-size": rng.choice(["128 mb", "4 kb"]),
     }
-    kind = rng.choice(["BIGINT", "INT", "SMALLINT", "DATE"]) if rng.random() < 0.5 else "BIGINT"
-    table = catalog.create_table(
-        "d.t",
-        {"k": f"{kind} NOT NULL", "n": "INT"},
-        primary_key=["k"],
-        options=options,
-    )
+    keys = [f"k{place}" for place in range(len(types))]
+    columns = {name: f"{of} NOT NULL" for name, of in zip(keys, types, strict=True)}
+    table = open_catalog(str(tmp_path)).create_table("d.t", {**columns, "n": "INT"}, primary_key=keys, options=options)
     for step in range(20):
-        done = rng.choice(["upsert", "upsert", "upsert", "insert", "changes", "delete", "compact", "reopen", "other"])
-        count = rng.choice([1, 10, 80, 400])
+        done = rng.choice(["upsert", "upsert", "upsert", "changes", "delete", "compact", "reopen", "roll back"])
         writer = table if rng.random() < 0.8 else open_catalog(str(tmp_path)).load_table("d.t")
         if done == "compact":
             table.compact(full=rng.random() < 0.5)
@@ -68,20 +74,26 @@ def test_masks_of_integer_keys_are_those_of_a_whole_merge_however_files_are_sear
             table = open_catalog(str(tmp_path)).load_table("d.t")
         elif done == "delete":
             writer.delete(f"n < {step - rng.choice([2, 5, 9])}")
-        elif done == "other" and step > 3:
-            newest = table.context.file_store.snapshots.latest_id() or 1
+        elif done == "roll back" and (newest := table.context.file_store.snapshots.latest_id()) is not None:
             table.rollback_to(snapshot_id=max(1, newest - rng.randrange(4)))
         else:
-            keys = sorted({_key(kind, rng.randrange(-500, 500)) for _ in range(count)})
-            kinds = [rng.choice(["+I", "-D"]) if done == "changes" else "+I" for _ in keys]
-            writer.append([{"k": key, "n": step, "_row_kind": each} for key, each in zip(keys, kinds, strict=True)])
+            rows = {rng.randrange(-500, 500) for _ in range(rng.choice(sizes))}
+            kinds = [rng.choice(["+I", "-D"]) if done == "changes" else "+I" for _ in rows]
+            made = [{name: KEYS[of](row) for name, of in zip(keys, types, strict=True)} for row in sorted(rows)]
+            writer.append([{**key, "n": step, "_row_kind": each} for key, each in zip(made, kinds, strict=True)])
         table = table.refresh()
 
         assert published_masks(table) == whole_masks(table), (step, done)
 
 
-def _key(kind: str, number: int) -> Any:
-    return date(2026, 1, 1) + timedelta(days=number) if kind == "DATE" else number
+KEYS: dict[str, Callable[[int], Any]] = {
+    "BIGINT": lambda number: number,
+    "SMALLINT": lambda number: number,
+    "DATE": lambda number: date(2026, 1, 1) + timedelta(days=number),
+    "STRING": lambda number: f"key {number}",
+    "BYTES": lambda number: str(number).encode(),
+    "DECIMAL(30, 4)": lambda number: Decimal(number) / 100,
+}
 
 
 def _opened_anew(drawn: DrawnView, warehouse: Path) -> DrawnView:

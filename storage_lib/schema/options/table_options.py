@@ -396,7 +396,7 @@ class TableOptions:
         parse_size,
         "Memory per opened table to cache keys of data files for lookups and for commits with an Iceberg view, so that "
         "later ones open only files that contain their keys. Lookups use it for keys of one integer column in Parquet "
-        "files. For these, commits with a view hold an index of as much at most besides.",
+        "files. Commits with a view hold an index of as much at most besides.",
     )
     write_only: bool = _option(
         "write-only", default=False, parse=parse_boolean, text="Writers do not compact; dedicated jobs do."

@@ -1,10 +1,12 @@
-"""Newest versions of integer keys in several files of a bucket: where they are, kept in memory from commit to commit.
+"""Newest versions of keys in several files of a bucket: where they are, kept in memory from commit to commit.
+
+Keys are known by codes: integers that are equal for equal keys (see ``coded_keys.py``).
 
 A search in it costs the same however many small files a bucket has. Files are immutable and are only added, newest
 last, so an index stays right as long as all its files are live.
 
-It has a few runs of ascending keys, the oldest first. The keys of a new file are merged with the newest run unless that
-has ``_SIZE_RATIO`` times as many; the newer place of a key wins.
+It has a few runs of ascending codes, the oldest first. The codes of a new file are merged with the newest run unless
+that has ``_SIZE_RATIO`` times as many; the newer place of a code wins.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import numpy.typing as npt
 
 from storage_lib.file_store.merge_tree.merge_keys import Indices
 
-Keys = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int64]
 
 _SIZE_RATIO = 8
 _RUNS_MAX = 8
@@ -27,18 +29,18 @@ _POSITION_BITS = 40
 _POSITION_MASK = (1 << _POSITION_BITS) - 1
 _OVERHEAD_BYTES = 1_000
 ENTRY_BYTES = 16
-"""Memory of one key and its place."""
+"""Memory of one code and its place."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Ascending distinct keys, and for each the number of its file and its position in it."""
+    """Ascending distinct codes, and for each the number of its file and its position in it."""
 
-    keys: Keys
+    codes: Codes
     places: Indices
 
     def with_newer(self, newer: _Run, match: _Match) -> _Run:
-        """Return both as one run, with the newer places of keys that both have; ``match`` has the newer keys."""
+        """Return both as one run, with the newer places of codes that both have; ``match`` has the newer codes."""
         places = self.places.copy()
         places[match.at[match.is_there]] = newer.places[match.is_there]
         more = ~match.is_there
@@ -47,14 +49,14 @@ class _Run:
         is_older = np.ones(len(places) + len(at), dtype=np.bool_)
         is_older[at] = False
         return _Run(
-            _interleaved(is_older, self.keys, at, newer.keys[more]),
+            _interleaved(is_older, self.codes, at, newer.codes[more]),
             _interleaved(is_older, places, at, newer.places[more]),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _Match:
-    """Where each of some keys belongs in a run, and whether it is there."""
+    """Where each of some codes belongs in a run, and whether it is there."""
 
     at: Indices
     is_there: npt.NDArray[np.bool_]
@@ -62,7 +64,7 @@ class _Match:
 
 @dataclass(frozen=True, slots=True)
 class NewestPlaces:
-    """Keys of some files; frozen, so that threads may share it. The first run has the oldest files."""
+    """Codes of the keys of some files; frozen, so that threads may share it. The first run has the oldest files."""
 
     names: tuple[str, ...] = ()
     runs: tuple[_Run, ...] = ()
@@ -70,56 +72,59 @@ class NewestPlaces:
     @property
     def nbytes(self) -> int:
         """Approximate size in memory, in bytes."""
-        return _OVERHEAD_BYTES + sum(each.keys.nbytes + each.places.nbytes for each in self.runs)
+        return _OVERHEAD_BYTES + sum(each.codes.nbytes + each.places.nbytes for each in self.runs)
 
-    def with_file(self, name: str, keys: Keys) -> NewestPlaces:
-        """Return an index with one file more, which is newer than the others, and has these ascending distinct keys."""
-        return self.replacing(name, keys)[0]
+    def with_file(self, name: str, codes: Codes, positions: Indices) -> NewestPlaces:
+        """Return an index with one file more, which is newer than the others.
 
-    def replacing(self, name: str, keys: Keys) -> tuple[NewestPlaces, dict[str, Indices], Keys]:
-        """Return ``with_file``, and what ``find`` returns of the keys before the file is added."""
-        new = _Run(keys, np.arange(len(keys)) | (len(self.names) << _POSITION_BITS))
+        It has these ascending distinct codes at these positions.
+        """
+        return self.replacing(name, codes, positions)[0]
+
+    def replacing(self, name: str, codes: Codes, positions: Indices) -> tuple[NewestPlaces, dict[str, Indices], Codes]:
+        """Return ``with_file``, and what ``find`` returns of the codes before the file is added."""
+        new = _Run(codes, positions | (len(self.names) << _POSITION_BITS))
         runs = list(self.runs)
         found: list[Indices] = []
-        rest = keys
-        if runs and len(keys) and len(runs[-1].keys) < _SIZE_RATIO * len(keys):
+        rest = codes
+        if runs and len(codes) and len(runs[-1].codes) < _SIZE_RATIO * len(codes):
             last = runs.pop()
-            match = _match(last.keys, keys)
+            match = _match(last.codes, codes)
             found.append(last.places[match.at[match.is_there]])
-            rest = keys[~match.is_there]
+            rest = codes[~match.is_there]
             new = last.with_newer(new, match)
         older, rest = _found(self.names, runs, rest, found)
-        if len(new.keys):
+        if len(new.codes):
             runs.append(new)
         if len(runs) > _RUNS_MAX:
             newer = runs.pop()
-            runs[-1] = runs[-1].with_newer(newer, _match(runs[-1].keys, newer.keys))
+            runs[-1] = runs[-1].with_newer(newer, _match(runs[-1].codes, newer.codes))
         return NewestPlaces((*self.names, name), tuple(runs)), older, rest
 
-    def find(self, keys: Keys) -> tuple[dict[str, Indices], Keys]:
-        """Return positions by the name of their file of the newest rows with these ascending keys; and the other keys.
+    def find(self, codes: Codes) -> tuple[dict[str, Indices], Codes]:
+        """Return positions by file name of the newest rows with these ascending codes; and the other codes.
 
         The positions of a file ascend.
         """
-        return _found(self.names, self.runs, keys, [])
+        return _found(self.names, self.runs, codes, [])
 
 
 def _found(
-    names: Sequence[str], runs: Sequence[_Run], keys: Keys, places: list[Indices]
-) -> tuple[dict[str, Indices], Keys]:
+    names: Sequence[str], runs: Sequence[_Run], codes: Codes, places: list[Indices]
+) -> tuple[dict[str, Indices], Codes]:
     """Return what ``find`` returns of some runs, with the ``places`` that were found before; ``places`` gets more."""
     for run in reversed(runs):
-        more, keys = _taken(run, keys)
+        more, codes = _taken(run, codes)
         places.append(more)
     together = np.concatenate([np.zeros(0, dtype=np.int64), *places])
     together.sort()
     numbers = together >> _POSITION_BITS
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))
     parts = np.split(together & _POSITION_MASK, starts[1:]) if len(starts) else []
-    return {names[number]: part for number, part in zip(numbers[starts].tolist(), parts, strict=True)}, keys
+    return {names[number]: part for number, part in zip(numbers[starts].tolist(), parts, strict=True)}, codes
 
 
-def _interleaved(is_older: npt.NDArray[np.bool_], older: Keys, at: Indices, newer: Keys) -> Keys:
+def _interleaved(is_older: npt.NDArray[np.bool_], older: Codes, at: Indices, newer: Codes) -> Codes:
     """Return an array of both: the newer values at their places, the older ones at the others."""
     values = np.empty(len(is_older), dtype=np.int64)
     values[is_older] = older
@@ -127,21 +132,21 @@ def _interleaved(is_older: npt.NDArray[np.bool_], older: Keys, at: Indices, newe
     return values
 
 
-def _taken(run: _Run, keys: Keys) -> tuple[Indices, Keys]:
-    """Return the places of the keys that a run has, and the other keys."""
-    if not len(keys) or keys[-1] < run.keys[0] or run.keys[-1] < keys[0]:
-        return np.zeros(0, dtype=np.int64), keys
-    if len(run.keys) < len(keys):
-        reverse = _match(keys, run.keys)
-        return run.places[reverse.is_there], np.delete(keys, reverse.at[reverse.is_there])
-    match = _match(run.keys, keys)
-    return run.places[match.at[match.is_there]], keys[~match.is_there]
+def _taken(run: _Run, codes: Codes) -> tuple[Indices, Codes]:
+    """Return the places of the codes that a run has, and the other codes."""
+    if not len(codes) or codes[-1] < run.codes[0] or run.codes[-1] < codes[0]:
+        return np.zeros(0, dtype=np.int64), codes
+    if len(run.codes) < len(codes):
+        reverse = _match(codes, run.codes)
+        return run.places[reverse.is_there], np.delete(codes, reverse.at[reverse.is_there])
+    match = _match(run.codes, codes)
+    return run.places[match.at[match.is_there]], codes[~match.is_there]
 
 
-def _match(sorted_keys: Keys, keys: Keys) -> _Match:
-    """Search keys among others; both ascend, and neither is empty."""
-    at = np.searchsorted(sorted_keys, keys)
-    return _Match(at, sorted_keys[np.minimum(at, len(sorted_keys) - 1)] == keys)
+def _match(sorted_keys: Codes, codes: Codes) -> _Match:
+    """Search codes among others; both ascend, and neither is empty."""
+    at = np.searchsorted(sorted_keys, codes)
+    return _Match(at, sorted_keys[np.minimum(at, len(sorted_keys) - 1)] == codes)
 
 
 class PlacesOfBuckets:

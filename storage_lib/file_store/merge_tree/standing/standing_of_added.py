@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
 
 import numpy as np
@@ -28,6 +27,7 @@ from storage_lib.file_store.merge_tree.merge_function.merge_function import Merg
 from storage_lib.file_store.merge_tree.merge_keys import Indices, IntegerKeys, MergeKeys, as_integers, merge_keys
 from storage_lib.file_store.merge_tree.merge_tree_reader import BATCH_ROWS_MAX, ranks_of
 from storage_lib.file_store.merge_tree.merge_versions import merge_versions
+from storage_lib.file_store.merge_tree.standing.coded_keys import KeysOfFiles
 
 _PLACE = KEY_PREFIX
 """A name that no column has."""
@@ -101,6 +101,7 @@ class _Search:
     def __init__(self, reader: DataFileReader, key_value: KeyValueSchema, columns: pa.Schema, known: KnownKeys) -> None:
         self._reader = reader
         self._known = known
+        self._keys_of = KeysOfFiles(reader, key_value, known)
         self._key_value = key_value
         self.columns = columns
 
@@ -111,7 +112,7 @@ class _Search:
             yield from self._indexed(file, positions=places[0], keys=IntegerKeys(places[1]))
             return
         if file.file_size <= self._known.packed_bytes_max:
-            known = self._known.of(file, partial(self._all_keys, file))
+            known = self._keys_of.known(file)
             yield from self._indexed(file, positions=np.arange(len(known)), keys=known)
             return
         for start, batch in self._read(file, None):
@@ -129,7 +130,7 @@ class _Search:
             elif file.file_size > self._known.packed_bytes_max:
                 yield from self._found_by_reading(file, keys, within)
             else:
-                known.append((file, self._known.of(file, partial(self._all_keys, file))))
+                known.append((file, self._keys_of.known(file)))
                 packed_bytes += file.file_size
                 if packed_bytes > self._known.packed_bytes_max:
                     yield from self._found_in_known(known, keys)
@@ -151,13 +152,6 @@ class _Search:
             here = found[cuts[place] : cuts[place + 1]] - (ends[place] - len(mine))
             if len(here):
                 yield from self._indexed(file, positions=here, keys=mine.take(here))
-
-    def _all_keys(self, file: DataFileMeta) -> MergeKeys:
-        parts = [
-            self._keys(batch)
-            for _, batch in self._reader.read_placed(file, self._key_value.key_names, batch_rows=BATCH_ROWS_MAX)
-        ]
-        return parts[0].concat(parts[1:])
 
     def _found_by_reading(self, file: DataFileMeta, keys: MergeKeys, within: KeyRange) -> Iterator[_Piece]:
         last = keys.key_at(len(keys) - 1)
