@@ -66,6 +66,11 @@ def planned_by_pyiceberg(metadata: str, scratch: Path, condition: Condition) -> 
         return int(files), pa.ipc.open_file(file).read_all()
 
 
+def manifests_read_by_pyiceberg(metadata: str, condition: Condition) -> int:
+    """Return how many manifests PyIceberg opens to plan a scan by a condition."""
+    return int(_servant().ask(["manifests", metadata, _spelled(condition)])["manifests"])
+
+
 def filtered_by_duckdb(metadata: str, condition: Condition) -> tuple[list[str], list[str]]:
     """Return the rows by a condition that DuckDB pushes into its scan, and by the same over rows in memory."""
     found = _servant().ask(["filtered", metadata, _spelled(condition)])

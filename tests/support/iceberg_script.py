@@ -4,6 +4,7 @@ pyiceberg <metadata file> <out.arrow> [<snapshot id>]
 duckdb <metadata file> <out.arrow> [<snapshot id>]
 count <metadata file>                                    the number of rows, by DuckDB
 planned <metadata file> <out.arrow> <filter>             how many files PyIceberg reads for a filter
+manifests <metadata file> <filter>                       how many manifests PyIceberg opens for a filter
 filtered <metadata file> <filter>                        rows by DuckDB, filtered before and after it has read them
 program <Python text>                                    what it prints
 statements <SQL text>                                    the rows of each statement, by DuckDB, as text
@@ -19,13 +20,15 @@ import traceback
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import duckdb
 import duckdb_extension_avro  # type: ignore[import-not-found]  # of the other environment
 import duckdb_extension_iceberg  # type: ignore[import-not-found]
 import pyarrow as pa
 from pyiceberg import expressions
-from pyiceberg.table import StaticTable
+from pyiceberg.manifest import ManifestFile
+from pyiceberg.table import DataScan, StaticTable
 
 OPERATORS = {
     "=": "EqualTo",
@@ -40,6 +43,8 @@ OPERATORS = {
 def main(verb: str, metadata: str, *more: Any) -> dict[str, Any]:
     if verb == "planned":
         return planned(metadata, *more)
+    if verb == "manifests":
+        return manifests(metadata, *more)
     if verb == "filtered":
         return filtered(metadata, *more)
     return answered(verb, metadata, *more)
@@ -64,14 +69,32 @@ def count(metadata: str) -> int:
 
 def planned(metadata: str, out: str, condition: tuple[str, str, Any]) -> dict[str, Any]:
     """Write the rows that match, and return how many data files they were read from."""
+    scan = scan_of(metadata, condition)
+    write_ipc(scan.to_arrow(), Path(out))
+    return {"files": len(list(scan.plan_files()))}
+
+
+def manifests(metadata: str, condition: tuple[str, str, Any]) -> dict[str, Any]:
+    """Return how many manifests are opened to plan a scan."""
+    opened = []
+    fetch = ManifestFile.fetch_manifest_entry
+
+    def counted(manifest: ManifestFile, *args: Any, **options: Any) -> Any:
+        opened.append(manifest.manifest_path)
+        return fetch(manifest, *args, **options)
+
+    with patch.object(ManifestFile, "fetch_manifest_entry", counted):
+        list(scan_of(metadata, condition).plan_files())
+    return {"manifests": len(opened)}
+
+
+def scan_of(metadata: str, condition: tuple[str, str, Any]) -> DataScan:
     column, operator, value = condition
     if operator in OPERATORS:
         found = getattr(expressions, OPERATORS[operator])(column, value)
     else:
         found = {"is null": expressions.IsNull, "is not null": expressions.NotNull}[operator](column)
-    scan = StaticTable.from_metadata(metadata).scan(row_filter=found)
-    write_ipc(scan.to_arrow(), Path(out))
-    return {"files": len(list(scan.plan_files()))}
+    return StaticTable.from_metadata(metadata).scan(row_filter=found)
 
 
 def filtered(metadata: str, condition: tuple[str, str, Any]) -> dict[str, Any]:

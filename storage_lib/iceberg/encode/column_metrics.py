@@ -24,7 +24,8 @@ COLUMNS_MAX = 100
 """Columns with statistics, as of Iceberg's own writers: manifests of wide tables would become large."""
 _MICROS = 6
 _FLOATING = (TypeRoot.FLOAT, TypeRoot.DOUBLE)
-_FIRST_SURROGATE = "\ud800"
+FIRST_SURROGATE = "\ud800"
+"""From there on, the order of code points differs from that of UTF-16, by which readers in Java may compare."""
 
 
 def column_metrics(fields: Sequence[DataField], stats: Mapping[str, ColumnStats]) -> dict[str, list[dict[str, Any]]]:
@@ -62,8 +63,7 @@ def _bounds(stats: ColumnStats, of: DataType) -> tuple[bytes, bytes] | None:
         return None
     if of.root in (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ) and (of.precision or 0) > _MICROS:
         return None
-    if isinstance(low, str) and any(letter >= _FIRST_SURROGATE for letter in low + high):
-        # From there on, the order of code points differs from that of UTF-16, by which readers in Java may compare.
+    if isinstance(low, str) and any(letter >= FIRST_SURROGATE for letter in low + high):
         # Below such a bound no value has them where it counts.
         return None
     stored = _STORED[of.root]

@@ -56,7 +56,10 @@ class ListedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestRecord:
-    """A manifest in a manifest list. Rows of ADDED data files get row ids from ``first_row_id`` on."""
+    """A manifest in a manifest list. Rows of ADDED data files get row ids from ``first_row_id`` on.
+
+    ``partitions`` are those of ``partition_summaries``; None if they are not known.
+    """
 
     path: str
     size_bytes: int
@@ -68,6 +71,7 @@ class ManifestRecord:
     existing_count: int
     existing_rows: int
     first_row_id: int | None
+    partitions: Sequence[Mapping[str, object]] | None = None
 
 
 def encode_manifest(
@@ -152,6 +156,7 @@ def decode_manifest_list(data: bytes, source: str) -> tuple[ManifestRecord, ...]
             existing_count=each["existing_files_count"],
             existing_rows=each["existing_rows_count"],
             first_row_id=each.get("first_row_id"),
+            partitions=each["partitions"],
         )
         for each in decode_container(data, source)
     )
@@ -195,6 +200,7 @@ def _listed(record: ManifestRecord) -> dict[str, Any]:
         "added_rows_count": record.added_rows,
         "existing_rows_count": record.existing_rows,
         "deleted_rows_count": 0,
+        "partitions": record.partitions,
         "first_row_id": record.first_row_id,
     }
 

@@ -21,6 +21,7 @@ from storage_lib.iceberg.encode.iceberg_manifest import (
     encode_manifest,
     encode_manifest_list,
 )
+from storage_lib.iceberg.encode.partition_summary import partition_summaries
 from storage_lib.iceberg.publish.view_directory import ViewDirectory
 from storage_lib.schema.options.table_options import IcebergVersion
 from storage_lib.schema.table_schema import TableSchema
@@ -111,7 +112,7 @@ class ViewContents:
             )
             path = self._directory.path(f"{self.new_name()}-m{len(written)}.avro")
             written[path] = data
-            record = _record(path, len(data), files, content, change, is_added=added)
+            record = _record(path, len(data), files, content, change, schema, is_added=added)
             manifest = _Manifest(record, tuple(files))
             self._remember(manifest)
             return manifest
@@ -172,7 +173,14 @@ def _with_row_ids(files: Sequence[ListedFile], first: int) -> list[ListedFile]:
 
 
 def _record(
-    path: str, size: int, files: Sequence[ListedFile], content: Content, change: ContentChange, *, is_added: bool
+    path: str,
+    size: int,
+    files: Sequence[ListedFile],
+    content: Content,
+    change: ContentChange,
+    schema: TableSchema,
+    *,
+    is_added: bool,
 ) -> ManifestRecord:
     rows = sum(file.row_count for file in files)
     return ManifestRecord(
@@ -186,4 +194,5 @@ def _record(
         existing_count=0 if is_added else len(files),
         existing_rows=0 if is_added else rows,
         first_row_id=change.first_row_id if content is Content.DATA else None,
+        partitions=partition_summaries(schema, [file.partition for file in files]),
     )
