@@ -75,16 +75,17 @@ class ManifestRecord:
 
 
 def encode_manifest(
-    files: Sequence[ListedFile],
+    existing: Sequence[ListedFile],
+    added: Sequence[ListedFile],
     *,
     content: Content,
     schema: TableSchema,
     iceberg_schema: Mapping[str, Any],
     version: IcebergVersion,
-    added: bool,
 ) -> bytes:
-    """Encode a manifest with ADDED or EXISTING entries."""
-    records = [_entry(each, content, is_added=added) for each in files]
+    """Encode a manifest with EXISTING and ADDED entries."""
+    records = [_entry(each, content, is_added=False) for each in existing]
+    records += [_entry(each, content, is_added=True) for each in added]
     header = {
         "schema": json.dumps(iceberg_schema),
         "schema-id": str(schema.id),

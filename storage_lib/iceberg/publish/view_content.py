@@ -106,14 +106,14 @@ class ViewContents:
     ) -> tuple[str, ViewContent]:
         """Encode the content after a change; return the path of its manifest list. ``written`` gets the new files."""
 
-        def encoded(files: Sequence[ListedFile], content: Content, *, added: bool) -> _Manifest:
+        def encoded(content: Content, existing: Sequence[ListedFile], added: Sequence[ListedFile]) -> _Manifest:
             data = encode_manifest(
-                files, content=content, schema=schema, iceberg_schema=iceberg_schema, version=version, added=added
+                existing, added, content=content, schema=schema, iceberg_schema=iceberg_schema, version=version
             )
             path = self._directory.path(f"{self.new_name()}-m{len(written)}.avro")
             written[path] = data
-            record = _record(path, len(data), files, content, change, schema, is_added=added)
-            manifest = _Manifest(record, tuple(files))
+            record = _record(path, len(data), content, existing, added, change, schema)
+            manifest = _Manifest(record, (*existing, *added))
             self._remember(manifest)
             return manifest
 
@@ -132,10 +132,14 @@ class ViewContents:
                 whole, cut = [], mine
             left = [file for each in cut for file in each.files if not is_gone(file)]
             manifests += whole
+            if content is Content.DELETES and left and added:
+                manifests.append(encoded(content, left, added))
+                continue
+            # Row ids of added data files count from their manifest's first one.
             if left:
-                manifests.append(encoded(left, content, added=False))
+                manifests.append(encoded(content, left, ()))
             if added:
-                manifests.append(encoded(added, content, added=True))
+                manifests.append(encoded(content, (), added))
         records = [each.record for each in manifests]
         data = encode_manifest_list(records, sequence=change.sequence, parent=parent, version=version)
         path = self._directory.path(f"snap-{change.sequence}-{self.new_name()}.avro")
@@ -175,24 +179,23 @@ def _with_row_ids(files: Sequence[ListedFile], first: int) -> list[ListedFile]:
 def _record(
     path: str,
     size: int,
-    files: Sequence[ListedFile],
     content: Content,
+    existing: Sequence[ListedFile],
+    added: Sequence[ListedFile],
     change: ContentChange,
     schema: TableSchema,
-    *,
-    is_added: bool,
 ) -> ManifestRecord:
-    rows = sum(file.row_count for file in files)
+    files = (*existing, *added)
     return ManifestRecord(
         path=path,
         size_bytes=size,
         content=content,
         sequence=change.sequence,
         min_sequence=min(file.sequence for file in files),
-        added_count=len(files) if is_added else 0,
-        added_rows=rows if is_added else 0,
-        existing_count=0 if is_added else len(files),
-        existing_rows=0 if is_added else rows,
+        added_count=len(added),
+        added_rows=sum(file.row_count for file in added),
+        existing_count=len(existing),
+        existing_rows=sum(file.row_count for file in existing),
         first_row_id=change.first_row_id if content is Content.DATA else None,
         partitions=partition_summaries(schema, [file.partition for file in files]),
     )
