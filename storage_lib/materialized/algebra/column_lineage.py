@@ -31,17 +31,35 @@ def column_lineage(text: str, sources: Sequence[SourceTable], *, database: str) 
         for table, source in query.used.items()
         for column, _ in source.columns
     }
-    scope = build_scope(query.resolved)
-    if scope is None or not isinstance(query.resolved, exp.Query):
+    traced = _by_position(query.resolved)
+    scope = build_scope(traced)
+    if scope is None or not isinstance(traced, exp.Query):
         message = "the columns of the query can't be traced: it is not a SELECT"
         raise InvalidInputError(message)
+    if any(isinstance(each.this, exp.Subquery) for each in traced.find_all(exp.Lateral)):
+        message = "the columns of the query can't be traced: it has a LATERAL sub-query"
+        raise InvalidInputError(message)
     try:
-        roots = lineage(None, query.resolved, {}, dialect="spark", scope=scope, trim_selects=False)
+        roots = lineage(None, traced, {}, dialect="spark", scope=scope, trim_selects=False)
     except (SqlglotError, ValueError, RecursionError) as error:
         message = f"the columns of the query can't be traced: {str(error)[:300]}"
         raise InvalidInputError(message) from None
-    names = query.resolved.named_selects
+    names = traced.named_selects
     return {label: _sources_of(roots[name], spelled) for label, name in zip(query.labels, names, strict=True)}
+
+
+def _by_position(resolved: exp.Expr) -> exp.Expr:
+    """Return a copy in which the sides of each UNION BY NAME have one order of columns: they are traced by position."""
+    found = resolved.copy()
+    for union in found.find_all(exp.SetOperation):
+        if union.args.get("by_name"):
+            right = union.expression.unnest()
+            names, own = ([name.lower() for name in side.named_selects] for side in (union.this, right))
+            if not isinstance(right, exp.Select) or {*names} != {*own}:
+                message = "the columns of the query can't be traced: the sides of UNION BY NAME have other columns"
+                raise InvalidInputError(message)
+            right.set("expressions", [right.expressions[own.index(name)] for name in names])
+    return found
 
 
 def _sources_of(root: Node, spelled: Mapping[SourceColumn, SourceColumn]) -> tuple[SourceColumn, ...]:
