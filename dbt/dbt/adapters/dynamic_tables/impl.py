@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from dbt.adapters.dynamic_tables.__version__ import version
 from dbt.adapters.dynamic_tables.branch import Branch, is_of_branch, without_branch
 from dbt.adapters.dynamic_tables.column import DynamicTablesColumn
 from dbt.adapters.dynamic_tables.connections import DynamicTablesConnectionManager, branch_of
+from dbt.adapters.dynamic_tables.lineage import columns_of_models, compiled_query, report, selected
 from dbt.adapters.dynamic_tables.publication import Publication
 from dbt.adapters.dynamic_tables.relation import DynamicTablesRelation
 from dbt.adapters.sql import SQLAdapter
@@ -24,6 +26,8 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
 
 from storage_lib import InvalidInputError, NotFoundError
+from storage_lib.materialized.algebra import SourceTable
+from storage_lib.materialized.sources.source_tables import source_table
 
 if TYPE_CHECKING:
     import agate
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
 
 _STRATEGIES = ["append", "merge", "delete+insert", "insert_overwrite", "microbatch"]
 _ASIDE = "__dbt_tmp_"
+_LINEAGE = "column_lineage.json"
 _ABANDONED_AFTER = timedelta(days=1)
 
 
@@ -290,6 +295,34 @@ class DynamicTablesAdapter(SQLAdapter):
         if table is None or table.definition is None:
             return True
         return bool(table.definition.freshness != parse_freshness(target_lag))
+
+    # --- column lineage ---
+
+    @available.parse(lambda *_, **__: [])
+    def column_lineage(self, nodes: Sequence[Mapping[str, Any]], *, model: str | None = None) -> Iterator[str]:
+        """Yield, by column, the columns that the models of a project are computed from; ``model``: only of that one.
+
+        They are those of the queries that dbt compiled last, and are also written to ``column_lineage.json`` next to
+        the manifest.
+        """
+        project, target = Path(self.config.project_root), Path(self.config.project_target_path)
+
+        def query_of(node: Mapping[str, Any]) -> str:
+            return compiled_query(project, target, node)
+
+        chosen = selected(nodes, model)
+        yield from report(columns_of_models(chosen, query_of, self._source_table), project / target / _LINEAGE)
+
+    def _source_table(self, name: str) -> SourceTable | None:
+        schema, _, identifier = name.rpartition(".")
+        relation = self.Relation.create(schema=schema, identifier=identifier)
+        table = self._table(relation)
+        if table is not None:
+            return source_table(name, table)
+        if not self._catalog().views.exists(name):
+            return None
+        columns = self._analysed(relation.render()).schema.fields
+        return SourceTable(name, tuple((each.name, each.dataType.simpleString()) for each in columns))
 
     # --- branches ---
 
