@@ -195,6 +195,8 @@ class DynamicTablesConnectionManager(SQLConnectionManager):
 
 
 _LOCK = threading.Lock()
+_QUIET = {"spark.ui.showConsoleProgress": "false"}
+"""Spark's progress bars would be written between the lines of dbt."""
 _CATALOGS: dict[tuple[str, tuple[tuple[str, str], ...]], Catalog] = {}
 
 
@@ -216,7 +218,7 @@ def _spark(credentials: DynamicTablesCredentials) -> Any:
     from storage_lib.spark import session
 
     with _LOCK:
-        return session("dbt", conf=_texts(credentials.spark))
+        return session("dbt", conf=_QUIET | _texts(credentials.spark))
 
 
 def _texts(settings: Mapping[str, object]) -> dict[str, str]:
