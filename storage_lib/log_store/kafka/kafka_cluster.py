@@ -1,8 +1,8 @@
 """This process's connections to one Kafka cluster: find leaders and coordinators, send requests, retry.
 
-Only this file and ``kafka_connections.py`` use kafka-python's private names (3.0.12). Other modules see requests,
-responses and ``Retries``. All stores of the process with the same options share connections, which outlive the
-stores, so that a stream's many short-lived stores do not reconnect.
+Only this file and ``kafka_connections.py``, which says of which versions, use kafka-python's private names. Other
+modules see requests, responses and ``Retries``. All stores of the process with the same options share
+connections, which outlive the stores, so that a stream's many short-lived stores do not reconnect.
 """
 
 from __future__ import annotations

@@ -1,16 +1,23 @@
 """kafka-python's connection manager, extended to keep the broker's last error when a connection fails or closes.
 
-The original (3.0.12) discards a response that arrives right before the broker closes the connection, which is how a
+The original discards a response that arrives right before the broker closes the connection, which is how a
 broker refuses credentials; and while it bootstraps, it retries after any error and finally reports only a timeout.
+
+This uses names of kafka-python that it may change in any release, even a patch: 3.0.8 did. A version is admitted if the
+tests of the log have passed on it, or if it is a later patch of one, and what we extend and call in it takes the
+parameters that we give.
 """
 
 from __future__ import annotations
 
+import re
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import kafka.errors
-from kafka.net.inet import create_connection
+from kafka.net import inet
 from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
 from storage_lib.errors import InvalidInputError
@@ -26,6 +33,52 @@ _CREDENTIALS_REFUSED = (
 )
 _CERTIFICATE_REFUSED = "CERTIFICATE_VERIFY_FAILED"
 _UNENCRYPTED = frozenset({"PLAINTEXT", "SASL_PLAINTEXT"})
+
+OLDEST, BEYOND = (3, 0, 8), (3, 1)
+"""The first version that fits, and the first one after those that may. ``pyproject.toml`` has the same range."""
+NEWEST_SEEN = "3.0.12"
+"""The newest version that the tests have run with."""
+
+_PARAMETERS: tuple[tuple[object, str, tuple[str, ...]], ...] = (
+    (KafkaConnectionManager, "__init__", ("self", "net", "configs")),
+    (KafkaConnectionManager, "_build_transport", ("self", "node", "timeout_at")),
+    (KafkaConnectionManager, "bootstrap", ("self", "timeout_ms")),
+    (KafkaConnectionManager, "send", ("self", "request", "node_id")),
+    (KafkaSSLTransport, "__init__", ("self", "net", "sock", "host", "configs")),
+    (KafkaTCPTransport, "__init__", ("self", "net", "sock", "host")),
+    (KafkaTCPTransport, "_sock_recv", ("self",)),
+    (NetworkSelector, "call_soon_threadsafe", ("self", "callback")),
+    (inet, "create_connection", ("net", "host", "port", "socket_options", "proxy_url", "timeout_at")),
+)
+"""What we extend, replace and call, each with the first of its parameters; more may follow."""
+
+
+def refuse_unfitting_client() -> None:
+    """Raise ``ImportError`` if the installed kafka-python is not one that this library runs on."""
+    found = kafka.__version__
+    if not OLDEST <= _numbers(found) < BEYOND:
+        oldest, beyond = (".".join(map(str, each)) for each in (OLDEST, BEYOND))
+        needed = f"kafka-python>={oldest},<{beyond}"
+        message = f"kafka-python {found} does not fit, {needed} does: pip install '{needed}'"
+        raise ImportError(message, name="kafka")
+    for owner, name, wanted in _PARAMETERS:
+        called = getattr(owner, name, None)
+        given = () if called is None else tuple(signature(called).parameters)[: len(wanted)]
+        if given != wanted:
+            place = getattr(owner, "__name__", owner)
+            message = (
+                f"kafka-python {found} has changed {place}.{name}, which this library uses: its parameters are "
+                f"({', '.join(given)}), and have to be ({', '.join(wanted)}): pip install kafka-python=={NEWEST_SEEN}"
+            )
+            raise ImportError(message, name="kafka")
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """Return the numbers of a version, such as (3, 0, 12); none for a text without them."""
+    return tuple(map(int, re.findall(r"\d+", text.partition("+")[0])[:3])) if text[:1].isdigit() else ()
+
+
+refuse_unfitting_client()
 
 
 class KafkaConnections(KafkaConnectionManager):  # type: ignore[misc]
@@ -60,7 +113,7 @@ class KafkaConnections(KafkaConnectionManager):  # type: ignore[misc]
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
         """Build a transport as the base class does, but close the socket if the handshake fails."""
         options, proxy = self.config["socket_options"], self.config["proxy_url"]
-        connected = await create_connection(
+        connected = await inet.create_connection(
             self._net, node.host, node.port, options, proxy_url=proxy, timeout_at=timeout_at
         )
         try:
