@@ -66,6 +66,31 @@ released. The scheduler of 3.4.0b2 ends with an IntegrityError where a task fail
 the API server does not answer in time, if the task has tries left and a callback, as the tasks of our DAGs have. Tasks
 of Airflow's own operators have the same error. A test that failed by it on a busy machine was repeated until it passed.
 """
+OTHERS = """
+## Not among them
+
+* Spark 3.5 is refused: it has no data sources in Python. The core reads and writes tables in its tasks, and by
+  `foreachBatch` exactly once:
+  [a program that was tried with 3.5.9](decisions/0112-spark-3-5-reads-and-writes-through-the-core.md), and what the
+  connector would cost.
+* Airflow 3.0 is refused, and was not tried.
+
+## Python
+
+The tests run with Python 3.11. Less was tried with others: on 3.12.1 and 3.13.0 the wheel was installed with the extras
+`cli`, `duckdb`, `kafka`, `spark` and `sql` in the locked versions, and Spark 4.3.0 wrote and read a table;
+`tests/schema` and `tests/format` passed. Airflow was not tried on 3.13.
+
+Python 3.14 is refused by the package's metadata, and was not tried. All requirements of the extras resolve for it, and
+those with compiled parts have wheels for Linux on x86-64.
+
+## Installation
+
+`tests/packaging` builds the wheel and installs it into empty environments, in the locked versions. `make deep` also
+resolves its requirements for each Spark of this page with each Airflow that the extra installs, in the lowest and in
+the newest versions. It also runs the wheel's code, and `dynamic-table doctor --environment`, in the environments that
+`make corners` has installed.
+"""
 SPARK_FEATURES = (
     "",
     "What an older version lacks is refused, with the version that has it:",
@@ -190,7 +215,7 @@ def load() -> dict[str, Any]:
 
 def page(seen: Mapping[str, Any]) -> str:
     """Generate docs/versions.md from the results."""
-    return HEAD + "".join(_section(subject, seen[subject.name]) for subject in SUBJECTS)
+    return HEAD + "".join(_section(subject, seen[subject.name]) for subject in SUBJECTS) + OTHERS
 
 
 def _section(subject: Subject, seen: Mapping[str, Any]) -> str:
