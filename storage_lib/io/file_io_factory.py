@@ -44,8 +44,20 @@ def warehouse_root(warehouse: str) -> str:
 
 
 def local_root(path: str) -> str:
-    """Return a path of this machine as an absolute one; an absolute one unchanged, without slashes at its end."""
-    return path.rstrip("/") if path.startswith("/") else os.path.abspath(path)  # noqa: PTH100
+    """Return a path of this machine as an absolute one; an absolute one unchanged, without slashes at its end.
+
+    Raises ``InvalidInputError`` for a relative one if the working directory was deleted.
+    """
+    if path.startswith("/"):
+        return path.rstrip("/")
+    try:
+        absolute = os.path.abspath(path)  # noqa: PTH100
+    except FileNotFoundError as error:
+        message = f"{path!r} is relative, and the working directory of this process was deleted; write an absolute path"
+        raise InvalidInputError(message) from error
+    if ".." in path.split("/") and os.path.realpath(path) != os.path.realpath(absolute):
+        return os.path.realpath(path)  # behind a link, ".." is not the directory that the text has before it
+    return absolute
 
 
 _LOCAL = "file"

@@ -56,6 +56,28 @@ def test_a_relative_warehouse_is_that_of_the_process_that_named_it(
     assert warehouse_root(spelled) == str(tmp_path / "lake")
 
 
+def test_the_parent_of_a_link_is_that_of_the_directory_it_leads_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere" / "inner").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere" / "inner")
+    monkeypatch.chdir(tmp_path)
+
+    assert warehouse_root("link/../lake") == str(tmp_path / "elsewhere" / "lake")
+    assert warehouse_root("link/lake") == str(tmp_path / "link" / "lake")
+
+
+def test_a_relative_warehouse_in_a_deleted_directory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+
+    with pytest.raises(InvalidInputError, match="'lake' is relative"):
+        warehouse_root("lake")
+
+
 @pytest.mark.parametrize("empty", ["", "  "])
 def test_an_empty_name_is_not_the_root_of_the_disk(empty: str) -> None:
     with pytest.raises(InvalidInputError, match="is empty"):
