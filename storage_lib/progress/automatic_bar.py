@@ -32,14 +32,15 @@ def automatic_bar(*, on_terminal: bool = True) -> DelayedBar | None:
 
 
 def _is_worker_process() -> bool:
-    multiprocessing = sys.modules.get("multiprocessing")
-    return multiprocessing is not None and multiprocessing.parent_process() is not None
+    # Another thread may be importing the module, which then lacks its functions.
+    parent_process = getattr(sys.modules.get("multiprocessing"), "parent_process", None)
+    return parent_process is not None and parent_process() is not None
 
 
 def _is_notebook() -> bool:
     """Whether this is a Jupyter kernel; IPython on a terminal has no ``kernel``."""
-    ipython = sys.modules.get("IPython")
-    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+    get_ipython = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    return get_ipython is not None and hasattr(get_ipython(), "kernel")
 
 
 def _is_terminal() -> bool:

@@ -6,7 +6,7 @@ import io
 import multiprocessing
 import sys
 import threading
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -156,3 +156,11 @@ def test_ipython_on_a_terminal_is_not_a_notebook(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda shell=shell: shell))
         assert automatic_bar() is not None
         assert automatic_bar(on_terminal=False) is None
+
+
+@pytest.mark.usefixtures("terminal")
+@pytest.mark.parametrize("name", ["IPython", "multiprocessing"])
+def test_a_module_that_another_thread_is_importing_is_not_there_yet(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, name, ModuleType(name))
+
+    assert automatic_bar() is not None

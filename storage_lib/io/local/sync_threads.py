@@ -20,12 +20,19 @@ class SyncThreads:
         self._executor: ThreadPoolExecutor | None = None
 
     def sync(self, paths: list[str]) -> None:
-        """Sync files and directories. Raises ``OSError``, after the other ones have been tried as well."""
+        """Sync files and directories, also while the interpreter shuts down. Raises ``OSError``."""
         if len(paths) == 1:
             _sync(paths[0])
             return
-        executor = self._started()
-        failures = [each.exception() for each in [executor.submit(_sync, path) for path in paths]]
+        try:
+            executor = self._started()
+            futures = [executor.submit(_sync, path) for path in paths]
+        except RuntimeError:
+            # The interpreter shuts down, or can't start a thread: what was submitted is synced once more.
+            for path in paths:
+                _sync(path)
+            return
+        failures = [each.exception() for each in futures]
         for failure in failures:
             if failure is not None:
                 raise failure

@@ -40,8 +40,9 @@ def arrow_rows(table: str, rows: object, columns: pa.Schema) -> Rows:
     try:
         if isinstance(rows, pl.DataFrame):
             return rows.to_arrow()
-        pandas = sys.modules.get("pandas")  # a caller with a frame has imported it
-        if pandas is not None and isinstance(rows, pandas.DataFrame):
+        # A caller with a frame has imported it; while another thread is importing it, it has no such class yet.
+        frame = getattr(sys.modules.get("pandas"), "DataFrame", None)
+        if frame is not None and isinstance(rows, frame):
             return _of_pandas(rows)
         if isinstance(rows, ArrowStream):
             return pa.RecordBatchReader.from_stream(rows)

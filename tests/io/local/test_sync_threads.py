@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import select
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,3 +54,20 @@ def test_a_failed_sync_is_raised_after_all_others_were_tried(tmp_path: Path, mon
         SYNC_THREADS.sync([missing, *paths])
 
     assert len(tried) == len(paths)
+
+
+SHUTDOWN = """
+import atexit, sys
+from storage_lib.io.local.sync_threads import SYNC_THREADS
+
+SYNC_THREADS.sync(sys.argv[1:])
+atexit.register(lambda: [SYNC_THREADS.sync(sys.argv[1:]), print("synced")])
+"""
+
+
+def test_files_are_synced_while_the_interpreter_shuts_down(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SHUTDOWN, *some_files(tmp_path)], capture_output=True, text=True, check=False
+    )
+
+    assert (done.stdout, done.stderr) == ("synced\n", "")
